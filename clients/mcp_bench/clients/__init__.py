@@ -1,0 +1,1 @@
+"""Our own MCP clients, each a process of its own. They import nothing else of this project."""

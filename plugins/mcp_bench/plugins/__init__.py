@@ -1,0 +1,1 @@
+"""One file per agent: how it is configured, launched, and read."""

@@ -1,0 +1,144 @@
+"""The contract between the referee and one agent: find it, configure it, launch it, read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_bench.recorder.trajectory import Message, Usage
+
+Tools = Literal["mcp-only", "all"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an agent can do. The referee and `mcp-bench agents` read it."""
+
+    builtin_tools_off: bool = True
+    """Its own tools can be switched off (`--tools mcp-only` holds fully)."""
+    reports_usage: bool = False
+    reports_cost: bool = False
+    reports_reasoning: bool = False
+    needs_model: bool = False
+    """`--model` must be given."""
+    plays_reference: bool = False
+    """Trusted by the referee: it is handed the task's reference calls on stdin."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An agent found on this machine. `version` is stored with every episode."""
+
+    executable: str
+    version: str
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """The entry that goes into the agent's configuration. It holds no secret."""
+
+    name: str
+    command: tuple[str, ...]
+    tools: tuple[str, ...]
+    """Names of the world's tools, for agents that want an allow-list."""
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One episode, as far as an agent may know it."""
+
+    prompt: str
+    home: Path
+    """Private HOME: exists, is empty, and is gone after the episode."""
+    workdir: Path
+    """Working directory: exists and is empty."""
+    server: McpServer
+    installation: Installation
+    model: str | None = None
+    base_url: str | None = None
+    """Model endpoint to use instead of the agent's default one."""
+    tools: Tools = "mcp-only"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The `--agent-option KEY=VALUE` pairs of the command line."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """The user's environment. A plugin passes on what its agent needs to log in, nothing else."""
+    reference: bytes | None = None
+    """Reference calls as JSON (`Reference` of mcp_bench.servers.contracts), only for an agent that
+    `plays_reference`."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A process to start. The referee adds PATH, HOME, TMPDIR and the locale to `env`."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True)
+class AgentOutput:
+    """What an agent left behind when it was gone."""
+
+    stdout: Path
+    stderr: Path
+    home: Path
+    workdir: Path
+    exit_code: int | None
+
+
+class Fault(BaseModel):
+    """Why an episode says nothing about the agent: the harness or the model endpoint failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["endpoint_error", "login_missing", "approval_needed", "server_not_connected", "bad_option"]
+    detail: str
+
+
+class Transcript(BaseModel):
+    """The agent's own account of an episode. Tool names are bare, as the world calls them.
+
+    The recording, not this, says which calls were made; see mcp_bench.recorder.assemble.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    messages: list[Message] = Field(default_factory=list)
+    """Without the prompt: starts with what the agent said first."""
+    answer: str | None = None
+    """Text of the last assistant message."""
+    usage: Usage | None = None
+    model: str | None = None
+    fault: Fault | None = None
+
+
+class Agent(Protocol):
+    """One agent. Entry points of the group `mcp_bench.agents` name a class without arguments."""
+
+    name: str
+    summary: str
+    """One line for listings."""
+    capabilities: Capabilities
+    options: Mapping[str, str]
+    """Names and meanings of the `--agent-option` keys it understands."""
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        """Look for the agent on this machine.
+
+        Raises:
+            MissingDependencyError: it is not installed; the text says how to install it.
+        """
+        ...
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Write the agent's configuration into its private HOME and build its command."""
+        ...
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        """Read the event stream and the files the agent left. Never raises on odd content."""
+        ...

@@ -1,0 +1,1 @@
+"""What was recorded: the store, trajectories, statistics, reports and export formats."""

@@ -1,0 +1,80 @@
+"""The one canonical form of an episode: OpenAI-style messages with dict arguments, plus tools.
+
+Every export format is derived from it. Field names follow the Chat Completions API, except that
+`function.arguments` is an object: a string would hide its types from a chat template.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FunctionCall(Model):
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ToolCall(Model):
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class Message(Model):
+    """One turn. `reasoning` is the agent's own, where it tells it; `tool_call_id` and `name` are
+    set on tool results, and `is_error` says that the tool refused."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCall] = Field(default_factory=list)
+    tool_call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+
+class FunctionSchema(Model):
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolSchema(Model):
+    type: Literal["function"] = "function"
+    function: FunctionSchema
+
+
+class Usage(Model):
+    """Tokens and money of one episode, as the agent told them; None where it did not."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Part of `input_tokens` that the provider read from its cache."""
+    model_calls: int | None = None
+    cost_usd: float | None = None
+
+
+class Trajectory(Model):
+    """An episode as a conversation, with the grade that was put on its final state."""
+
+    id: str
+    benchmark: str
+    task: str
+    split: str
+    domain: str
+    agent: str
+    model: str | None = None
+    seed: int
+    isolation: str
+    partial: float | None = None
+    strict: bool | None = None
+    usage: Usage | None = None
+    messages: list[Message]
+    tools: list[ToolSchema]

@@ -1,0 +1,1 @@
+"""Benchmarks and the MCP server that exposes them. Imports nothing else of this project."""

@@ -1,0 +1,1 @@
+"""Training side of mcp-bench: data loading, fine-tuning, serving and the loop over turns."""
