@@ -1,0 +1,45 @@
+# Two commands from a bare checkout: `make demo` and `make test`. Needs Python >= 3.11; the tests need npm, too.
+PYTHON ?= python3
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --quiet --constraint constraints.txt
+NODE_TOOLS := tests/node/node_modules/.package-lock.json
+
+.PHONY: demo test test-full check docs clean
+
+demo: $(VENV)/.kit
+	VENV=$(VENV) bash demo.sh
+
+test: check $(NODE_TOOLS)
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full"
+
+test-full: check $(NODE_TOOLS)
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
+
+check: $(VENV)/.dev
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+
+docs: $(VENV)/.dev
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "mcp-bench needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.kit: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable ".[agentdojo]"
+	touch $@
+
+# torch is named on purpose: otherwise another package may pull a larger build of it.
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constraints.txt
+	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev]" --editable ./trainer
+	touch $@
+
+$(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
+	@command -v npm >/dev/null || { echo "the tests run real agents, which npm installs: install Node.js with npm" >&2; exit 1; }
+	cd tests/node && npm ci --no-audit --no-fund
+
+clean:
+	rm -rf $(VENV) tests/node/node_modules demo-out

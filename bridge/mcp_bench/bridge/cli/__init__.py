@@ -1,0 +1,1 @@
+"""The `mcp-bench` command line: the root group, and the bridge's own commands."""

@@ -1,0 +1,92 @@
+"""`mcp-bench record`: let an agent work on tasks, record every call, grade what it left."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+DEFAULT_BENCHMARK = "agentdojo"
+DEFAULT_TIMEOUT = 900.0
+
+EPILOG = """\b
+Examples:
+  mcp-bench record --agent codex --limit 5
+  mcp-bench record --agent claude-code --split test --jobs 4
+  mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
+  mcp-bench record --agent oracle --split all --agent-option drop=0.3
+  mcp-bench record --resume run-20260102-030405-abcdef
+"""
+
+
+def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Parse repeated KEY=VALUE options."""
+    pairs = [value.partition("=") for value in values]
+    for key, sign, _ in pairs:
+        if not key or not sign:
+            raise click.BadParameter(f"{key!r} is not of the form KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+@click.command(epilog=EPILOG)
+@click.option("--agent", metavar="A", help="The agent: see `mcp-bench agents`.")
+@click.option("--benchmark", metavar="B", default=DEFAULT_BENCHMARK, show_default=True)
+@click.option(
+    "--split", metavar="S", help="train, dev, test, or all; the benchmark's default set if not given."
+)
+@click.option("--task", "tasks", metavar="ID", multiple=True, help="One task by its id; may be repeated.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Attempts at each task.")
+@click.option("--seed", type=int, default=0, show_default=True, help="What the harness may vary in a world.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes at once.")
+@click.option("--model", metavar="M", help="The model the agent is to use.")
+@click.option("--base-url", metavar="URL", help="A model endpoint instead of the agent's own.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_TIMEOUT,
+    show_default=True,
+    help="Seconds for one attempt, where the task sets none.",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(["mcp-only", "all"]),
+    default="mcp-only",
+    show_default=True,
+    help="Whether the agent keeps its built-in tools, shell included.",
+)
+@click.option(
+    "--agent-option",
+    "options",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=key_values,
+    help="For the agent.",
+)
+@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
+@click.pass_context
+def record(ctx: click.Context, resume: str | None, jobs: int, as_json: bool, **choices: Any) -> None:
+    """Let an agent work on tasks. Calls are recorded, and the final state is graded out of its sight.
+
+    Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
+    """
+    from mcp_bench.bridge.recording_run import resume_run, run_and_report, start_run
+
+    if resume is None:
+        if not choices["agent"]:
+            raise click.UsageError("say which agent with --agent (see `mcp-bench agents`)")
+        setup, run = start_run(**choices)
+    else:
+        given = [name for name in choices if was_given(ctx, name)]
+        if given:
+            raise click.UsageError(f"--resume goes on with the run's own settings: leave out {given[0]}")
+        setup, run = resume_run(resume)
+    with run:
+        code = run_and_report(setup, run, jobs, as_json)
+    sys.exit(code)
+
+
+def was_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE

@@ -1,0 +1,76 @@
+"""The root command. It knows no command itself: each is an entry point, imported when it is used.
+
+`mcp-bench --help` must start fast, so command modules import click and the standard library at
+their top, and everything heavy inside the command.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from mcp_bench.servers.errors import BenchError, suggestion
+from mcp_bench.servers.registry import load, registered
+
+EPILOG = """\b
+Examples:
+  mcp-bench agents                                    which agents are here
+  mcp-bench record --agent codex --limit 5            let one work on five tasks
+  mcp-bench report                                    how it went
+  mcp-bench export --min-partial 0.5 --out data.jsonl training data from what went well
+"""
+
+
+class Commands(click.Group):
+    """A group whose commands come from the entry points `mcp_bench.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(registered("command"))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in registered("command"):
+            return None
+        command: click.Command = load("command", name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = registered("command")
+        if args and not args[0].startswith("-") and args[0] not in known:
+            ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mcp-bench-kit", prog_name="mcp-bench")
+def root() -> None:
+    """Record any MCP agent on benchmark tasks, with grades it cannot see, and train on the best."""
+
+
+def main() -> None:
+    """Run the command line; exit with 0 (done), 1 (something failed) or 2 (wrong use)."""
+    try:
+        root(prog_name="mcp-bench")
+    except BaseException as error:
+        failures = list(bench_errors(error))
+        if not failures:
+            raise
+        for failure in dict.fromkeys(str(failure) for failure in failures):
+            click.echo(f"Error: {failure}", err=True)
+        sys.exit(failures[0].exit_code)
+
+
+def bench_errors(error: BaseException) -> Iterator[BenchError]:
+    """Yield the errors meant for the user, also from inside a task group's exception group."""
+    if isinstance(error, BenchError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from bench_errors(inner)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The life of one episode: open a world, let the agent work, grade what is there.
+
+The order is the point. Calls under way finish, the wire closes, every process that came from the
+agent is gone, and only then is the live world graded: nothing can change it any more. The grade
+row comes last of all; an episode without one is not done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from mcp_bench.bridge.attempt import Attempt, Setup, work
+from mcp_bench.recorder.assemble import merge
+from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id
+from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema
+from mcp_bench.servers.contracts import JSON, Grade, ToolSpec, World
+from mcp_bench.servers.errors import BenchError
+
+GRADE_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one episode ended, for the operator's display."""
+
+    episode: str
+    task: str
+    termination: Termination | None
+    invalid: str | None
+    detail: str | None
+    grade: Grade | None
+    calls: int
+    seconds: float
+
+
+async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int) -> Outcome:
+    """Run attempt `number` at a planned episode, from start to grade.
+
+    Raises:
+        BenchError: the recording cannot be written.
+    """
+    started = time.monotonic()
+    episode, attempt, grade = new_id("ep"), Attempt(), None
+    try:
+        world = await setup.benchmark.open(planned.task, seed=planned.seed)
+    except BenchError as error:
+        attempt.spoil("world_failed", str(error))
+        begin(run, episode, planned, number, [])
+        finish(run, episode, planned, attempt)
+    else:
+        try:
+            begin(run, episode, planned, number, world.tools())
+            grade = await play(setup, run, planned, episode, world, attempt)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await world.close()
+    return Outcome(
+        episode=episode,
+        task=planned.task,
+        termination=attempt.termination,
+        invalid=attempt.invalid,
+        detail=attempt.detail,
+        grade=grade,
+        calls=attempt.seen.calls,
+        seconds=time.monotonic() - started,
+    )
+
+
+async def play(
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World, attempt: Attempt
+) -> Grade | None:
+    """Let the agent work on `world`; store how it went, and the grade unless it is invalid."""
+    verdict: tuple[Grade, JSON] | None = None
+    try:
+        await work(setup, run, planned, episode, world, attempt)
+        if fault := attempt.transcript.fault:
+            attempt.spoil(fault.kind, fault.detail)
+        if not attempt.seen.ready:
+            attempt.spoil("never_connected", "the agent never listed the tools: was its configuration read?")
+        if attempt.invalid is None:
+            verdict = await judge(world, attempt)
+    except anyio.get_cancelled_exc_class():
+        attempt.termination = "cancelled"
+        attempt.spoil("cancelled", "stopped by the operator")
+        finish(run, episode, planned, attempt)
+        raise
+    finish(run, episode, planned, attempt)
+    if verdict is None:
+        return None
+    grade, state = verdict
+    run.grades.put(
+        episode,
+        partial=grade.partial,
+        strict=grade.strict,
+        assertions=[assertion.model_dump(mode="json") for assertion in grade.assertions],
+        metrics=dict(grade.metrics),
+        grader_version=grade.grader_version,
+        final_state=state,
+        graded_us=now_us(),
+    )
+    return grade
+
+
+async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
+    """Grade the final state and take a snapshot of it; a grader that fails spoils the episode."""
+    try:
+        with anyio.fail_after(GRADE_SECONDS):
+            return await world.grade(attempt.transcript.answer or ""), await world.snapshot()
+    except TimeoutError:
+        attempt.spoil("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
+    except Exception as error:  # a benchmark's own code: whatever it raises, the agent is not to blame
+        attempt.spoil("grader_failed", f"{type(error).__name__}: {error}")
+    return None
+
+
+def begin(
+    run: RunFolder, episode: str, planned: PlannedEpisode, number: int, tools: Sequence[ToolSpec]
+) -> None:
+    run.recording.begin_episode(
+        EpisodeStart(
+            id=episode,
+            task=planned.task,
+            split=planned.split,
+            domain=planned.domain,
+            prompt=planned.prompt,
+            seed=planned.seed,
+            repeat=planned.repeat,
+            attempt=number,
+            started_us=now_us(),
+            tools=[
+                ToolSchema(
+                    function=FunctionSchema(
+                        name=tool.name, description=tool.description, parameters=dict(tool.input_schema)
+                    )
+                )
+                for tool in tools
+            ],
+        )
+    )
+
+
+def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
+    transcript = attempt.transcript
+    messages = merge(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    run.recording.end_episode(
+        episode,
+        EpisodeEnd(
+            termination=attempt.termination,
+            invalid=attempt.invalid,
+            invalid_detail=attempt.detail,
+            exit_code=attempt.exit_code,
+            answer=transcript.answer,
+            model=transcript.model,
+            usage=transcript.usage,
+            connections=attempt.seen.connections,
+            ended_us=now_us(),
+        ),
+        messages,
+    )
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,160 @@
+"""Start or resume a run, drive it to its end, and say how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+import click
+
+from mcp_bench.bridge.attempt import Setup
+from mcp_bench.bridge.display import Display
+from mcp_bench.bridge.plan import chosen_tasks, plan
+from mcp_bench.bridge.referee import run_all
+from mcp_bench.plugins.contracts import Agent, Tools
+from mcp_bench.recorder.records import RunInfo, new_id
+from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.registry import load
+
+
+def start_run(
+    *,
+    agent: str,
+    benchmark: str,
+    split: str | None,
+    tasks: Sequence[str],
+    limit: int | None,
+    repeat: int,
+    seed: int,
+    model: str | None,
+    base_url: str | None,
+    timeout: float,
+    tools: Tools,
+    options: Mapping[str, str],
+) -> tuple[Setup, RunFolder]:
+    """Check every choice, then make the run's folder. The caller closes it.
+
+    Raises:
+        BenchError: a name is unknown, the agent is not installed, the home cannot be written.
+    """
+    player = load_agent(agent, options, model)
+    installation = player.find(os.environ)
+    bench: Benchmark = load("benchmark", benchmark)
+    episodes = plan(chosen_tasks(bench, split, tasks, limit), repeat, seed)
+    info = RunInfo(
+        id=new_id("run"),
+        created_us=time.time_ns() // 1000,
+        benchmark=bench.name,
+        benchmark_version=bench.version,
+        agent=agent,
+        agent_version=installation.version,
+        model=model,
+        isolation="none",
+        home="sealed",
+        tools=tools,
+        settings={"timeout": timeout, "base_url": without_login(base_url), "options": dict(options)},
+        plan=episodes,
+    )
+    setup = Setup(bench, player, installation, timeout, model, base_url, tools, options)
+    return setup, RunFolder.create(info)
+
+
+def resume_run(run_id: str) -> tuple[Setup, RunFolder]:
+    """Open a run that was stopped, with the settings it was started with. The caller closes it.
+
+    Raises:
+        BenchError: there is no such run, somebody else is writing it, its agent is gone.
+    """
+    run = RunFolder.resume(run_id)
+    info, settings = run.info, run.info.settings
+    options = settings["options"]
+    base_url = settings["base_url"]
+    assert isinstance(options, dict) and isinstance(settings["timeout"], int | float)  # noqa: S101 - we wrote it
+    texts = {key: str(value) for key, value in options.items()}
+    player = load_agent(info.agent, texts, info.model)
+    bench: Benchmark = load("benchmark", info.benchmark)
+    setup = Setup(
+        benchmark=bench,
+        agent=player,
+        installation=player.find(os.environ),
+        timeout=float(settings["timeout"]),
+        model=info.model,
+        base_url=None if base_url is None else str(base_url),
+        tools="all" if info.tools == "all" else "mcp-only",
+        options=texts,
+    )
+    return setup, run
+
+
+def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agent:
+    """Return an agent's plugin, once it understands what it is told."""
+    agent: Agent = load("agent", name)()
+    for key in options:
+        if key not in agent.options:
+            raise UnknownNameError(f"option of agent {name!r}", key, agent.options)
+    if agent.capabilities.needs_model and model is None:
+        raise WrongUseError(f"agent {name!r} has no model of its own: name one with --model")
+    return agent
+
+
+def without_login(url: str | None) -> str | None:
+    """Drop a user and password from a URL: logins are never stored."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> int:
+    """Run every pending episode and print a summary; return the exit code."""
+    total = len(run.pending())
+    title = f"{run.info.agent} on {run.info.benchmark}"
+    with Display(total, title) as display:
+        display.say(f"{run.id}: {title}, {total} episodes, {jobs} at a time")
+        stopped = anyio.run(run_until_stopped, setup, run, jobs, display)
+    tally = display.tally
+    click.echo(f"{run.id}: {tally}", err=True)
+    if stopped:
+        click.echo(f"Stopped. Go on with: mcp-bench record --resume {run.id}", err=True)
+    if as_json:
+        summary = {
+            "run": run.id,
+            "path": str(run.path),
+            "episodes": total,
+            "graded": tally.graded,
+            "invalid": tally.invalid,
+            "partial": tally.partial if tally.graded else None,
+            "strict": tally.strict / tally.graded if tally.graded else None,
+            "calls": tally.calls,
+            "stopped": stopped,
+        }
+        click.echo(json.dumps(summary))
+    return 1 if stopped or tally.invalid else 0
+
+
+async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Display) -> bool:
+    """Run all episodes; return whether a signal stopped them. A second signal has no new meaning."""
+    stopped = False
+    async with anyio.create_task_group() as tasks:
+
+        async def watch_signals() -> None:
+            nonlocal stopped
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    if not stopped:
+                        stopped = True
+                        display.say("Stopping: ending the agents, keeping what is recorded ...")
+                        episodes.cancel()
+
+        tasks.start_soon(watch_signals)
+        with anyio.CancelScope() as episodes:
+            await run_all(setup, run, jobs, display.show)
+        tasks.cancel_scope.cancel()
+    return stopped

@@ -1,0 +1,54 @@
+"""The relay an agent starts as its "MCP server": its stdin and stdout, joined to the referee.
+
+This file is copied into the episode's folder and run as `python -I -S shim.py`, so it uses the
+standard library alone and starts in a few hundredths of a second. Beside it lie `socket` (the
+episode's Unix socket) and `token`, which is worth nothing once the episode is over: there is
+nothing else here to find.
+"""
+
+import os
+import socket
+import sys
+import threading
+
+CHUNK = 1 << 18
+
+
+def main() -> int:
+    folder = os.path.dirname(os.path.abspath(__file__))
+    wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with open(os.path.join(folder, "token"), "rb") as file:
+            token = file.read()
+        wire.connect(os.path.join(folder, "socket"))
+        wire.sendall(token + b"\n")
+    except OSError as error:
+        print(f"this episode's server cannot be reached: {error}", file=sys.stderr)
+        return 1
+    threading.Thread(target=forward_stdin, args=(wire,), daemon=True).start()
+    try:
+        while chunk := wire.recv(CHUNK):
+            write_all(1, chunk)
+    except OSError:  # the agent closed our stdout, or the referee went away
+        pass
+    return 0
+
+
+def forward_stdin(wire: socket.socket) -> None:
+    try:
+        while chunk := os.read(0, CHUNK):
+            wire.sendall(chunk)
+        wire.shutdown(socket.SHUT_WR)  # answers still under way can arrive
+    except OSError:
+        pass
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+if __name__ == "__main__":
+    # _exit: the client may hold our stdin open, and the thread that reads it cannot be woken.
+    os._exit(main())

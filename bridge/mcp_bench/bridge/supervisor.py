@@ -1,0 +1,173 @@
+"""Starts one agent, and ends everything that came from it.
+
+Run as `python -I -S supervisor.py CONTROL_FD`, with the agent's stdin, stdout and stderr as its
+own. It is a child subreaper (prctl(2)): whatever the agent starts, with setsid and double forks
+too, becomes its child when orphaned, so that nothing outlives `end`. It ends everything as well
+when the control socket closes: a referee that was killed leaves no agent behind.
+
+Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}`,
+then `{"stop": SECONDS}` (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the referee:
+`{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), `{"ended": true}`.
+"""
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of every orphan below it.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def parents() -> dict[int, int]:
+    """Return the parent of every process that can be seen, by process id."""
+    table = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # The command name may hold spaces and brackets: count from its end.
+                    table[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue  # it ended meanwhile
+    return table
+
+
+def descendants(root: int) -> set[int]:
+    """Return the ids of all processes below `root`, zombies included."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    frontier = [root]
+    while frontier:
+        below = children.get(frontier.pop(), [])
+        frontier += [pid for pid in below if pid not in found]
+        found.update(below)
+    return found
+
+
+def end_descendants() -> None:
+    """Kill and reap until no child is left. Orphans come to us, so none can hide."""
+    while True:
+        for pid in descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+class Supervisor:
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.agent = 0
+        self.exited = False
+        self.deadline: float | None = None
+        self.received = b""
+
+    def tell(self, message: dict[str, Any]) -> None:
+        try:
+            self.control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass  # the referee is gone; the closed socket is noticed where we read
+
+    def launch(self, spec: dict[str, Any]) -> bool:
+        try:
+            process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
+        except OSError as error:
+            self.tell({"failed": f"{spec['argv'][0]}: {error.strerror or error}"})
+            return False
+        process.returncode = 0  # `reap` waits for it, with all the others
+        self.agent = process.pid
+        self.tell({"started": process.pid})
+        return True
+
+    def stop(self, seconds: float) -> None:
+        if not self.exited:
+            self.deadline = time.monotonic() + seconds
+            os.killpg(self.agent, signal.SIGTERM)
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.agent:
+                self.exited = True
+                self.deadline = None
+                self.tell({"exited": os.waitstatus_to_exitcode(status)})
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield what the referee has sent by now; a closed socket counts as `end`."""
+        chunk = self.control.recv(65536)
+        self.received += chunk
+        *lines, self.received = self.received.split(b"\n")
+        yield from map(json.loads, lines)
+        if not chunk:
+            yield {"end": True}
+
+    def run(self) -> None:
+        woken, signalled = socket.socketpair()
+        signalled.setblocking(False)
+        signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.control, selectors.EVENT_READ)
+            selector.register(woken, selectors.EVENT_READ)
+            while True:
+                wait = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+                ready = {key.fileobj for key, _ in selector.select(wait)}
+                if woken in ready:
+                    woken.recv(4096)
+                    self.reap()
+                if self.control in ready:
+                    for message in self.messages():
+                        if "argv" in message and not self.launch(message):
+                            return
+                        if "stop" in message:
+                            self.stop(message["stop"])
+                        if "end" in message:
+                            return
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    self.deadline = None
+                    os.kill(self.agent, signal.SIGKILL)
+
+
+def main() -> None:
+    become_subreaper()
+    supervisor = Supervisor(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        supervisor.run()
+    finally:
+        end_descendants()
+        if supervisor.agent and not supervisor.exited:
+            supervisor.tell({"exited": -signal.SIGKILL})
+        supervisor.tell({"ended": True})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""One episode's wire: the Unix socket its agent connects to, and what passes over it.
+
+A peer gets through with the episode's token, and only if it descends from the launched agent.
+Until the first tool call the agent may connect again (some start their servers twice); later
+connections are refused, so that nobody starts a fresh session in the middle of an attempt.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import ObjectStream, SocketStream, TaskStatus
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.stapled import StapledObjectStream
+
+from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.peer import descends, peer_pid
+from mcp_bench.bridge.tap import pump
+from mcp_bench.recorder.recording import Recording
+from mcp_bench.servers.mcp_server import WorldSession, serve
+
+SERVER_NAME = "bench"
+HANDSHAKES = {"initialize", "server/discover"}
+TOKEN_SECONDS = 10.0
+IN_FLIGHT_SECONDS = 30.0
+"""How long calls that are under way when the agent ends may take to finish."""
+
+
+@dataclass
+class Seen:
+    """What passed over the wire, as far as the episode's life cycle depends on it."""
+
+    connections: int = 0
+    refused: int = 0
+    calls: int = 0
+    answered: set[str] = field(default_factory=set)
+    """Methods that got a response."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the agent had the tools before it: a handshake and a `tools/list` were answered."""
+        return bool(self.answered & HANDSHAKES) and "tools/list" in self.answered
+
+
+class Wire:
+    """Serves one world to one agent, and records every byte of it."""
+
+    def __init__(
+        self,
+        episode: str,
+        folder: EpisodeFolder,
+        session: WorldSession,
+        recording: Recording,
+        *,
+        root: int,
+        max_calls: int | None = None,
+    ) -> None:
+        self.seen = Seen()
+        self.limit_reached = anyio.Event()
+        self._episode = episode
+        self._folder = folder
+        self._session = session
+        self._recording = recording
+        self._root = root
+        self._max_calls = max_calls
+        self._closing = False
+        self._open: dict[tuple[int, str | None], str | None] = {}
+        self._idle = anyio.Event()
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Accept the agent's connections until cancelled."""
+        async with await anyio.create_unix_listener(self._folder.socket, mode=0o600) as listener:
+            task_status.started()
+            await listener.serve(self._handle)
+
+    async def drain(self) -> None:
+        """Refuse new connections and let the calls under way finish, for a bounded time."""
+        self._closing = True
+        with anyio.move_on_after(IN_FLIGHT_SECONDS):
+            while any(method == "tools/call" for method in self._open.values()):
+                self._idle = anyio.Event()
+                await self._idle.wait()
+
+    async def _handle(self, client: SocketStream) -> None:
+        async with client:
+            source = BufferedByteReceiveStream(client)
+            if self._closing or self.seen.calls or not await self._admit(client, source):
+                self.seen.refused += 1
+                return
+            self.seen.connections += 1
+            number = self.seen.connections
+            try:
+                await self._relay(client, source, number)
+            finally:
+                for key in [key for key in self._open if key[0] == number]:
+                    del self._open[key]
+                self._idle.set()
+                self._recording.close_connection(self._episode, number)
+
+    async def _admit(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
+        with anyio.move_on_after(TOKEN_SECONDS):
+            try:
+                token = await source.receive_until(b"\n", 256)
+            except (anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
+                return False
+            return hmac.compare_digest(token, self._folder.token.encode()) and descends(
+                peer_pid(client), self._root
+            )
+        return False
+
+    async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
+        tap_end, server_end = byte_stream_pair()
+
+        async def run_server() -> None:
+            async with server_end:
+                await serve(
+                    self._session,
+                    server_end,
+                    name=SERVER_NAME,
+                    on_execute=lambda rpc_id: self._recording.mark_executed(self._episode, number, rpc_id),
+                )
+
+        async def upstream() -> None:
+            await pump(source, tap_end, lambda line: self._from_agent(number, line))
+            await tap_end.send_eof()
+
+        async with anyio.create_task_group() as tasks, tap_end:
+            tasks.start_soon(run_server)
+            tasks.start_soon(upstream)
+            await pump(tap_end, client, lambda line: self._from_server(number, line))
+            tasks.cancel_scope.cancel()  # the server is done, or the agent reads no more
+
+    def _from_agent(self, number: int, line: bytes) -> None:
+        frame = self._recording.store_frame(self._episode, number, "client", line)
+        if frame.kind != "request":
+            return
+        self._open[number, frame.rpc_id] = frame.method
+        if frame.method == "tools/call":
+            self.seen.calls += 1
+            if self._max_calls is not None and self.seen.calls > self._max_calls:
+                self.limit_reached.set()
+
+    def _from_server(self, number: int, line: bytes) -> None:
+        frame = self._recording.store_frame(self._episode, number, "server", line)
+        if frame.kind == "response":
+            method = self._open.pop((number, frame.rpc_id), None)
+            self.seen.answered.add(method or "")
+            self._idle.set()
+
+
+def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
+    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
+    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
+    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
+    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)

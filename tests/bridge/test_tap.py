@@ -1,0 +1,78 @@
+"""The pump forwards exactly what it was given, and stores each line before anyone sees it."""
+
+import anyio
+import pytest
+from anyio.streams.stapled import StapledObjectStream
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.tap import pump
+from mcp_bench.bridge.wire import byte_stream_pair
+
+LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
+
+
+def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
+    """Run `chunks` through the pump; return what was stored, what arrived, and whether in order."""
+    stored: list[bytes] = []
+    arrived = bytearray()
+    in_time: list[bool] = []
+
+    async def main() -> None:
+        left, into = byte_stream_pair()
+        out, right = byte_stream_pair()
+
+        async def feed() -> None:
+            for chunk in chunks:
+                await left.send(chunk)
+            await left.send_eof()
+
+        async def collect() -> None:
+            async for chunk in right:
+                arrived.extend(chunk)
+                in_time.append(b"".join(stored).startswith(bytes(arrived)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed)
+            tasks.start_soon(collect)
+            await pump(into, out, stored.append)
+            await out.aclose()
+        for stream in (left, into, right):
+            await stream.aclose()
+
+    anyio.run(main)
+    return stored, bytes(arrived), in_time
+
+
+@given(lines=LINES, rest=st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"")), data=st.data())
+def test_bytes_arrive_as_they_were_however_they_were_split(
+    lines: list[bytes], rest: bytes, data: st.DataObject
+) -> None:
+    whole = b"".join(lines) + rest
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(whole) - 1)), max_size=6)))
+    edges = [0, *cuts, len(whole)]
+    chunks = [whole[a:b] for a, b in zip(edges, edges[1:], strict=False) if whole[a:b]]
+    stored, arrived, in_time = pumped(chunks)
+    assert arrived == whole
+    assert stored == lines + ([rest] if rest else [])
+    assert all(in_time)
+
+
+def test_a_store_that_fails_lets_nothing_through() -> None:
+    def full(_: bytes) -> None:
+        raise RuntimeError("disk full")
+
+    async def main() -> None:
+        left, into = byte_stream_pair()
+        out, right = byte_stream_pair()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(left.send, b"secret\n")
+            with pytest.raises(RuntimeError, match="disk full"):
+                await pump(into, out, full)
+        assert isinstance(right, StapledObjectStream)
+        with pytest.raises(anyio.WouldBlock):
+            right.receive_stream.receive_nowait()  # type: ignore[attr-defined]
+        for stream in (left, into, out, right):
+            await stream.aclose()
+
+    anyio.run(main)
