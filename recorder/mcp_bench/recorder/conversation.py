@@ -1,0 +1,113 @@
+"""The rows of one episode that make its conversation: messages, calls and their frames."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from mcp_bench.recorder import wire
+from mcp_bench.recorder.records import RecordedCall
+from mcp_bench.recorder.trajectory import Message
+
+_NO_RESULT = {
+    "transport_error": "The connection closed before a result arrived.",
+    "cancelled": "The call was cancelled before a result arrived.",
+}
+
+
+def stored_body(body: bytes) -> str | bytes:
+    """Return what to store for `body`: text where every SQLite tool shows it in full, else the bytes."""
+    if b"\0" in body:
+        return body
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
+
+
+def body_bytes(stored: str | bytes) -> bytes:
+    """Return the exact bytes that `stored_body` was given."""
+    return stored.encode("utf-8") if isinstance(stored, str) else stored
+
+
+def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:
+    connection.executemany(
+        "INSERT INTO messages (episode, position, role, content, reasoning, tool_calls, tool_call_id, name,"
+        " is_error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                episode,
+                position,
+                message.role,
+                message.content,
+                message.reasoning,
+                wire.dumps([call.model_dump() for call in message.tool_calls])
+                if message.tool_calls
+                else None,
+                message.tool_call_id,
+                message.name,
+                message.is_error,
+            )
+            for position, message in enumerate(messages)
+        ),
+    )
+
+
+def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]:
+    rows = connection.execute(
+        "SELECT role, content, reasoning, tool_calls, tool_call_id, name, is_error FROM messages"
+        " WHERE episode = ? ORDER BY position",
+        [episode],
+    )
+    return [
+        Message(
+            role=role,
+            content=content,
+            reasoning=reasoning,
+            tool_calls=json.loads(tool_calls or "[]"),
+            tool_call_id=tool_call_id,
+            name=name,
+            is_error=bool(is_error),
+        )
+        for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
+    ]
+
+
+def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:
+    """Return the calls of an episode in the order the server ran them.
+
+    A call that never ran (its arguments did not fit, say) keeps its place among the requests.
+    """
+    rows = connection.execute(
+        "SELECT c.rpc_id, c.tool, c.arguments, c.outcome, c.execution, c.started_us, c.ended_us, f.body"
+        " FROM calls c LEFT JOIN frames f ON f.id = c.response_frame WHERE c.episode = ? ORDER BY c.id",
+        [episode],
+    )
+    calls = [_call(*row) for row in rows]
+    ran = iter(sorted((c for c in calls if c.execution is not None), key=lambda call: call.execution or 0))
+    return [call if call.execution is None else next(ran) for call in calls]
+
+
+def _call(
+    rpc_id: str, tool: str | None, arguments: str, outcome: Any, execution: int | None,
+    started_us: int, ended_us: int | None, body: str | bytes | None,
+) -> RecordedCall:  # fmt: skip
+    text = _NO_RESULT.get(outcome, "") if body is None else wire.response_text(body_bytes(body), rpc_id)
+    call = RecordedCall(
+        tool=tool or "",
+        arguments={},
+        text=text,
+        outcome=outcome,
+        execution=execution,
+        started_us=started_us,
+        ended_us=ended_us,
+    )
+    try:
+        # arguments that are no object were refused by the server: the frame has them
+        return RecordedCall.model_validate({**call.model_dump(), "arguments": json.loads(arguments)})
+    except (ValidationError, RecursionError):
+        return call

@@ -1,0 +1,48 @@
+"""What can go wrong with stored recordings, each with the path and the way out."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from mcp_bench.servers.errors import BenchError
+
+
+class StorageError(BenchError):
+    """A file or folder of the store cannot be used; the text names it."""
+
+
+class DiskFullError(StorageError):
+    """There is no room to store the next row. Every row before it is kept."""
+
+
+class CorruptDatabaseError(StorageError):
+    """A file is not the SQLite database it should be."""
+
+
+class NewerDatabaseError(StorageError):
+    """A database was written by a later version of mcp-bench."""
+
+
+class RunLockedError(StorageError):
+    """Another process is writing this run."""
+
+
+def database_error(path: Path, error: sqlite3.Error) -> StorageError:
+    """Say what an SQLite error means for the database at `path`."""
+    text = str(error)
+    if "is full" in text:
+        return DiskFullError(
+            f"the disk is full: nothing more fits into {path}. What was stored before is intact; "
+            "free some space and resume the run"
+        )
+    if "not a database" in text or "malformed" in text:
+        return CorruptDatabaseError(
+            f"{path} is damaged or not an SQLite database ({text}). It was left as it is: restore it from "
+            "a copy, try `sqlite3 FILE .recover`, or move its folder out of the runs folder"
+        )
+    if "unable to open" in text or "readonly" in text or "disk I/O" in text:
+        return StorageError(f"cannot use {path} ({text}): check that it exists, its permissions and its disk")
+    if "locked" in text or "busy" in text:
+        return StorageError(f"{path} is in use by another program ({text}): close it and try again")
+    return StorageError(f"cannot use {path}: {text}")

@@ -1,0 +1,196 @@
+"""Read run folders lazily: episodes joined with their sealed grades, one at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder import conversation, schema
+from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.errors import database_error
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.records import RecordedCall
+from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
+from mcp_bench.recorder.trajectory import Message, ToolSchema
+from mcp_bench.servers.errors import UnknownNameError
+
+_EPISODES = """
+    SELECT e.id, e.run, r.benchmark, r.benchmark_version, r.agent, r.agent_version,
+           coalesce(e.model, r.model) AS model, r.isolation, r.home, r.tools AS tools_mode,
+           e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
+           e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
+           g.partial, g.strict, g.grader_version
+    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
+"""
+_LAST_ATTEMPTS = """
+    WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
+        AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
+    ORDER BY e.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEpisode:
+    """One attempt with its run and its grade (`partial` and `strict` None where there is none)."""
+
+    id: str
+    run: str
+    benchmark: str
+    benchmark_version: str
+    agent: str
+    agent_version: str
+    model: str | None
+    isolation: str
+    home: str
+    tools_mode: str
+    task: str
+    split: str
+    domain: str
+    prompt: str
+    seed: int
+    repeat: int
+    attempt: int
+    started_us: int
+    ended_us: int | None
+    termination: str | None
+    invalid: str | None
+    invalid_detail: str | None
+    exit_code: int | None
+    answer: str | None
+    usage: dict[str, Any] | None
+    connections: int
+    calls: int
+    partial: float | None
+    strict: bool | None
+    grader_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """`planned` counts the slots of the run, `graded` those that are done."""
+
+    id: str
+    benchmark: str
+    agent: str
+    planned: int
+    graded: int
+
+
+class RunReader:
+    """Read-only view of one run folder, also while it is being written. A context manager.
+
+    Raises:
+        StorageError: a database is damaged, or from a later version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = open_reader(path / RECORDINGS, schema.recordings)
+        try:
+            # a writer that died while it made the file leaves one without tables: an empty run
+            self.empty = not applied_migrations(self._connection, schema.recordings)
+            self._attach(path / GRADES)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _attach(self, grades: Path) -> None:
+        try:
+            if grades.exists():
+                with closing(open_reader(grades, schema.grades)) as sealed:
+                    has_tables = bool(applied_migrations(sealed, schema.grades))
+                if has_tables:
+                    self._connection.execute("ATTACH ? AS sealed", [read_only_uri(grades)])
+                    return
+            self._connection.execute("ATTACH ':memory:' AS sealed")
+            self._connection.execute(
+                "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
+            )
+        except sqlite3.Error as error:
+            raise database_error(grades, error) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> RunReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def summary(self) -> RunSummary | None:
+        rows = self._query(
+            "SELECT id, benchmark, agent, json_array_length(plan),"
+            " (SELECT count(*) FROM episodes e JOIN sealed.grades g ON g.episode = e.id) FROM runs"
+        )
+        return next((RunSummary(*row) for row in rows), None)
+
+    def episodes(self) -> Iterator[StoredEpisode]:
+        """Yield the last attempt of every slot, in the order they began."""
+        for row in self._query(_EPISODES + _LAST_ATTEMPTS):
+            yield _stored(row)
+
+    def episode(self, episode: str) -> StoredEpisode:
+        """Return one attempt, superseded ones included."""
+        return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)))
+
+    def splits(self) -> set[str]:
+        return {split for (split,) in self._query("SELECT DISTINCT split FROM episodes")}
+
+    def episode_ids(self, prefix: str = "") -> list[str]:
+        rows = self._query("SELECT id FROM episodes WHERE substr(id, 1, ?) = ?", len(prefix), prefix)
+        return [episode for (episode,) in rows]
+
+    def tools(self, episode: str) -> list[ToolSchema]:
+        (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
+        return [ToolSchema.model_validate(tool) for tool in json.loads(text)]
+
+    def messages(self, episode: str) -> list[Message]:
+        """Return the stored conversation; empty where the episode never ended."""
+        return conversation.read_messages(self._connection, episode)
+
+    def calls(self, episode: str) -> list[RecordedCall]:
+        return conversation.recorded_calls(self._connection, episode)
+
+    def assertions(self, episode: str) -> list[dict[str, Any]]:
+        rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), [])
+
+    def metrics(self, episode: str) -> dict[str, Any]:
+        rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), {})
+
+    def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
+        if self.empty:
+            return
+        try:
+            yield from self._connection.execute(sql, parameters)
+        except sqlite3.Error as error:
+            raise database_error(self.path / RECORDINGS, error) from error
+
+
+def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Path]:
+    """Return the folders of the named runs, or of all, oldest first.
+
+    Raises:
+        UnknownNameError: one of `runs` is not there; the text lists near matches.
+    """
+    root = runs_dir() if root is None else root
+    found = {path.parent.name: path.parent for path in root.glob(f"*/{RECORDINGS}")}
+    for name in runs:
+        if name not in found:
+            raise UnknownNameError("run", name, found)
+    return [found[name] for name in sorted(set(runs) or found)]
+
+
+def _stored(row: sqlite3.Row) -> StoredEpisode:
+    fields = dict(row)
+    fields["usage"] = json.loads(fields["usage"]) if fields["usage"] else None
+    fields["strict"] = None if fields["strict"] is None else bool(fields["strict"])
+    return StoredEpisode(**fields)

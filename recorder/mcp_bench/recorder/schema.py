@@ -1,0 +1,143 @@
+"""Tables, views and numbered migrations of the two databases of a run.
+
+A migration that was released is never edited: add the next one.
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+recordings = Migrations("mcp-bench-recordings")
+grades = Migrations("mcp-bench-grades")
+
+_RECORDINGS_1 = (
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        created_us INTEGER NOT NULL,
+        benchmark TEXT NOT NULL,
+        benchmark_version TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        agent_version TEXT NOT NULL,
+        model TEXT,
+        isolation TEXT NOT NULL,
+        home TEXT NOT NULL,
+        tools TEXT NOT NULL,
+        settings TEXT NOT NULL, -- JSON object
+        plan TEXT NOT NULL -- JSON array of the planned episodes
+    )
+    """,
+    """
+    CREATE TABLE episodes (
+        id TEXT PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs(id),
+        task TEXT NOT NULL,
+        split TEXT NOT NULL,
+        domain TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        seed INTEGER NOT NULL,
+        repeat INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        tools TEXT NOT NULL, -- JSON array of tool schemas
+        started_us INTEGER NOT NULL,
+        ended_us INTEGER, -- NULL: still running, or its referee died
+        termination TEXT,
+        invalid TEXT, -- reason code: the episode says nothing about the agent
+        invalid_detail TEXT,
+        exit_code INTEGER,
+        answer TEXT,
+        model TEXT, -- as the agent told it
+        usage TEXT, -- JSON object
+        connections INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (run, task, seed, repeat, attempt)
+    )
+    """,
+    """
+    CREATE TABLE frames (
+        id INTEGER PRIMARY KEY,
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        connection INTEGER NOT NULL,
+        direction TEXT NOT NULL CHECK (direction IN ('client', 'server')), -- who sent it
+        stored_us INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        method TEXT,
+        rpc_id TEXT, -- JSON
+        body NOT NULL -- the exact bytes: TEXT where they are UTF-8 without NUL, else BLOB
+    )
+    """,
+    "CREATE INDEX frames_episode ON frames (episode)",
+    """
+    CREATE TABLE calls (
+        id INTEGER PRIMARY KEY,
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        connection INTEGER NOT NULL,
+        rpc_id TEXT NOT NULL, -- JSON
+        tool TEXT, -- NULL: the request named none
+        arguments TEXT NOT NULL, -- JSON
+        execution INTEGER, -- 1, 2, ... in the order the server ran them; NULL: it did not
+        outcome TEXT CHECK (outcome IN ('ok', 'tool_error', 'rpc_error', 'transport_error', 'cancelled')),
+        started_us INTEGER NOT NULL,
+        ended_us INTEGER,
+        request_frame INTEGER NOT NULL REFERENCES frames(id),
+        response_frame INTEGER REFERENCES frames(id)
+    )
+    """,
+    "CREATE INDEX calls_episode ON calls (episode)",
+    """
+    CREATE TABLE messages (
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        position INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        content TEXT,
+        reasoning TEXT,
+        tool_calls TEXT, -- JSON array
+        tool_call_id TEXT,
+        name TEXT,
+        is_error INTEGER NOT NULL,
+        PRIMARY KEY (episode, position)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE VIEW call_results AS
+    SELECT c.id, c.episode, e.task, c.execution, c.tool, c.arguments, c.outcome,
+           (c.ended_us - c.started_us) / 1000.0 AS milliseconds,
+           CASE WHEN typeof(f.body) = 'text' AND json_valid(f.body)
+                THEN coalesce(json_extract(f.body, '$.result'), json_extract(f.body, '$.error'))
+           END AS result,
+           f.body AS response
+    FROM calls c JOIN episodes e ON e.id = c.episode LEFT JOIN frames f ON f.id = c.response_frame
+    """,
+    """
+    CREATE VIEW episode_summary AS
+    SELECT e.id, r.agent, coalesce(e.model, r.model) AS model, r.benchmark, e.task, e.split, e.domain,
+           e.seed, e.repeat, e.attempt, e.termination, e.invalid,
+           strftime('%Y-%m-%d %H:%M:%S', e.started_us / 1000000, 'unixepoch') AS started,
+           (e.ended_us - e.started_us) / 1e6 AS seconds,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls
+    FROM episodes e JOIN runs r ON r.id = e.run
+    """,
+)
+
+
+@recordings()
+def m001_initial(db: Database) -> None:
+    for statement in _RECORDINGS_1:
+        db.execute(statement)
+
+
+@grades(name="m001_initial")
+def m001_grades(db: Database) -> None:
+    db.execute(
+        """
+        CREATE TABLE grades (
+            episode TEXT PRIMARY KEY,
+            partial REAL NOT NULL,
+            strict INTEGER NOT NULL,
+            assertions TEXT NOT NULL, -- JSON array
+            metrics TEXT NOT NULL, -- JSON object
+            grader_version TEXT NOT NULL,
+            final_state TEXT NOT NULL, -- JSON
+            graded_us INTEGER NOT NULL
+        )
+        """
+    )

@@ -1,0 +1,169 @@
+"""What a line on an MCP wire says, read from a copy: parsing never raises and changes nothing.
+
+It is as lenient as the servers are (invalid UTF-8 is replaced, NaN is read), because a call that
+a server runs must not go unseen here. The stored frame keeps the exact bytes.
+JSON-RPC 2.0 and its batches; the methods are those of MCP, every protocol version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+Kind = Literal["request", "response", "notification", "batch", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One JSON-RPC message. Ids are JSON text, so that `1`, `1.0` and `"1"` stay three ids."""
+
+    kind: Kind
+    method: str | None = None
+    rpc_id: str | None = None
+    tool: str | None = None
+    """Name in a `tools/call` request, None where it is not text."""
+    arguments: str | None = None
+    """Arguments of a `tools/call` request as JSON text; an absent one is an empty object."""
+    outcome: Literal["ok", "tool_error", "rpc_error"] | None = None
+    """What a response says of its request, were that a tool call."""
+    cancels: str | None = None
+    """The id that a `notifications/cancelled` gives up on."""
+    items: tuple[Frame, ...] = ()
+    """The messages of a batch."""
+
+    @property
+    def is_call(self) -> bool:
+        return self.kind == "request" and self.method == "tools/call"
+
+
+_INVALID = Frame("invalid")
+
+
+class _Number(float):
+    """A float that remembers how it was spelled."""
+
+    spelling: str
+
+
+def _number(spelling: str) -> float | str:
+    value = _Number(spelling)
+    value.spelling = spelling
+    # 1e999 is JSON but no finite float, and would make the arguments no JSON at all
+    return value if math.isfinite(value) else spelling
+
+
+def _integer(spelling: str) -> int | str:
+    # Python refuses to read longer ones
+    return int(spelling) if len(spelling) < 4000 else spelling
+
+
+def loads(body: bytes) -> Any:
+    """Read JSON leniently. Numbers that Python cannot hold come back as text.
+
+    Raises:
+        ValueError: the text is not JSON, or nested too deep to read.
+    """
+    try:
+        text = body.decode("utf-8", "replace")
+        return json.loads(text, parse_float=_number, parse_int=_integer, parse_constant=str)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def dumps(value: Any) -> str:
+    """Return compact JSON text that UTF-8 can hold (a lone surrogate becomes `?`)."""
+    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def clean(text: str) -> str:
+    """Return text without lone surrogates, which no database or UTF-8 file takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def id_text(rpc_id: object) -> str:
+    """Return an id as JSON text: numbers as they were spelled, strings in ASCII."""
+    return rpc_id.spelling if isinstance(rpc_id, _Number) else json.dumps(rpc_id)
+
+
+def parse(body: bytes) -> Frame:
+    """Say what one line (or a body of streamable HTTP) is. Never raises."""
+    try:
+        value = loads(body)
+        if isinstance(value, list):
+            return Frame("batch", items=tuple(_message(item) for item in value))
+        return _message(value)
+    except (ValueError, RecursionError):
+        return _INVALID
+
+
+def _message(value: Any) -> Frame:
+    if not isinstance(value, dict):
+        return _INVALID
+    rpc_id = id_text(value["id"]) if "id" in value else None
+    method = value.get("method")
+    if isinstance(method, str):
+        return _called(clean(method), rpc_id, value.get("params"))
+    if "error" in value:
+        return Frame("response", rpc_id=rpc_id, outcome="rpc_error")
+    if "result" in value:
+        result = value["result"]
+        refused = isinstance(result, dict) and result.get("isError") is True
+        return Frame("response", rpc_id=rpc_id, outcome="tool_error" if refused else "ok")
+    return _INVALID
+
+
+def _called(method: str, rpc_id: str | None, params: Any) -> Frame:
+    named = params if isinstance(params, dict) else {}
+    if rpc_id is None:
+        cancelled = method == "notifications/cancelled" and "requestId" in named
+        return Frame("notification", method, cancels=id_text(named["requestId"]) if cancelled else None)
+    if method != "tools/call":
+        return Frame("request", method, rpc_id)
+    tool = named.get("name")
+    return Frame(
+        "request",
+        method,
+        rpc_id,
+        tool=clean(tool) if isinstance(tool, str) else None,
+        arguments=dumps(named.get("arguments", {})),
+    )
+
+
+def response_text(body: bytes, rpc_id: str) -> str:
+    """Return what the response to `rpc_id` in a stored frame says, as text for a conversation.
+
+    Text blocks are joined by line breaks, images and sounds are named only, other blocks are given
+    as JSON, and an error by its message.
+    """
+    value = loads(body)
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
+            return clean(_result_text(item))
+    return ""
+
+
+def _result_text(response: dict[str, Any]) -> str:
+    if "error" in response:
+        error = response["error"]
+        message = error.get("message") if isinstance(error, dict) else None
+        return message if isinstance(message, str) else dumps(error)
+    result = response.get("result")
+    if not isinstance(result, dict):
+        return dumps(result)
+    blocks = result.get("content")
+    if isinstance(blocks, list) and blocks:
+        return "\n".join(_block_text(block) for block in blocks)
+    structured = result.get("structuredContent")
+    return "" if structured is None else dumps(structured)
+
+
+def _block_text(block: Any) -> str:
+    if not isinstance(block, dict):
+        return dumps(block)
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return cast(str, block["text"])
+    if isinstance(block.get("data"), str):
+        return f"[{block.get('type')}: {block.get('mimeType')}, {len(block['data'])} characters of base64]"
+    return dumps(block)
