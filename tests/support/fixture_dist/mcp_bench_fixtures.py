@@ -1,0 +1,176 @@
+"""A third-party package as seen by mcp-bench: a tiny benchmark and an agent, found by entry point.
+
+Put this folder on PYTHONPATH and `mcp-bench` lists both. The benchmark is real and small; the agent
+runs any Python file as an agent, so that tests can misbehave in every way an agent might.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Fault,
+    Installation,
+    Launch,
+    LaunchRequest,
+    McpServer,
+    Transcript,
+)
+from mcp_bench.servers.contracts import (
+    JSON,
+    AssertionResult,
+    Grade,
+    Reference,
+    Replay,
+    Task,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    partial_credit,
+)
+from mcp_bench.servers.errors import UnknownNameError
+
+TEXT = {"type": "string"}
+
+
+def tool(name: str, **properties: dict[str, JSON]) -> ToolSpec:
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return ToolSpec(name=name, description=f"{name} in the notebook", input_schema=schema)
+
+
+TOOLS = (
+    tool("write", key=TEXT, value=TEXT),
+    tool("read", key=TEXT),
+    tool("pages", size={"type": "integer"}),
+    tool("wait", path=TEXT),
+)
+
+
+class NotebookWorld:
+    def __init__(self, wanted: dict[str, str]) -> None:
+        self.wanted = wanted
+        self.notes: dict[str, str] = {}
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return TOOLS
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if name == "write":
+            self.notes[str(arguments["key"])] = str(arguments["value"])
+            return ToolResult(text="written")
+        if name == "read":
+            key = str(arguments["key"])
+            if key not in self.notes:
+                return ToolResult(text=f"no note under {key!r}", is_error=True)
+            return ToolResult(text=self.notes[key])
+        if name == "pages":
+            return ToolResult(text="x" * int(str(arguments["size"])))
+        async with await anyio.open_file(str(arguments["path"])) as pipe:  # a FIFO: blocks until written to
+            return ToolResult(text=await pipe.read())
+
+    async def grade(self, answer: str) -> Grade:
+        checks = tuple(
+            AssertionResult(name=f"expects-{key}-{value}", passed=self.notes.get(key) == value)
+            for key, value in self.wanted.items()
+        )
+        strict = all(check.passed for check in checks)
+        return Grade(
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=checks,
+            grader_version="notebook-1",
+        )
+
+    async def snapshot(self) -> JSON:
+        return {"notes": dict(self.notes), "marker": "final-state-of-the-notebook"}
+
+    async def close(self) -> None:
+        pass
+
+
+class Notebook:
+    """Two tasks: the sealed part of each holds words that occur nowhere else."""
+
+    name = "notebook"
+    version = "1"
+    summary = "Write two notes (a fixture)."
+    replay: Replay = "exact"
+    replay_ignores: tuple[str, ...] = ()
+
+    WANTED = {
+        "colours": {"sky": "cerulean-sentinel", "grass": "viridian-sentinel"},
+        "numbers": {"one": "uno-sentinel", "two": "due-sentinel"},
+    }
+
+    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
+        if split not in (None, "all", "train"):
+            raise UnknownNameError("split", str(split), ["all", "train"])
+        for task_id in list(self.WANTED)[:limit]:
+            yield self.task(task_id)
+
+    def task(self, task_id: str) -> Task:
+        if task_id not in self.WANTED:
+            raise UnknownNameError("task", task_id, self.WANTED)
+        limit = 3 if task_id == "numbers" else None
+        return Task(
+            id=task_id,
+            benchmark=self.name,
+            prompt=f"Fill the page of {task_id}.",
+            split="train",
+            domain="notes",
+            max_calls=limit,
+        )
+
+    async def open(self, task_id: str, *, seed: int = 0) -> NotebookWorld:
+        self.task(task_id)
+        return NotebookWorld(self.WANTED[task_id])
+
+    def reference(self, task_id: str) -> Reference:
+        wanted = self.WANTED[task_id]
+        calls = tuple(
+            ToolCall(name="write", arguments={"key": key, "value": value}) for key, value in wanted.items()
+        )
+        return Reference(calls=calls, answer="done")
+
+    async def aclose(self) -> None:
+        pass
+
+
+NOTEBOOK = Notebook()
+
+
+class Script:
+    """Runs a Python file as the agent: `--agent-option file=PATH`. Its stdout lines are its messages."""
+
+    name = "script"
+    summary = "Any Python file as an agent (a fixture)."
+    capabilities = Capabilities()
+    options: Mapping[str, str] = {"file": "the Python file", "fault": "an endpoint fault to report"}
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return Installation(sys.executable, "1.0")
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        config = request.home / "server.json"
+        config.write_text(json.dumps({"command": request.server.command, "prompt": request.prompt}))
+        fault = request.options.get("fault", "")
+        (request.home / "fault").write_text(fault)
+        return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        fault = (output.home / "fault").read_text()
+        lines = Path(output.stdout).read_text(errors="replace").splitlines()
+        return Transcript(
+            answer=lines[-1] if lines else None,
+            fault=Fault(kind="endpoint_error", detail=fault) if fault else None,
+        )
