@@ -102,7 +102,7 @@ if os.fork() == 0:
 os._exit(0)
 """
     record(bench, script(daemon))
-    (episode,) = bench.rows("select * from episodes")
+    (_episode,) = bench.rows("select * from episodes")
     (grade,) = bench.grades()
     late = bench.rows("select count(*) as n from frames where time_us > ?", grade["graded_us"])
     assert late == [{"n": 0}]

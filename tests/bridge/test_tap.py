@@ -1,5 +1,7 @@
 """The pump forwards exactly what it was given, and stores each line before anyone sees it."""
 
+import itertools
+
 import anyio
 import pytest
 from anyio.streams.stapled import StapledObjectStream
@@ -51,7 +53,7 @@ def test_bytes_arrive_as_they_were_however_they_were_split(
     whole = b"".join(lines) + rest
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(whole) - 1)), max_size=6)))
     edges = [0, *cuts, len(whole)]
-    chunks = [whole[a:b] for a, b in zip(edges, edges[1:], strict=False) if whole[a:b]]
+    chunks = [whole[a:b] for a, b in itertools.pairwise(edges) if whole[a:b]]
     stored, arrived, in_time = pumped(chunks)
     assert arrived == whole
     assert stored == lines + ([rest] if rest else [])
