@@ -17,7 +17,10 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.trajectory import Message, ToolSchema
-from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+_NEAR_MATCHES_AMONG = 1000
+"""Newest episodes that an unknown id is compared with: comparing takes time."""
 
 _EPISODES = """
     SELECT e.id, e.run, r.benchmark, r.benchmark_version, r.agent, r.agent_version,
@@ -143,9 +146,8 @@ class RunReader:
     def splits(self) -> set[str]:
         return {split for (split,) in self._query("SELECT DISTINCT split FROM episodes")}
 
-    def episode_ids(self, prefix: str = "") -> list[str]:
-        rows = self._query("SELECT id FROM episodes WHERE substr(id, 1, ?) = ?", len(prefix), prefix)
-        return [episode for (episode,) in rows]
+    def episode_ids(self) -> list[str]:
+        return [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]
 
     def tools(self, episode: str) -> list[ToolSchema]:
         (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
@@ -187,6 +189,29 @@ def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Pat
         if name not in found:
             raise UnknownNameError("run", name, found)
     return [found[name] for name in sorted(set(runs) or found)]
+
+
+def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
+    """Return the run folder and the full id of the episode that `prefix` begins.
+
+    Raises:
+        UnknownNameError: there is none; the text lists near matches.
+        WrongUseError: it begins several.
+    """
+    known: list[str] = []
+    found: list[tuple[Path, str]] = []
+    for path in run_paths(root=root):
+        with RunReader(path) as reader:
+            ids = reader.episode_ids()
+        known += ids
+        found += [(path, episode) for episode in ids if episode.startswith(prefix)]
+    exact = [match for match in found if match[1] == prefix]
+    if len(exact or found) > 1:
+        some = ", ".join(episode for _, episode in found[:5])
+        raise WrongUseError(f"episode {prefix!r} fits {len(found)} episodes ({some}, ...): give more of it")
+    if not found:
+        raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
+    return (exact or found)[0]
 
 
 def _stored(row: sqlite3.Row) -> StoredEpisode:

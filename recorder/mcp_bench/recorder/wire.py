@@ -73,8 +73,12 @@ def loads(body: bytes) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON text that UTF-8 can hold (a lone surrogate becomes `?`)."""
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Return compact JSON text that UTF-8 can hold: a lone surrogate becomes `?`, NaN a string."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return dumps(json.loads(json.dumps(value), parse_constant=str))
+    return clean(text)
 
 
 def clean(text: str) -> str:

@@ -1,0 +1,124 @@
+"""`mcp-bench show`: one episode, its grade and its conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.recorder.reader import RunReader
+
+
+@click.command()
+@click.argument("episode")
+@click.option("--json", "as_json", is_flag=True, help="Print the episode as one JSON document.")
+def show(episode: str, as_json: bool) -> None:
+    """Show an episode: what it was, its grade with every assertion, and the conversation.
+
+    EPISODE is an id, or the beginning of one that fits no other. Control characters in what agents and
+    tools wrote are spelled out.
+
+    \b
+    Examples:
+      mcp-bench show ep_01kbf3x9qv2m8t0
+      mcp-bench show ep_01kbf3x9qv2m8t0 --json | jq .grade
+    """
+    from mcp_bench.recorder.reader import RunReader, find_episode
+
+    path, found = find_episode(episode)
+    with RunReader(path) as reader:
+        document = _document(reader, found)
+    if as_json:
+        click.echo(json.dumps(document))
+        return
+
+    from mcp_bench.recorder.printable import printable
+
+    for heading, text in _lines(document):
+        click.echo(click.style(printable(heading), bold=True) + printable(text))
+
+
+def _document(reader: RunReader, episode: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from mcp_bench.recorder.assemble import trajectory
+
+    stored = reader.episode(episode)
+    facts = asdict(stored)
+    partial, strict, grader = (facts.pop(name) for name in ("partial", "strict", "grader_version"))
+    grade = None
+    if partial is not None:
+        grade = {
+            "partial": partial,
+            "strict": strict,
+            "grader_version": grader,
+            "assertions": reader.assertions(episode),
+            "metrics": reader.metrics(episode),
+        }
+    conversation = trajectory(reader, stored)
+    return {
+        **facts,
+        "log_folder": str(reader.path / "logs"),
+        "grade": grade,
+        "calls": [call.model_dump() for call in reader.calls(episode)],
+        "messages": [message.model_dump(exclude_none=True) for message in conversation.messages],
+        "tools": [tool.model_dump() for tool in conversation.tools],
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield `(heading, text)`: what is set in bold, and what follows it."""
+    seconds = (document["ended_us"] - document["started_us"]) / 1e6 if document["ended_us"] else None
+    facts = {
+        "episode": document["id"],
+        "run": document["run"],
+        "task": f"{document['benchmark']} {document['task']} ({document['split']}, {document['domain']})",
+        "attempt": f"{document['attempt']} (seed {document['seed']}, repeat {document['repeat']})",
+        "agent": f"{document['agent']} {document['agent_version']}",
+        "model": document["model"],
+        "isolation": document["isolation"],
+        "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
+        "seconds": seconds and f"{seconds:.1f}",
+        "invalid": document["invalid"] and f"{document['invalid']}: {document['invalid_detail'] or ''}",
+        "usage": ", ".join(f"{name} {value}" for name, value in (document["usage"] or {}).items()),
+        "logs": document["log_folder"],
+    }
+    for name, value in facts.items():
+        if value:
+            yield f"{name:<10}", str(value)
+    yield "", ""
+    yield from _grade(document["grade"])
+    for message in document["messages"]:
+        yield "", ""
+        yield from _message(message)
+
+
+def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if grade is None:
+        yield "grade     ", "none"
+        return
+    verdict = "solved" if grade["strict"] else "not solved"
+    yield "grade     ", f"partial {grade['partial']:.3f}, {verdict} ({grade['grader_version']})"
+    for assertion in grade["assertions"]:
+        mark = "ok  " if assertion.get("passed") else "FAIL"
+        detail = f": {assertion['detail']}" if assertion.get("detail") else ""
+        yield f"  {mark} ", f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}"
+
+
+def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    heading = message["role"]
+    if message["role"] == "tool":
+        heading += f" {message.get('name', '')} [{message.get('tool_call_id')}]"
+        heading += " error" if message.get("is_error") else ""
+    yield heading, ""
+    if message.get("reasoning"):
+        yield "  thinks: ", message["reasoning"]
+    if message.get("content"):
+        yield "", message["content"]
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False)
+        yield "  calls ", f"{function['name']} {arguments} [{call['id']}]"

@@ -1,0 +1,43 @@
+"""TRL's conversational rows: `messages` and `tools`, arguments as objects.
+
+https://huggingface.co/docs/trl/dataset_formats (tool calling). A key without a value is left
+out: chat templates test for keys, and a null reads as text in some.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_bench.recorder.trajectory import Message, Trajectory
+
+
+class Trl:
+    name = "trl"
+    summary = "JSON lines for TRL's SFTTrainer"
+    suffix = ".jsonl"
+
+    def row(self, trajectory: Trajectory) -> dict[str, Any]:
+        """Return `messages` and `tools`, then what the row is about."""
+        facts = trajectory.model_dump(exclude={"messages", "tools", "usage"})
+        usage = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
+        return {
+            "messages": [_message(message) for message in trajectory.messages],
+            "tools": [tool.model_dump() for tool in trajectory.tools],
+            **facts,
+            "usage": usage,
+        }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    row = {
+        "role": message.role,
+        "reasoning_content": message.reasoning,  # the name that chat templates use
+        "content": message.content,
+        "tool_calls": [call.model_dump() for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+    }
+    # a template that prints a tool's answer wants one, even an empty one
+    return {
+        key: value for key, value in row.items() if value or (key == "content" and message.role == "tool")
+    }
