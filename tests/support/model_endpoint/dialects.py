@@ -1,0 +1,9 @@
+"""The dialects that the endpoint speaks. A new one is a module with a `Dialect`, and a line here."""
+
+from __future__ import annotations
+
+from .anthropic_messages import ANTHROPIC_MESSAGES
+from .chat_completions import CHAT_COMPLETIONS
+from .dialect import Dialect
+
+DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES)

@@ -1,0 +1,39 @@
+"""Faults on request: what a test has the endpoint do wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Gate:
+    """Holds requests: `arrived` is set when one waits, and `release` lets all of them go on."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.release = threading.Event()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with requests `after` .. `after + first` (None: with all from there on).
+
+    - `status`: answer with this HTTP status instead;
+    - `cut`: break the connection after so many events (in the middle of a body that is one piece);
+    - `gate`: wait until the test lets it go on, then answer as usual.
+    """
+
+    status: int | None = None
+    message: str = "The test asked for this error."
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    gate: Gate | None = None
+    first: int | None = None
+    after: int = 0
+
+    def strikes(self, request: int) -> bool:
+        """Say whether it hits the request of this number, counted from 0."""
+        start, count = self.after, self.first
+        return request >= start and (count is None or request < start + count)

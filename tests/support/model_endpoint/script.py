@@ -1,0 +1,183 @@
+"""What the endpoint plays: scripts, and the one turn of a script that answers a request.
+
+Nothing here depends on a dialect. The endpoint keeps no conversation: the script is found by the
+task's prompt inside the request, and the step by the number of tool results already in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+HARMLESS = "A short note"
+"""The answer to requests that no script is meant for: titles, summaries, warm-ups."""
+
+
+@dataclass(frozen=True)
+class ScriptedCall:
+    """A tool call by the tool's bare name. Arguments that are text are sent as they are, malformed
+    or not, where the dialect sends arguments as text."""
+
+    name: str
+    arguments: dict[str, Any] | str = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One turn of the model: parallel calls, or, without any, the final text."""
+
+    calls: tuple[ScriptedCall, ...] = ()
+    text: str = ""
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The steps for one task. An `endless` one starts again after its last tool calls."""
+
+    prompt: str
+    steps: tuple[Step, ...]
+    endless: bool = False
+
+    def step_after(self, results: int) -> Step:
+        """Return the step to play when `results` tool results are in the conversation.
+
+        Of parallel calls of which some have been answered, the rest is asked for.
+        """
+        acting = [step for step in self.steps if step.calls]
+        if self.endless:
+            results %= sum(len(step.calls) for step in acting)
+        for step in acting:
+            if results < len(step.calls):
+                return Step(step.calls[results:], step.text, step.reasoning)
+            results -= len(step.calls)
+        return next((step for step in self.steps if not step.calls), Step(text="Done."))
+
+
+def script_from_reference(
+    prompt: str, reference: dict[str, Any], *, parallel: int = 1, reasoning: bool = True
+) -> Script:
+    """Return a script that plays `{"calls": [{"name", "arguments"}], "answer": text}`.
+
+    `parallel` calls go into each turn. With `reasoning`, every turn is given some.
+    """
+    calls = [ScriptedCall(call["name"], call.get("arguments", {})) for call in reference["calls"]]
+    groups = [tuple(calls[at : at + parallel]) for at in range(0, len(calls), parallel)]
+
+    def thought(number: int) -> str:
+        return f"Step {number}: think first." if reasoning else ""
+
+    steps = [Step(group, reasoning=thought(number)) for number, group in enumerate(groups, 1)]
+    final = Step(text=reference.get("answer") or "Done.", reasoning=thought(len(steps) + 1))
+    return Script(prompt, (*steps, final))
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool of a request; `namespace` where the dialect groups tools."""
+
+    name: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What a dialect reads out of a request."""
+
+    texts: tuple[str, ...]
+    """Text of the system, user and assistant turns, in order; tool results left out."""
+    results: int
+    """Tool results in it."""
+    tools: tuple[OfferedTool, ...] = ()
+    model: str = ""
+    stream: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as it goes out: by the name under which the agent offered the tool."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | str
+    namespace: str | None = None
+
+    @property
+    def arguments_text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """Tokens of one turn. `cached` is part of `input`, `reasoning` is part of `output`."""
+
+    input: int
+    output: int
+    cached: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a dialect writes as its answer. `id` names it, so that parts of it can have ids, too."""
+
+    id: str
+    model: str
+    text: str
+    reasoning: str
+    calls: tuple[Call, ...]
+    usage: TokenUsage
+
+
+def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Script | None:
+    """Return the script for a request, or None where it offers no tools or holds no known prompt.
+
+    Where several prompts fit, those whose tools are offered come first, then the longest prompt.
+    """
+    if not conversation.tools:
+        return None
+    text = _plain(" ".join(conversation.texts))
+    fitting = [script for script in scripts if _plain(script.prompt) in text]
+
+    def rank(script: Script) -> tuple[bool, int]:
+        names = [call.name for step in script.steps for call in step.calls]
+        return all(_find(name, conversation.tools) for name in names), len(script.prompt)
+
+    return max(fitting, key=rank, default=None)
+
+
+def play(conversation: Conversation, script: Script | None, turn_id: str) -> Turn:
+    """Return the answer to a request: the same one for the same request, but for the ids in it."""
+    step = script.step_after(conversation.results) if script else Step(text=HARMLESS)
+    calls = tuple(
+        Call(f"call_{turn_id}_{number}", *_offered(call, conversation.tools))
+        for number, call in enumerate(step.calls)
+    )
+    spoken = sum(len(part) for part in (*conversation.texts, step.text, step.reasoning))
+    reasoning = len(step.reasoning) // 4
+    usage = TokenUsage(
+        input=100 + spoken // 4 + 30 * conversation.results,
+        output=7 + len(step.text) // 4 + reasoning + 11 * len(calls),
+        cached=64 if conversation.results else 0,
+        reasoning=reasoning,
+    )
+    return Turn(turn_id, conversation.model, step.text, step.reasoning, calls, usage)
+
+
+def _offered(
+    call: ScriptedCall, tools: Sequence[OfferedTool]
+) -> tuple[str, dict[str, Any] | str, str | None]:
+    tool = _find(call.name, tools) or OfferedTool(call.name)  # a tool that nobody offers is played, too
+    return tool.name, call.arguments, tool.namespace
+
+
+def _find(bare: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
+    """Agents put the server's name in front, so the shortest name with the right end is the tool."""
+    fitting = [tool for tool in tools if tool.name == bare or tool.name.endswith(f"_{bare}")]
+    return min(fitting, key=lambda tool: len(tool.name), default=None)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
