@@ -72,7 +72,9 @@ class _Merge:
 
     def _final_answer(self) -> int:
         last = len(self._turns) - 1
-        return last if last >= 0 and self._turns[last].role == "assistant" else len(self._turns)
+        if last >= 0 and self._turns[last].role == "assistant" and not self._turns[last].tool_calls:
+            return last
+        return len(self._turns)
 
     def _insert(self, *, before: int) -> Iterator[Message]:
         while self._missing and self._missing[0] < before:

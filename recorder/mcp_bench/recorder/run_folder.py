@@ -30,7 +30,7 @@ class RunFolder:
     def __init__(self, path: Path, info: RunInfo | None) -> None:
         """Open the folder at `path`; use `create` or `resume` instead."""
         self.path = path
-        self._lock = _take_lock(path / "lock")
+        lock = _take_lock(path / "lock")
         try:
             self.recording = Recording(path / RECORDINGS)
             try:
@@ -46,8 +46,9 @@ class RunFolder:
                 self.recording.close()
                 raise
         except BaseException:
-            os.close(self._lock)
+            os.close(lock)
             raise
+        self._lock: int | None = lock
         self.id = self.info.id
 
     @classmethod
@@ -115,9 +116,12 @@ class RunFolder:
         return self.path / "logs" / f"{episode_id}.{stream}.log"
 
     def close(self) -> None:
-        self.recording.close()
-        self.grades.close()
-        os.close(self._lock)
+        """Close the databases and let go of the lock; closing twice is fine."""
+        if self._lock is not None:
+            self.recording.close()
+            self.grades.close()
+            os.close(self._lock)
+            self._lock = None
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,122 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.wire import id_text, parse, response_text
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+rpc_like = st.dictionaries(
+    st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error"]),
+    json_values
+    | st.sampled_from(["tools/call", "notifications/cancelled"])
+    | st.dictionaries(st.sampled_from(["name", "arguments", "requestId", "isError", "content"]), json_values),
+)
+
+
+@given(
+    st.binary() | st.one_of(json_values, rpc_like, st.lists(rpc_like)).map(lambda v: json.dumps(v).encode())
+)
+def test_any_bytes_have_a_kind_and_storable_text(body: bytes) -> None:
+    frame = parse(body)
+    assert frame.kind in {"request", "response", "notification", "batch", "invalid"}
+    for part in (frame, *frame.items):
+        for text in (part.method, part.rpc_id, part.tool, part.arguments, part.cancels):
+            if text is not None:
+                text.encode("utf-8")
+        if part.arguments is not None:
+            json.loads(part.arguments, parse_constant=pytest.fail)
+        if part.kind == "response":
+            response_text(body, part.rpc_id or "null").encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\n", b"{", b"[" * 200_000, b'{"id":' + b"9" * 5000 + b"}", b"\xff\xfe", b"null", b"1e999", b"{}"],
+    ids=lambda body: repr(body[:12]),
+)
+def test_what_is_no_message_is_invalid(body: bytes) -> None:
+    assert parse(body).kind == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ({"id": 1, "method": "x/vendor"}, "request"),
+        ({"id": None, "method": "ping"}, "request"),
+        ({"method": "notifications/initialized"}, "notification"),
+        ({"id": 1, "result": {}}, "response"),
+        ({"id": None, "error": {"code": -32700, "message": "no"}}, "response"),
+        ([{"id": 1, "method": "ping"}], "batch"),
+        ({"id": 1}, "invalid"),
+        ([1], "batch"),
+    ],
+)
+def test_kinds(message: Any, kind: str) -> None:
+    assert parse(json.dumps(message).encode()).kind == kind
+
+
+def test_ids_keep_their_spelling() -> None:
+    spellings = ["1", "1.0", "1e0", '"1"', "null", "123456789012345678901234567890"]
+    ids = [parse(f'{{"id": {spelling}, "method": "m"}}'.encode()).rpc_id for spelling in spellings]
+    assert ids == spellings
+    assert id_text("é") == parse('{"id":"é","method":"m"}'.encode()).rpc_id
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(st.text(), json_values))
+def test_a_call_is_read_back(tool: str, arguments: dict[str, Any]) -> None:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 3,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    text = json.dumps(message, ensure_ascii=False)
+    frame = parse(text.encode("utf-8", "replace") + b"\r\n")
+    assert frame.is_call
+    assert frame.tool == tool
+    assert frame.arguments is not None
+    finite = all(word not in text for word in ("NaN", "Infinity"))
+    if finite and text.isprintable():
+        assert json.loads(frame.arguments) == arguments
+
+
+def test_a_server_that_replaces_broken_utf8_and_reads_nan_has_its_calls_seen() -> None:
+    frame = parse(
+        b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":"\xff","b":NaN,"c":1e999}}}'
+    )
+    assert frame.is_call
+    assert json.loads(frame.arguments or "") == {"a": "\ufffd", "b": "NaN", "c": "1e999"}
+
+
+@pytest.mark.parametrize(
+    ("payload", "outcome", "text"),
+    [
+        (
+            {"result": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}},
+            "ok",
+            "a\nb",
+        ),
+        ({"result": {"content": [{"type": "text", "text": "no"}], "isError": True}}, "tool_error", "no"),
+        ({"error": {"code": -32602, "message": "no such tool"}}, "rpc_error", "no such tool"),
+        ({"result": {"content": [], "structuredContent": {"a": 1}}}, "ok", '{"a":1}'),
+        (
+            {"result": {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]}},
+            "ok",
+            "[image: image/png, 4 characters of base64]",
+        ),
+        ({"result": {"content": [{"type": "text", "text": "\ud800"}]}}, "ok", "?"),
+    ],
+)
+def test_responses_say_outcome_and_text(payload: dict[str, Any], outcome: str, text: str) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1.5, **payload}).encode()
+    assert parse(body).outcome == outcome
+    assert response_text(body, "1.5") == text
+    batch = b'[{"id":1,"result":{}},' + body + b"]"
+    assert response_text(batch, "1.5") == text

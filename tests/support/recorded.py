@@ -1,0 +1,131 @@
+"""Runs recorded as the referee records them: frames first, then the end, then the sealed grade."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_bench.recorder.merge import merge
+from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
+
+TOOL = ToolSchema(
+    function=FunctionSchema(
+        name="transfer",
+        description="Send money.",
+        parameters={"type": "object", "properties": {"amount": {"type": "number"}}},
+    )
+)
+
+
+def line(message: object) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def request(rpc_id: Any, tool: str, arguments: Any) -> bytes:
+    return line(
+        {
+            "jsonrpc": "2.0",
+            "id": rpc_id,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments},
+        }
+    )
+
+
+def response(rpc_id: Any, text: str, *, is_error: bool = False) -> bytes:
+    content = [{"type": "text", "text": text}]
+    return line({"jsonrpc": "2.0", "id": rpc_id, "result": {"content": content, "isError": is_error}})
+
+
+def planned(task: str = "user_task_0", split: str = "train", repeat: int = 0, **rest: Any) -> PlannedEpisode:
+    return PlannedEpisode(
+        task=task, split=split, domain="banking", prompt=f"Please do {task}.", seed=7, repeat=repeat, **rest
+    )
+
+
+def run_info(*plan: PlannedEpisode, **rest: Any) -> RunInfo:
+    facts: dict[str, Any] = {
+        "id": new_id("run"),
+        "created_us": now_us(),
+        "benchmark": "agentdojo",
+        "benchmark_version": "v1.2.2",
+        "agent": "oracle",
+        "agent_version": "1.0",
+        "isolation": "none",
+        "home": "sealed",
+        "tools": "mcp-only",
+        "settings": {"jobs": 2},
+        "plan": list(plan) or [planned()],
+    }
+    return RunInfo(**{**facts, **rest})
+
+
+def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1) -> str:
+    episode = new_id("ep")
+    folder.recording.begin_episode(
+        EpisodeStart(
+            id=episode,
+            attempt=attempt,
+            started_us=now_us(),
+            tools=[TOOL],
+            **slot.model_dump(exclude={"max_calls", "timeout"}),
+        )
+    )
+    return episode
+
+
+@dataclass
+class Episode:
+    """What happens in one episode: calls as (tool, arguments, result text), then the verdict."""
+
+    calls: Sequence[tuple[str, dict[str, Any], str]] = (("transfer", {"amount": 12.5}, "done"),)
+    partial: float | None = 1.0
+    invalid: str | None = None
+    transcript: list[Message] = field(
+        default_factory=lambda: [Message(role="assistant", content="I sent the money.")]
+    )
+    detail: str = ""
+
+
+def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1) -> str:
+    episode = begin(folder, slot, attempt)
+    for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):
+        folder.recording.store_frame(episode, 1, "client", request(rpc_id, tool, arguments))
+        folder.recording.mark_executed(episode, 1, rpc_id)
+        folder.recording.store_frame(episode, 1, "server", response(rpc_id, text))
+    folder.recording.close_connection(episode, 1)
+    messages = merge(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
+    end = EpisodeEnd(
+        termination="agent_exit",
+        invalid=story.invalid,
+        exit_code=0,
+        answer="I sent the money.",
+        usage=Usage(input_tokens=10, output_tokens=2),
+        connections=1,
+        ended_us=now_us(),
+    )
+    folder.recording.end_episode(episode, end, messages)
+    if story.partial is not None:
+        folder.grades.put(
+            episode,
+            partial=story.partial,
+            strict=story.partial == 1.0,
+            assertions=[
+                {"name": "sent", "passed": story.partial == 1.0, "kind": "objective", "detail": story.detail}
+            ],
+            metrics={"steps": 1},
+            grader_version="g1",
+            final_state={"balance": "SEALED-STATE"},
+            graded_us=now_us(),
+        )
+    return episode
+
+
+def record(stories: Sequence[tuple[PlannedEpisode, Episode]], **info: Any) -> tuple[RunFolder, list[str]]:
+    """Record one run with one episode for each story, and close it."""
+    with RunFolder.create(run_info(*(slot for slot, _ in stories), **info)) as folder:
+        return folder, [play(folder, slot, story) for slot, story in stories]
