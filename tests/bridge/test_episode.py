@@ -35,8 +35,8 @@ def test_a_good_agent_gets_full_marks_and_every_call_is_stored(bench, script: Wr
         None,
         "all written",
     )
-    calls = bench.rows("select tool, arguments, outcome, execution_order from calls order by id")
-    assert [(call["tool"], call["outcome"], call["execution_order"]) for call in calls] == [
+    calls = bench.rows("select tool, arguments, outcome, execution from calls order by id")
+    assert [(call["tool"], call["outcome"], call["execution"]) for call in calls] == [
         ("write", "ok", 1),
         ("write", "ok", 2),
     ]
@@ -104,7 +104,7 @@ os._exit(0)
     record(bench, script(daemon))
     (_episode,) = bench.rows("select * from episodes")
     (grade,) = bench.grades()
-    late = bench.rows("select count(*) as n from frames where time_us > ?", grade["graded_us"])
+    late = bench.rows("select count(*) as n from frames where stored_us > ?", grade["graded_us"])
     assert late == [{"n": 0}]
     assert not descendants_mention(bench.home.parent / "agent.py")
 

@@ -15,7 +15,7 @@ import anyio
 
 from mcp_bench.bridge.attempt import Attempt, Setup, work
 from mcp_bench.recorder.assemble import merge
-from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id
+from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema
 from mcp_bench.servers.contracts import JSON, Grade, ToolSpec, World
@@ -162,7 +162,3 @@ def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attem
         ),
         messages,
     )
-
-
-def now_us() -> int:
-    return time.time_ns() // 1000

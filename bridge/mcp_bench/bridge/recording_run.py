@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit, urlunsplit
 
@@ -17,7 +16,7 @@ from mcp_bench.bridge.display import Display
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.referee import run_all
 from mcp_bench.plugins.contracts import Agent, Tools
-from mcp_bench.recorder.records import RunInfo, new_id
+from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
@@ -50,7 +49,7 @@ def start_run(
     episodes = plan(chosen_tasks(bench, split, tasks, limit), repeat, seed)
     info = RunInfo(
         id=new_id("run"),
-        created_us=time.time_ns() // 1000,
+        created_us=now_us(),
         benchmark=bench.name,
         benchmark_version=bench.version,
         agent=agent,

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
-from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
 
 Store = Callable[[bytes], object]
 """Called with each raw line, terminator included, before it is forwarded."""
 
 
-async def pump(source: ObjectReceiveStream[bytes], sink: ObjectSendStream[bytes], store: Store) -> None:
+async def pump(source: AnyByteReceiveStream, sink: AnyByteSendStream, store: Store) -> None:
     """Forward whole lines until `source` ends, then what is left of an unfinished one."""
     unfinished = bytearray()
     try:

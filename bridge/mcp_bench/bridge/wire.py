@@ -8,6 +8,7 @@ connections are refused, so that nobody starts a fresh session in the middle of 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 import anyio
@@ -67,7 +68,7 @@ class Wire:
         self._max_calls = max_calls
         self._closing = False
         self._open: dict[tuple[int, str | None], str | None] = {}
-        self._idle = anyio.Event()
+        self._answered = anyio.Event()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Accept the agent's connections until cancelled."""
@@ -78,10 +79,13 @@ class Wire:
     async def drain(self) -> None:
         """Refuse new connections and let the calls under way finish, for a bounded time."""
         self._closing = True
+        await self._calls_answered(range(1, self.seen.connections + 1))
+
+    async def _calls_answered(self, connections: Container[int]) -> None:
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
-            while any(method == "tools/call" for method in self._open.values()):
-                self._idle = anyio.Event()
-                await self._idle.wait()
+            while any(at in connections and it == "tools/call" for (at, _), it in self._open.items()):
+                self._answered = anyio.Event()
+                await self._answered.wait()
 
     async def _handle(self, client: SocketStream) -> None:
         async with client:
@@ -96,7 +100,7 @@ class Wire:
             finally:
                 for key in [key for key in self._open if key[0] == number]:
                     del self._open[key]
-                self._idle.set()
+                self._answered.set()
                 self._recording.close_connection(self._episode, number)
 
     async def _admit(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
@@ -124,6 +128,7 @@ class Wire:
 
         async def upstream() -> None:
             await pump(source, tap_end, lambda line: self._from_agent(number, line))
+            await self._calls_answered({number})  # at the end of its input a server drops open calls
             await tap_end.send_eof()
 
         async with anyio.create_task_group() as tasks, tap_end:
@@ -147,7 +152,7 @@ class Wire:
         if frame.kind == "response":
             method = self._open.pop((number, frame.rpc_id), None)
             self.seen.answered.add(method or "")
-            self._idle.set()
+            self._answered.set()
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:

@@ -67,7 +67,7 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
-def record(ctx: click.Context, resume: str | None, jobs: int, as_json: bool, **choices: Any) -> None:
+def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, **choices: Any) -> None:
     """Let an agent work on tasks. Calls are recorded, and the final state is graded out of its sight.
 
     Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
