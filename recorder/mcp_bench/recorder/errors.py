@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError
@@ -26,6 +28,15 @@ class NewerDatabaseError(StorageError):
 
 class RunLockedError(StorageError):
     """Another process is writing this run."""
+
+
+@contextlib.contextmanager
+def database_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors about the database at `path` into StorageError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise database_error(path, error) from error
 
 
 def database_error(path: Path, error: sqlite3.Error) -> StorageError:

@@ -5,7 +5,6 @@ It is written after the agent is gone, and nothing in it is ever copied into `re
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pydantic import JsonValue
 
 from mcp_bench.recorder import schema, wire
 from mcp_bench.recorder.database import close_writer, open_writer
-from mcp_bench.recorder.errors import StorageError, database_error
+from mcp_bench.recorder.errors import StorageError, database_errors
 
 
 class SealedGrades:
@@ -50,24 +49,21 @@ class SealedGrades:
             episode, partial, strict, wire.dumps(assertions), wire.dumps(metrics), grader_version,
             wire.dumps(final_state), graded_us,
         )  # fmt: skip
-        try:
-            with self._lock:
-                self._connection.execute(
-                    "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version,"
-                    " final_state, graded_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    row,
-                )
-        except sqlite3.IntegrityError as error:
-            raise StorageError(f"{self.path}: episode {episode} has a grade already") from error
-        except sqlite3.Error as error:
-            raise database_error(self.path, error) from error
+        with self._lock, database_errors(self.path):
+            stored = self._connection.execute(
+                "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version,"
+                " final_state, graded_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                row,
+            ).rowcount
+        if not stored:
+            raise StorageError(f"{self.path}: episode {episode} has a grade already")
 
     def has(self, episode: str) -> bool:
-        with self._lock:
+        with self._lock, database_errors(self.path):
             row = self._connection.execute("SELECT 1 FROM grades WHERE episode = ?", [episode]).fetchone()
         return row is not None
 
     def graded(self) -> set[str]:
         """Return the ids of the episodes that have a grade."""
-        with self._lock:
+        with self._lock, database_errors(self.path):
             return {episode for (episode,) in self._connection.execute("SELECT episode FROM grades")}

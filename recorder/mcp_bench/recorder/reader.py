@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_bench.recorder import conversation, schema
 from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.errors import database_error
+from mcp_bench.recorder.errors import database_errors
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
@@ -104,7 +104,7 @@ class RunReader:
             raise
 
     def _attach(self, grades: Path) -> None:
-        try:
+        with database_errors(grades):
             if grades.exists():
                 with closing(open_reader(grades, schema.grades)) as sealed:
                     has_tables = bool(applied_migrations(sealed, schema.grades))
@@ -115,8 +115,6 @@ class RunReader:
             self._connection.execute(
                 "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
             )
-        except sqlite3.Error as error:
-            raise database_error(grades, error) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -155,10 +153,12 @@ class RunReader:
 
     def messages(self, episode: str) -> list[Message]:
         """Return the stored conversation; empty where the episode never ended."""
-        return conversation.read_messages(self._connection, episode)
+        with database_errors(self.path / RECORDINGS):
+            return conversation.read_messages(self._connection, episode)
 
     def calls(self, episode: str) -> list[RecordedCall]:
-        return conversation.recorded_calls(self._connection, episode)
+        with database_errors(self.path / RECORDINGS):
+            return conversation.recorded_calls(self._connection, episode)
 
     def assertions(self, episode: str) -> list[dict[str, Any]]:
         rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
@@ -171,10 +171,8 @@ class RunReader:
     def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
         if self.empty:
             return
-        try:
+        with database_errors(self.path / RECORDINGS):
             yield from self._connection.execute(sql, parameters)
-        except sqlite3.Error as error:
-            raise database_error(self.path / RECORDINGS, error) from error
 
 
 def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Path]:

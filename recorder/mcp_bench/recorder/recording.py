@@ -19,7 +19,7 @@ from typing import Literal
 
 from mcp_bench.recorder import conversation, schema, wire
 from mcp_bench.recorder.database import close_writer, open_writer
-from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError, database_error
+from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError, database_error, database_errors
 from mcp_bench.recorder.records import (
     REFEREE_DIED,
     EpisodeEnd,
@@ -53,6 +53,7 @@ class Recording:
         self._lock = threading.RLock()
         self._open: dict[tuple[str, int], list[_OpenCall]] = defaultdict(list)
         self._executed: dict[str, int] = {}
+        self._run: str | None = None
 
     def close(self) -> None:
         close_writer(self.connection)
@@ -62,20 +63,23 @@ class Recording:
         row["settings"] = wire.dumps(row["settings"])
         row["plan"] = wire.dumps(row["plan"])
         self._insert("runs", row)
+        self._run = info.id
 
     def info(self) -> RunInfo:
         """Return the run that this database belongs to."""
-        cursor = self.connection.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
-        found = cursor.fetchone()
+        with database_errors(self.path):
+            cursor = self.connection.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
+            found = cursor.fetchone()
         if found is None:
             raise CorruptDatabaseError(f"{self.path} holds no run: it was never set up. Remove its folder")
+        self._run = found[0]
         row = dict(zip([column[0] for column in cursor.description], found, strict=True))
         return RunInfo(**{**row, "settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])})
 
     def begin_episode(self, start: EpisodeStart) -> None:
         row = start.model_dump(exclude={"tools"})
         row["tools"] = wire.dumps([tool.model_dump() for tool in start.tools])
-        row["run"] = self.connection.execute("SELECT id FROM runs").fetchone()[0]
+        row["run"] = self._run or self.info().id
         self._insert("episodes", row)
         self._executed[start.id] = 0
 
@@ -134,7 +138,7 @@ class Recording:
 
     def recorded_calls(self, episode: str) -> list[RecordedCall]:
         """Return the calls of an episode in the order the server ran them."""
-        with self._lock:
+        with self._lock, database_errors(self.path):
             return conversation.recorded_calls(self.connection, episode)
 
     def end_episode(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
@@ -162,9 +166,9 @@ class Recording:
 
         Returns their ids. They stay in the file; calls without a response get `transport_error`.
         """
-        rows = self.connection.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id")
-        died = [episode for (episode,) in rows.fetchall() if episode not in graded]
         with self._transaction() as db:
+            rows = db.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id").fetchall()
+            died = [episode for (episode,) in rows if episode not in graded]
             for episode in died:
                 db.execute("UPDATE episodes SET invalid = ? WHERE id = ?", (REFEREE_DIED, episode))
                 db.execute(
@@ -173,9 +177,11 @@ class Recording:
                 )
         return died
 
-    def attempts(self) -> Iterator[tuple[str, str, int, int, int]]:
-        """Yield `(episode, task, seed, repeat, attempt)` of every attempt."""
-        yield from self.connection.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
+    def attempts(self) -> list[tuple[str, str, int, int, int]]:
+        """Return `(episode, task, seed, repeat, attempt)` of every attempt, oldest first."""
+        with self._lock, database_errors(self.path):
+            rows = self.connection.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
+            return rows.fetchall()
 
     def _settle(
         self, db: sqlite3.Connection, key: tuple[str, int], response: wire.Frame, frame: int | None, now: int
@@ -216,7 +222,7 @@ class Recording:
                 yield self.connection
                 self.connection.execute("COMMIT")
             except BaseException as error:
-                with contextlib.suppress(sqlite3.Error):
+                with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back some by itself
                     self.connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
                     raise database_error(self.path, error) from error

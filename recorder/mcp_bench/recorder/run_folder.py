@@ -37,7 +37,7 @@ class RunFolder:
                 if info is not None:
                     self.recording.add_run(info)
                 self.info = self.recording.info()
-                if not (path / GRADES).exists() and any(self.recording.attempts()):
+                if not (path / GRADES).exists() and self.recording.attempts():
                     raise StorageError(
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
