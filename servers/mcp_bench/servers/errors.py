@@ -29,6 +29,10 @@ class MissingDependencyError(BenchError):
     """A package or program is not installed; the text says how to install it."""
 
 
+class WorkerDiedError(BenchError):
+    """The process that a benchmark runs in ended; the text has its exit code and last words."""
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return `` (did you mean ...?)``, or the known names where few, or nothing at all."""
     names = sorted(known)

@@ -1,0 +1,20 @@
+"""AgentDojo, suites v1.2.2: 97 user tasks in an office, a travel agency, a bank and a chat.
+
+Debenedetti et al., "AgentDojo: A Dynamic Environment to Evaluate Prompt Injection Attacks and
+Defenses for LLM Agents" (2024), https://github.com/ethz-spylab/agentdojo. Only the user tasks are
+offered, without injections. The package takes seconds to import and must stay out of an agent's
+reach, so it is imported by a worker process only.
+"""
+
+from mcp_bench.servers.agentdojo.facts import NAME, REPLAY_IGNORES, VERSION
+from mcp_bench.servers.remote import RemoteBenchmark
+
+BENCHMARK = RemoteBenchmark(
+    NAME,
+    "mcp_bench.servers.agentdojo.benchmark:BENCHMARK",
+    version=VERSION,
+    summary="Everyday office, travel, banking and chat tasks (92 of them), graded on the final state",
+    replay="normalised",
+    replay_ignores=REPLAY_IGNORES,
+    install='pip install "mcp-bench-kit[agentdojo]"',
+)

@@ -1,0 +1,51 @@
+"""One attempt at one task: AgentDojo's own functions on its own live environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
+from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime
+
+from mcp_bench.servers.agentdojo.grading import Run, Suite, UserTask, fresh, grade
+from mcp_bench.servers.agentdojo.tools import tool_spec
+from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
+from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
+
+
+class AgentDojoWorld:
+    """The World contract. Results read as AgentDojo's pipeline words them for a model (YAML)."""
+
+    def __init__(self, suite: Suite, task: UserTask) -> None:
+        self._suite = suite
+        self._task = task
+        self._runtime = FunctionsRuntime(suite.tools)
+        self._after = fresh(suite, task)
+        self._before = self._after.model_copy(deep=True)
+        self._traces: list[FunctionCall] = []
+        self._answer: str | None = None
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return [*map(tool_spec, self._suite.tools), SUBMIT_ANSWER]
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if name == SUBMIT_ANSWER.name:
+            self._answer = str(arguments["answer"])
+            return ANSWER_TAKEN
+        call = FunctionCall(function=name, args=dict(arguments))
+        self._traces.append(call)
+        result, error = self._runtime.run_function(self._after, name, call.args)
+        if error is not None:
+            return ToolResult(text=error, is_error=True)
+        return ToolResult(text=tool_result_to_str(result))
+
+    async def grade(self, answer: str) -> Grade:
+        handed_in = answer if self._answer is None else self._answer
+        return grade(self._suite, self._task, handed_in, Run(self._before, self._after, self._traces))
+
+    async def snapshot(self) -> JSON:
+        state: JSON = self._after.model_dump(mode="json")
+        return state
+
+    async def close(self) -> None:
+        """Nothing is held outside memory."""

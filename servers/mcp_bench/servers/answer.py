@@ -1,0 +1,25 @@
+"""The tool by which an agent hands in text, for benchmarks that grade what it says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_bench.servers.contracts import ToolResult, ToolSpec
+
+SUBMIT_ANSWER: Final = ToolSpec(
+    name="submit_answer",
+    description=(
+        "Hand in your final answer to the user: what you found out, or a short report of what you did. "
+        "Use it as your last step; a later answer replaces an earlier one. "
+        "Without it, your last message is taken as the answer."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "description": "The whole text of the answer."}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+)
+
+ANSWER_TAKEN: Final = ToolResult(text="The answer was handed in.")
+"""What `submit_answer` returns; it must not tell whether the answer is right."""

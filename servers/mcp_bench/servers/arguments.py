@@ -1,0 +1,125 @@
+"""Arguments of a tool call against the tool's JSON Schema, told in words an agent can act on."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+
+from mcp_bench.servers.contracts import JSON, ToolSpec
+from mcp_bench.servers.errors import BenchError
+
+MAX_PROBLEMS = 5
+MAX_SHOWN = 80
+"""Characters of a wrong value that are repeated to the agent."""
+
+
+class ToolSchemaError(BenchError):
+    """A benchmark offers a tool whose input schema is no usable JSON Schema."""
+
+
+class ArgumentValidator:
+    """Checks the arguments of one tool. The schema is compiled once, remote references are not fetched."""
+
+    def __init__(self, tool: ToolSpec) -> None:
+        """Compile the schema.
+
+        Raises:
+            ToolSchemaError: it is not a JSON Schema (Draft 2020-12) of type object.
+        """
+        if tool.input_schema.get("type") != "object":
+            raise ToolSchemaError(f"tool {tool.name!r}: the input schema must have type 'object'")
+        try:
+            Draft202012Validator.check_schema(tool.input_schema)
+        except SchemaError as error:
+            raise ToolSchemaError(
+                f"tool {tool.name!r}: bad input schema at {error.json_path}: {error.message}"
+            ) from error
+        self._validator = Draft202012Validator(tool.input_schema, registry=Registry())
+
+    def problems(self, arguments: Mapping[str, JSON]) -> list[str]:
+        """Return what is wrong, one sentence each, at most `MAX_PROBLEMS`; empty where all is well."""
+        errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
+        found = [sentence for error in errors for sentence in describe(error)]
+        found += [f"{path} must be a finite number" for path in non_finite(arguments)]
+        more = len(found) - MAX_PROBLEMS
+        return found if more <= 0 else [*found[:MAX_PROBLEMS], f"and {more} more problems"]
+
+
+def describe(error: ValidationError) -> Iterator[str]:
+    """Yield one sentence per thing that is wrong, with the place and, where short, the value."""
+    where = place(error.absolute_path)
+    inside = f" in {where}" if error.absolute_path else ""
+    instance: Any = error.instance
+    wanted: Any = error.validator_value
+    match error.validator:
+        case "required":
+            # jsonschema reports each missing name by itself, in its message only
+            missing = [name for name in wanted if error.message.startswith(f"{name!r} ")]
+            yield from (f"missing argument {name!r}{inside}" for name in missing)
+        case "additionalProperties" if wanted is False:
+            schema: Any = error.schema
+            known = list(schema.get("properties", {}))
+            unknown = [str(name) for name in instance if name not in known]
+            yield from (f"unknown argument {name!r}{inside}{hint(name, known)}" for name in unknown)
+        case "type":
+            yield f"{where} must be {types([wanted])}, not {shown(instance)}"
+        case "anyOf" if all(map(is_plain_type, wanted)):
+            yield f"{where} must be {types(option['type'] for option in wanted)}, not {shown(instance)}"
+        case "enum":
+            yield f"{where} must be one of {', '.join(map(repr, wanted))}, not {shown(instance)}"
+        case _:
+            message = error.message if len(error.message) <= 300 else f"{error.message[:300]}..."
+            yield f"{where}: {message}"
+
+
+def is_plain_type(schema: Any) -> bool:
+    """Whether a schema asks for a type and nothing more."""
+    return isinstance(schema, dict) and {"type"} <= schema.keys() <= {"type", "title", "description"}
+
+
+def place(path: Iterable[str | int]) -> str:
+    """Return a path such as `recipients[0].name`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return f"argument {text!r}" if text else "the arguments"
+
+
+def types(wanted: Iterable[str | list[str]]) -> str:
+    names = [name for item in wanted for name in ([item] if isinstance(item, str) else item)]
+    return " or ".join(dict.fromkeys(names))
+
+
+def shown(value: Any) -> str:
+    """Return a value with its JSON type, shortened."""
+    if value is None:
+        return "null"
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    text = repr(value)
+    return f"{names.get(type(value), 'value')} {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '...'}"
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f" (did you mean {near[0]!r}?)"
+    return f" (known: {', '.join(names)})" if names else " (the tool takes no arguments)"
+
+
+def non_finite(value: JSON | Mapping[str, JSON], path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """Yield the places of NaN and infinities, which are not JSON though Python's parsers take them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place(path)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from non_finite(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from non_finite(inner, (*path, index))

@@ -1,0 +1,88 @@
+"""`mcp-bench benchmarks` and `mcp-bench tasks`: what there is to solve."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+BENCHMARKS_EPILOG = """\b
+Examples:
+  mcp-bench benchmarks
+  mcp-bench benchmarks --json
+"""
+
+TASKS_EPILOG = """\b
+Examples:
+  mcp-bench tasks agentdojo                        the default set
+  mcp-bench tasks agentdojo --split test --limit 5
+  mcp-bench tasks agentdojo --json                 with whole prompts
+"""
+
+
+@click.command(epilog=BENCHMARKS_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def benchmarks(as_json: bool) -> None:
+    """List the benchmarks that are installed."""
+    from mcp_bench.servers.contracts import Benchmark
+    from mcp_bench.servers.errors import BenchError
+    from mcp_bench.servers.registry import load, registered
+
+    rows: list[dict[str, Any]] = []
+    for name in registered("benchmark"):
+        try:
+            found: Benchmark = load("benchmark", name)
+        except BenchError as error:  # one that cannot be loaded must not hide the others
+            rows.append({"name": name, "error": str(error)})
+            continue
+        rows.append(
+            {"name": name, "version": found.version, "summary": found.summary, "replay": found.replay}
+        )
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    show(
+        ["benchmark", "version", "summary"],
+        [[row["name"], row.get("version", "-"), row.get("summary") or row.get("error", "")] for row in rows],
+    )
+
+
+@click.command(epilog=TASKS_EPILOG)
+@click.argument("benchmark")
+@click.option("--split", metavar="NAME", help="Only this split (train, dev, test), or all.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The first N tasks only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with whole prompts.")
+def tasks(benchmark: str, split: str | None, limit: int | None, as_json: bool) -> None:
+    """List the tasks of BENCHMARK."""
+    from mcp_bench.servers.contracts import Benchmark
+    from mcp_bench.servers.registry import load
+
+    source: Benchmark = load("benchmark", benchmark)
+    found = list(source.tasks(split, limit))
+    if as_json:
+        listing = [task.model_dump(mode="json", exclude_none=True) for task in found]
+        click.echo(json.dumps(listing, ensure_ascii=False, indent=2))
+        return
+    show(
+        ["task", "split", "domain", "tags", "prompt"],
+        [
+            [task.id, task.split, task.domain, " ".join(task.tags), " ".join(task.prompt.split())]
+            for task in found
+        ],
+    )
+
+
+def show(columns: list[str], rows: list[list[str]]) -> None:
+    """Print a table; the last column is shortened to what the terminal has left."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True, overflow="fold")
+    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in rows:
+        table.add_row(*map(Text, row))  # as text: a prompt may hold what looks like markup
+    Console().print(table)

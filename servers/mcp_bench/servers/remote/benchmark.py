@@ -1,0 +1,158 @@
+"""Any benchmark, run in a worker process; the parent never imports it."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import anyio
+
+from mcp_bench.servers.contracts import JSON, Grade, Reference, Replay, Task, ToolResult, ToolSpec, World
+from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.remote.connection import WorkerConnection
+from mcp_bench.servers.remote.process import WorkerProcess
+
+PAGE = 50
+"""Tasks that travel at a time: iterating lazily stays lazy."""
+
+
+class RemoteBenchmark:
+    """The Benchmark contract, spoken to a worker that starts on first use.
+
+    `tasks`, `task` and `reference` block; the rest is async, with many worlds and requests at once.
+    When the worker dies, every request that it owes fails with WorkerDiedError, its worlds are
+    gone, and the next use of the benchmark starts a new one. The worker ends with `aclose`, with
+    this object, or with the process, however that ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: str,
+        *,
+        version: str,
+        summary: str = "",
+        replay: Replay = "exact",
+        replay_ignores: Sequence[str] = (),
+        python: str = sys.executable,
+        install: str = "",
+    ) -> None:
+        """Describe the benchmark; nothing is started.
+
+        Args:
+            target: `module:attribute` or `path/to/file.py:attribute`, a Benchmark in the worker.
+            python: the interpreter, which must have this package and the benchmark's own.
+            install: the command that installs what the benchmark needs, for the error text.
+        """
+        self.name = name
+        self.version = version
+        self.summary = summary
+        self.replay: Replay = replay
+        self.replay_ignores = tuple(replay_ignores)
+        self._target = target
+        self._python = python
+        self._install = install
+        self._world_numbers = itertools.count(1)
+        self._starting = threading.Lock()
+        self._connection: WorkerConnection | None = None
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Process id of the live worker, None where there is none."""
+        connection = self._connection
+        return connection.pid if connection is not None and connection.alive else None
+
+    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
+        connection = self._connected()
+        cursor = connection.request("tasks", split=split, limit=limit)
+        try:
+            while page := connection.request("page", cursor=cursor, size=PAGE):
+                yield from map(Task.model_validate, page)
+        finally:
+            if connection.alive:
+                connection.request("forget", cursor=cursor)
+
+    def task(self, task_id: str) -> Task:
+        return Task.model_validate(self._connected().request("task", task_id=task_id))
+
+    def reference(self, task_id: str) -> Reference | None:
+        found = self._connected().request("reference", task_id=task_id)
+        return None if found is None else Reference.model_validate(found)
+
+    async def open(self, task_id: str, *, seed: int = 0) -> World:
+        connection = await anyio.to_thread.run_sync(self._connected)
+        number = next(self._world_numbers)
+        try:
+            tools = await connection.arequest("open", world=number, task_id=task_id, seed=seed)
+        except anyio.get_cancelled_exc_class():
+            # it may be open by now, with nobody left to close it
+            connection.post({"id": 0, "method": "close", "params": {"world": number}})
+            raise
+        return RemoteWorld(connection, number, [ToolSpec.model_validate(tool) for tool in tools])
+
+    async def aclose(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await anyio.to_thread.run_sync(connection.close)
+
+    def _connected(self) -> WorkerConnection:
+        with self._starting:
+            if self._connection is None or not self._connection.alive:
+                self._connection = self._start()
+            return self._connection
+
+    def _start(self) -> WorkerConnection:
+        connection = WorkerConnection(self.name, WorkerProcess(self._target, self._python))
+        try:
+            hello = connection.request("hello")
+        except MissingDependencyError as error:
+            connection.close()
+            raise MissingDependencyError(f"benchmark {self.name!r}: {error}{self._advice()}") from None
+        except BaseException:
+            connection.close()
+            raise
+        theirs, ours = (hello["name"], hello["version"]), (self.name, self.version)
+        if theirs != ours:
+            connection.close()
+            raise BenchError(
+                f"the worker's Python has benchmark {theirs[0]!r} version {theirs[1]!r}, "
+                f"this one expects {ours[0]!r} version {ours[1]!r}: install the same version on both sides"
+            )
+        weakref.finalize(self, connection.close)
+        return connection
+
+    def _advice(self) -> str:
+        return f"; install it with: {self._install}" if self._install else ""
+
+
+class RemoteWorld:
+    """A world that lives in the worker. Its calls run there one after the other."""
+
+    def __init__(self, connection: WorkerConnection, number: int, tools: Sequence[ToolSpec]) -> None:
+        self._connection = connection
+        self._number = number
+        self._tools = tuple(tools)
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return self._tools
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        return ToolResult.model_validate(await self._ask("call", name=name, arguments=arguments))
+
+    async def grade(self, answer: str) -> Grade:
+        return Grade.model_validate(await self._ask("grade", answer=answer))
+
+    async def snapshot(self) -> JSON:
+        state: JSON = await self._ask("snapshot")
+        return state
+
+    async def close(self) -> None:
+        if self._connection.alive:  # a dead worker has no world left to close
+            await self._ask("close")
+
+    async def _ask(self, method: str, **params: JSON) -> Any:
+        return await self._connection.arequest(method, world=self._number, **params)

@@ -1,0 +1,86 @@
+"""The worker as a process: started in a session of its own, its last words kept, ended for sure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+
+from mcp_bench.servers.errors import MissingDependencyError
+
+WORKER_MODULE = "mcp_bench.servers.remote.worker"
+LAST_WORDS = 10
+"""Lines of the worker's output that an error about its death repeats."""
+
+PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
+"""All that a worker gets of the environment: no login of the user is among it."""
+
+
+class WorkerProcess:
+    """A running worker and our end of the socket to it.
+
+    It leads a session of its own: Ctrl-C in the terminal reaches the parent only, which ends it.
+    """
+
+    def __init__(self, target: str, python: str) -> None:
+        """Start `python` as a worker for `target` (`module:attribute` or `file.py:attribute`).
+
+        Raises:
+            MissingDependencyError: there is no such interpreter.
+        """
+        self.socket, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [python, "-I", "-m", WORKER_MODULE, target, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            )
+        except OSError as error:
+            self.socket.close()
+            raise MissingDependencyError(f"cannot start the Python {python!r}: {error.strerror}") from error
+        finally:
+            theirs.close()
+        self.pid = self._process.pid
+        self._pidfd = os.pidfd_open(self.pid)
+        self._ending = threading.Lock()
+        self._words: deque[str] = deque(maxlen=LAST_WORDS)
+        self._listener = threading.Thread(target=self._pass_on_output, name="worker-output", daemon=True)
+        self._listener.start()
+
+    def _pass_on_output(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 - we asked for a pipe
+        with self._process.stdout as output:
+            for line in output:
+                text = line.decode(errors="replace")
+                self._words.append(text.rstrip())
+                with contextlib.suppress(OSError, ValueError):  # nobody reads it: not our problem
+                    sys.stderr.write(text)
+
+    def end(self, grace: float = 0.0) -> int:
+        """Wait `grace` seconds for the process to end, then kill its session; return the exit code."""
+        with self._ending:
+            if self._process.returncode is None:
+                gone = select.poll()
+                gone.register(self._pidfd, select.POLLIN)
+                gone.poll(grace * 1000)
+                # Not yet reaped, so the number is still its own. What it started goes with it.
+                os.killpg(self.pid, signal.SIGKILL)
+                self._process.wait()
+                os.close(self._pidfd)
+        code = self._process.returncode
+        if self._listener is not threading.current_thread():
+            self._listener.join(1.0)
+        return code
+
+    def last_words(self) -> str:
+        return "\n".join(f"  {line}" for line in self._words)

@@ -1,0 +1,217 @@
+"""The process that a benchmark runs in: `python -I -m mcp_bench.servers.remote.worker TARGET FD`.
+
+It answers the requests that arrive on the inherited socket FD and ends when that closes, however
+its parent ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import itertools
+import json
+import logging
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream, TaskGroup
+
+from mcp_bench.servers.contracts import JSON, Benchmark, Task, World
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.lines import read_lines
+from mcp_bench.servers.remote.failures import to_wire
+
+logger = logging.getLogger(__name__)
+
+FAREWELL_SECONDS = 3.0
+"""How long a benchmark may take to close what it holds once the parent is gone."""
+
+
+def load_target(target: str) -> Benchmark:
+    """Import the benchmark that `module:attribute` or `file.py:attribute` names.
+
+    Raises:
+        MissingDependencyError: a package is missing.
+        WrongUseError: there is no such module, file or attribute.
+    """
+    place, _, attribute = target.rpartition(":")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+            assert spec is not None and spec.loader is not None  # noqa: S101 - so for every .py path
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(place)
+        found: Benchmark = getattr(module, attribute)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"the Python package {error.name!r} is not installed in {sys.executable}"
+        ) from error
+    except (FileNotFoundError, AttributeError) as error:
+        raise WrongUseError(f"there is no benchmark at {target!r}: {error}") from error
+    return found
+
+
+class Worker:
+    """Answers requests: each in a task of its own, and those on one world one after the other."""
+
+    def __init__(self, target: str, stream: SocketStream) -> None:
+        self._target = target
+        self._stream = stream
+        self._benchmark: Benchmark | None = None
+        self._worlds: dict[int, tuple[World, anyio.Lock]] = {}
+        self._cursors: dict[int, Iterator[Task]] = {}
+        self._numbers = itertools.count(1)
+        self._scopes: dict[int, anyio.CancelScope] = {}
+        self._sending = anyio.Lock()
+        self._one_thread = anyio.CapacityLimiter(1)  # benchmarks need not be thread-safe
+        self._methods: dict[str, Callable[..., Awaitable[JSON]]] = {
+            "hello": self.hello,
+            "tasks": self.tasks,
+            "page": self.page,
+            "forget": self.forget,
+            "task": self.task,
+            "reference": self.reference,
+            "open": self.open,
+            "call": self.call,
+            "grade": self.grade,
+            "snapshot": self.snapshot,
+            "close": self.close,
+        }
+
+    async def run(self) -> None:
+        """Answer until the parent closes its end, then let the benchmark close what it holds."""
+        async with anyio.create_task_group() as tasks:
+            async for line in read_lines(self._stream):
+                self._begin(tasks, json.loads(line))
+            tasks.cancel_scope.cancel()
+        if self._benchmark is not None:
+            await self._benchmark.aclose()
+
+    def _begin(self, tasks: TaskGroup, message: dict[str, Any]) -> None:
+        if "cancel" in message:
+            if scope := self._scopes.get(message["cancel"]):
+                scope.cancel()
+            return
+        scope = self._scopes[message["id"]] = anyio.CancelScope()
+        tasks.start_soon(self._answer, message, scope)
+
+    async def _answer(self, message: dict[str, Any], scope: anyio.CancelScope) -> None:
+        number, method, params = message["id"], message["method"], message["params"]
+        answer: dict[str, JSON] = {"id": number}
+        with scope:
+            try:
+                answer["result"] = await self._methods[method](**params)
+            except Exception as error:
+                if not isinstance(error, BenchError):
+                    logger.exception("%s failed", method)
+                answer["error"] = to_wire(error)
+        self._scopes.pop(number, None)
+        if scope.cancelled_caught:
+            return  # nobody waits for it any more
+        data = json.dumps(answer).encode() + b"\n"
+        async with self._sending:
+            # where the parent is gone, the reading side ends us
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self._stream.send(data)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        if self._benchmark is None:
+            self._benchmark = load_target(self._target)
+        return self._benchmark
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        return await anyio.to_thread.run_sync(function, limiter=self._one_thread)
+
+    async def hello(self) -> JSON:
+        await self._in_thread(lambda: self.benchmark)
+        return {"name": self.benchmark.name, "version": self.benchmark.version}
+
+    async def tasks(self, split: str | None, limit: int | None) -> JSON:
+        cursor = next(self._numbers)
+        self._cursors[cursor] = await self._in_thread(lambda: self.benchmark.tasks(split, limit))
+        return cursor
+
+    async def page(self, cursor: int, size: int) -> JSON:
+        found: list[Task] = await self._in_thread(lambda: list(islice(self._cursors[cursor], size)))
+        return [task.model_dump(mode="json") for task in found]
+
+    async def forget(self, cursor: int) -> JSON:
+        self._cursors.pop(cursor, None)
+        return None
+
+    async def task(self, task_id: str) -> JSON:
+        found: Task = await self._in_thread(lambda: self.benchmark.task(task_id))
+        return found.model_dump(mode="json")
+
+    async def reference(self, task_id: str) -> JSON:
+        found = await self._in_thread(lambda: self.benchmark.reference(task_id))
+        dumped: JSON = None if found is None else found.model_dump(mode="json")
+        return dumped
+
+    async def open(self, world: int, task_id: str, seed: int) -> JSON:
+        opened = await self.benchmark.open(task_id, seed=seed)
+        self._worlds[world] = opened, anyio.Lock()
+        return [tool.model_dump(mode="json") for tool in opened.tools()]
+
+    async def call(self, world: int, name: str, arguments: dict[str, JSON]) -> JSON:
+        found, lock = self._worlds[world]
+        async with lock:
+            return (await found.call(name, arguments)).model_dump(mode="json")
+
+    async def grade(self, world: int, answer: str) -> JSON:
+        found, lock = self._worlds[world]
+        async with lock:
+            return (await found.grade(answer)).model_dump(mode="json")
+
+    async def snapshot(self, world: int) -> JSON:
+        found, lock = self._worlds[world]
+        async with lock:
+            return await found.snapshot()
+
+    async def close(self, world: int) -> JSON:
+        if world in self._worlds:
+            found, lock = self._worlds[world]
+            async with lock:
+                self._worlds.pop(world, None)
+                await found.close()
+        return None
+
+
+def end_with_parent(ours: socket.socket) -> None:
+    """Exit a while after the other side is gone, even if the benchmark's code never yields."""
+    poll = select.poll()
+    poll.register(ours, select.POLLRDHUP)
+    poll.poll()
+    time.sleep(FAREWELL_SECONDS)
+    os._exit(0)
+
+
+async def run(target: str, ours: socket.socket) -> None:
+    async with await SocketStream.from_socket(ours) as stream:
+        await Worker(target, stream).run()
+
+
+def main(target: str, descriptor: str) -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    ours = socket.socket(fileno=int(descriptor))
+    ours.set_inheritable(False)  # nothing that the benchmark starts may hold it open
+    threading.Thread(target=end_with_parent, args=(ours.dup(),), daemon=True).start()
+    anyio.run(run, target, ours)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

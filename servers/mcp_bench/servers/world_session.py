@@ -1,0 +1,100 @@
+"""One world as all its connections share it: the tool table, the validators and the one lock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import anyio
+
+from mcp_bench.servers.arguments import ArgumentValidator
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.errors import BenchError, WorkerDiedError, suggestion
+
+logger = logging.getLogger(__name__)
+
+CONTROL_NAMES = frozenset(
+    {
+        "close",
+        "finish_task",
+        "grade",
+        "new_task",
+        "next_task",
+        "open",
+        "regrade",
+        "reset",
+        "reward",
+        "score",
+        "snapshot",
+        "start_task",
+        "state",
+        "step",
+    }
+)
+"""Names that mean control of an episode: a world's tools must not be mistaken for it."""
+
+MAX_ERROR_TEXT = 500
+
+
+class ToolTableError(BenchError):
+    """A world offers a set of tools that cannot be served."""
+
+
+class WorldSession:
+    """Owns a world for the time of one attempt; every call on it goes through `call`."""
+
+    def __init__(self, world: World) -> None:
+        """Take the world's tools and compile their schemas.
+
+        Raises:
+            ToolTableError: a tool's name means control, or two tools share a name.
+            ToolSchemaError: a tool's input schema cannot be used.
+        """
+        self.world = world
+        self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
+        self._validators: dict[str, ArgumentValidator] = {}
+        for tool in self.tools:
+            if tool.name.lower() in CONTROL_NAMES:
+                raise ToolTableError(
+                    f"tool {tool.name!r} has a name that is kept for control of an episode: rename it"
+                )
+            if tool.name in self._validators:
+                raise ToolTableError(f"two tools are named {tool.name!r}")
+            self._validators[tool.name] = ArgumentValidator(tool)
+        self._lock = anyio.Lock()
+
+    async def call(
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
+    ) -> ToolResult:
+        """Run one tool; calls of all connections run one after the other.
+
+        A bad call is answered with `is_error` and does not reach the world, and so is a tool that
+        raises. `on_execute` is called when the world's turn has come, before it runs.
+        """
+        validator = self._validators.get(name)
+        if validator is None:
+            return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")
+        if problems := validator.problems(arguments):
+            return refusal(f"Bad call of {name}: {'; '.join(problems)}. Nothing was done.")
+        async with self._lock:
+            if on_execute is not None:
+                on_execute()
+            try:
+                return await self.world.call(name, arguments)
+            except WorkerDiedError:
+                # its text holds the worker's last words, which are not for the agent
+                logger.exception("tool %s: the world is gone", name)
+                return refusal(f"{name} failed: the environment is not available any more.")
+            except Exception as error:
+                logger.exception("tool %s raised", name)
+                return refusal(f"{name} failed: {error_text(error)}")
+
+
+def refusal(text: str) -> ToolResult:
+    return ToolResult(text=text, is_error=True)
+
+
+def error_text(error: Exception) -> str:
+    """Return class and message, without a traceback; errors of ours already are worded for people."""
+    text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+    return text if len(text) <= MAX_ERROR_TEXT else f"{text[:MAX_ERROR_TEXT]}..."
