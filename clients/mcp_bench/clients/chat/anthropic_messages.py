@@ -1,0 +1,122 @@
+"""Anthropic's Messages API: https://docs.anthropic.com/en/api/messages.
+
+The model's blocks go back as they came: signed thinking may be neither altered nor left out while
+tools are in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anthropic
+from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
+
+from mcp_bench.clients.chat.provider import (
+    REQUEST_SECONDS,
+    ContextOverflowError,
+    OfferedTool,
+    Reply,
+    Settings,
+    ToolRequest,
+    Usage,
+    refusal,
+    unreachable,
+)
+from mcp_bench.clients.connection import Outcome
+from mcp_bench.clients.events import ClientError
+
+MAX_TOKENS = 8192
+"""The API wants a limit for each answer; this one all current models accept."""
+
+
+class AnthropicMessages:
+    """One conversation; see `Provider`."""
+
+    def __init__(self, settings: Settings, prompt: str, tools: Sequence[OfferedTool]) -> None:
+        self._key = settings.api_key
+        self._client = anthropic.AsyncAnthropic(
+            api_key=settings.api_key,
+            base_url=settings.base_url,
+            max_retries=settings.max_retries,
+            timeout=REQUEST_SECONDS,
+        )
+        self._messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+        self._request: dict[str, Any] = {
+            "model": settings.model,
+            "messages": self._messages,
+            "max_tokens": settings.max_tokens or MAX_TOKENS,
+            "cache_control": {"type": "ephemeral"},  # each turn reads the turns before it again
+        }
+        if tools:
+            self._request["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+                for tool in tools
+            ]
+        if settings.system:
+            self._request["system"] = settings.system
+        if settings.temperature is not None:
+            self._request["temperature"] = settings.temperature
+        if settings.thinking:
+            self._request["thinking"] = _thinking(settings.thinking)
+
+    async def reply(self) -> Reply:
+        try:
+            message = await self._client.messages.create(**self._request)
+        except anthropic.APIStatusError as error:
+            raise refusal(error.status_code, None, error.message, self._key) from error
+        except (anthropic.AnthropicError, ValueError) as error:
+            raise unreachable(error, self._client.base_url) from error
+        if not isinstance(message, Message) or not isinstance(message.content, list):
+            raise ClientError(
+                "endpoint", f"no message came from {self._client.base_url}: {str(message)[:200]}"
+            )
+        if message.stop_reason == "model_context_window_exceeded":
+            raise ContextOverflowError("the model stopped at the end of its context window")
+        if message.content:  # an empty turn must not go back
+            blocks = [block.model_dump(exclude_none=True) for block in message.content]
+            self._messages.append({"role": "assistant", "content": blocks})
+        return Reply(
+            text="\n".join(block.text for block in message.content if isinstance(block, TextBlock)) or None,
+            reasoning="\n".join(
+                block.thinking for block in message.content if isinstance(block, ThinkingBlock)
+            )
+            or None,
+            calls=tuple(_request(block) for block in message.content if isinstance(block, ToolUseBlock)),
+            usage=_usage(message),
+            stopped=None if message.stop_reason in ("end_turn", "tool_use", None) else message.stop_reason,
+        )
+
+    def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
+        blocks = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call.id,
+                "content": outcome.text,
+                "is_error": outcome.is_error,
+            }
+            for call, outcome in results
+        ]
+        self._messages.append({"role": "user", "content": blocks})
+
+
+def _request(block: ToolUseBlock) -> ToolRequest:
+    if isinstance(block.input, dict):
+        return ToolRequest(block.id, block.name, block.input)
+    return ToolRequest(
+        block.id, block.name, {}, f"The input must be a JSON object, not: {str(block.input)[:500]}"
+    )
+
+
+def _thinking(choice: str) -> dict[str, Any]:
+    if choice == "adaptive":
+        return {"type": "adaptive", "display": "summarized"}
+    return {"type": "enabled", "budget_tokens": int(choice)}
+
+
+def _usage(message: Message) -> Usage:
+    """The API counts what it read from or wrote to its cache apart from `input_tokens`."""
+    usage = message.usage
+    cached = usage.cache_read_input_tokens
+    total = usage.input_tokens + (cached or 0) + (usage.cache_creation_input_tokens or 0)
+    return Usage(total, usage.output_tokens, cached)

@@ -1,0 +1,39 @@
+"""The agent loop: ask the model, make the calls it wants, until it wants none."""
+
+from __future__ import annotations
+
+from mcp_bench.clients.chat.provider import ContextOverflowError, Provider, Usage
+from mcp_bench.clients.chat.toolbox import Toolbox
+from mcp_bench.clients.events import say_assistant, say_error, say_final, say_result, say_usage
+
+
+async def converse(provider: Provider, toolbox: Toolbox, max_steps: int) -> None:
+    """Hold one conversation of at most `max_steps` turns of the model; tell all of it as events.
+
+    A limit (turns, context, tokens of an answer) ends it in good order: the last text is the answer.
+
+    Raises:
+        ClientError: the model endpoint or the MCP server is gone.
+    """
+    usage = Usage(model_calls=0)
+    text = ""
+    for _ in range(max_steps):
+        try:
+            reply = await provider.reply()
+        except ContextOverflowError as error:
+            say_error("context", f"the conversation is too long for the model: {error}")
+            say_final(text, "context")
+            return
+        usage += reply.usage
+        text = reply.text or text
+        calls = [toolbox.told(request) for request in reply.calls]
+        say_assistant(reply.text, reply.reasoning, calls)
+        say_usage(usage.as_dict())
+        if not calls:
+            say_final(reply.text or "", reply.stopped)
+            return
+        outcomes = await toolbox.call_all(reply.calls)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            say_result(call, outcome.text, is_error=outcome.is_error)
+        provider.add_results(list(zip(reply.calls, outcomes, strict=True)))
+    say_final(text, "max_steps")

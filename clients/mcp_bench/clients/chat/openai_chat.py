@@ -1,0 +1,123 @@
+"""OpenAI's Chat Completions API, and the many servers that speak it (vLLM, llama.cpp, gateways).
+
+https://platform.openai.com/docs/api-reference/chat. Reasoning is no part of it, but many servers send
+`reasoning_content` or `reasoning`; it goes back under the same name, since models that think between
+tool calls expect it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
+
+from mcp_bench.clients.chat.provider import (
+    REQUEST_SECONDS,
+    OfferedTool,
+    Reply,
+    Settings,
+    ToolRequest,
+    Usage,
+    parse_arguments,
+    refusal,
+    unreachable,
+)
+from mcp_bench.clients.connection import Outcome
+from mcp_bench.clients.events import ClientError
+
+REASONING = ("reasoning_content", "reasoning")
+
+
+class OpenAIChat:
+    """One conversation; see `Provider`."""
+
+    def __init__(self, settings: Settings, prompt: str, tools: Sequence[OfferedTool]) -> None:
+        self._key = settings.api_key
+        self._client = openai.AsyncOpenAI(
+            api_key=settings.api_key,
+            base_url=settings.base_url,
+            max_retries=settings.max_retries,
+            timeout=REQUEST_SECONDS,
+        )
+        system = [{"role": "system", "content": settings.system}] if settings.system else []
+        self._messages: list[dict[str, Any]] = [*system, {"role": "user", "content": prompt}]
+        self._request: dict[str, Any] = {"model": settings.model, "messages": self._messages}
+        if tools:  # an empty list is refused
+            self._request["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                    },
+                }
+                for tool in tools
+            ]
+        if settings.temperature is not None:
+            self._request["temperature"] = settings.temperature
+        if settings.max_tokens is not None:
+            # OpenAI renamed it; other servers know the old name for sure
+            own = (urlsplit(str(self._client.base_url)).hostname or "").endswith("openai.com")
+            self._request["max_completion_tokens" if own else "max_tokens"] = settings.max_tokens
+
+    async def reply(self) -> Reply:
+        try:
+            completion = await self._client.chat.completions.create(**self._request)
+        except openai.APIStatusError as error:
+            raise refusal(error.status_code, error.code, error.message, self._key) from error
+        except (openai.OpenAIError, ValueError) as error:
+            raise unreachable(error, self._client.base_url) from error
+        if not isinstance(completion, ChatCompletion) or not completion.choices:
+            raise ClientError(
+                "endpoint", f"no chat completion came from {self._client.base_url}: {str(completion)[:200]}"
+            )
+        choice = completion.choices[0]
+        calls = self._add(choice.message)
+        return Reply(
+            text=choice.message.content or choice.message.refusal or None,
+            reasoning=next((text for key in REASONING if (text := _extra(choice.message, key))), None),
+            calls=calls,
+            usage=_usage(completion.usage),
+            stopped=None if choice.finish_reason in ("stop", "tool_calls", None) else choice.finish_reason,
+        )
+
+    def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
+        self._messages += [
+            {"role": "tool", "tool_call_id": call.id, "content": outcome.text} for call, outcome in results
+        ]
+
+    def _add(self, message: ChatCompletionMessage) -> tuple[ToolRequest, ...]:
+        """Put the model's turn into the conversation as it came; return its calls."""
+        turn: dict[str, Any] = {"role": "assistant", "content": message.content}
+        turn |= {key: text for key in REASONING if (text := _extra(message, key))}
+        requests = []
+        sent = [call.model_dump(exclude_none=True) for call in message.tool_calls or ()]
+        for number, call in enumerate(sent):
+            if not call.get("id"):  # some servers leave it out
+                call["id"] = f"call_{len(self._messages)}_{number}"
+            function = call.get("function") or {}
+            arguments, problem = parse_arguments(function.get("arguments"))
+            if problem and function:
+                function["arguments"] = "{}"  # many servers parse what comes back, and refuse it
+            requests.append(ToolRequest(call["id"], function.get("name") or "", arguments, problem))
+        if sent:
+            turn["tool_calls"] = sent
+        self._messages.append(turn)
+        return tuple(requests)
+
+
+def _extra(message: ChatCompletionMessage, key: str) -> str | None:
+    value = (message.model_extra or {}).get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _usage(usage: CompletionUsage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    details = usage.prompt_tokens_details
+    return Usage(usage.prompt_tokens, usage.completion_tokens, details.cached_tokens if details else None)

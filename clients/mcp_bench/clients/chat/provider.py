@@ -1,0 +1,146 @@
+"""What the loop needs of a model API. Each keeps the conversation in its own form, so that nothing
+it wants back (signed thinking, ids) is lost in translation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from mcp_bench.clients.connection import Outcome
+from mcp_bench.clients.events import ClientError
+
+REQUEST_SECONDS = 1800.0
+"""One answer may take so long: a local model reading a long conversation is slow."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to reach the model and what to ask of it. None leaves a choice to the API."""
+
+    model: str
+    base_url: str | None = None
+    api_key: str = "none"
+    system: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    thinking: str | None = None
+    max_retries: int = 6
+    """The SDKs wait 0.5 to 8 seconds in between, with jitter, or what `retry-after` says."""
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool by the name under which the model knows it. `schema` is a JSON Schema."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A call that the model asks for. With a `problem`, it cannot be made as it is."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens; None where the endpoint does not tell. `cached_tokens` is part of `input_tokens`."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    model_calls: int = 1
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            self.model_calls + other.model_calls,
+        )
+
+    def as_dict(self) -> dict[str, int | None]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One turn of the model. `stopped` is set where a limit or a refusal ended it early."""
+
+    text: str | None
+    reasoning: str | None
+    calls: tuple[ToolRequest, ...]
+    usage: Usage
+    stopped: str | None = None
+
+
+class Provider(Protocol):
+    """A model API with one conversation."""
+
+    async def reply(self) -> Reply:
+        """Ask for the next turn and add it to the conversation.
+
+        Raises:
+            ContextOverflowError: the conversation is too long for the model.
+            ClientError: the endpoint refuses or cannot be reached, retries included.
+        """
+        ...
+
+    def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
+        """Add the outcomes of all calls of the last turn, in their order."""
+        ...
+
+
+class ContextOverflowError(Exception):
+    """The conversation is too long for the model; the text is the endpoint's own."""
+
+
+OVERFLOW = re.compile(
+    r"context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens"
+    r"|(input|prompt).{0,40}(exceeds|longer than).{0,60}(token|length|context)",
+    re.IGNORECASE,
+)
+"""How endpoints word it; there is no common code."""
+
+
+def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:
+    """Return the error for a status that is no success. The key never shows in its text."""
+    clean = message.replace(api_key, "***") if len(api_key) > 4 else message
+    if status == 413 or (
+        status in (400, 422) and (code == "context_length_exceeded" or OVERFLOW.search(message))
+    ):
+        return ContextOverflowError(clean)
+    return ClientError("endpoint", f"the model endpoint answered {status}: {clean}")
+
+
+def unreachable(error: Exception, url: object) -> ClientError:
+    """Return the failure for an endpoint that gave no usable answer, after all retries."""
+    cause = error.__cause__ or error
+    return ClientError(
+        "endpoint", f"no usable answer from the model endpoint {url}: {type(cause).__name__}: {cause}"
+    )
+
+
+def parse_arguments(text: str | None) -> tuple[dict[str, Any], str | None]:
+    """Return a call's arguments, and what is wrong with them if anything is."""
+    if text is None or not text.strip():
+        return {}, None
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        return {}, f"The arguments are not valid JSON ({error}): {text[:500]}"
+    if not isinstance(arguments, dict):
+        return {}, f"The arguments must be a JSON object, not: {text[:500]}"
+    return arguments, None
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return right if left is None else left if right is None else left + right

@@ -1,0 +1,71 @@
+"""The server's tools as a model knows them, and calls on them that may be wrong."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+import anyio
+
+from mcp_bench.clients.chat.provider import OfferedTool, ToolRequest
+from mcp_bench.clients.connection import Connection, Outcome, Tool
+from mcp_bench.clients.events import CalledTool
+
+MAX_NAME = 64
+"""Model APIs accept letters, digits, `_` and `-`, so many of them; MCP is more generous."""
+
+
+class Toolbox:
+    """Offers a connection's tools under names that every model API accepts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._tools = model_names(connection.tools)
+
+    @property
+    def offered(self) -> list[OfferedTool]:
+        return [OfferedTool(name, tool.description, dict(tool.schema)) for name, tool in self._tools.items()]
+
+    def told(self, request: ToolRequest) -> CalledTool:
+        """Return a call by the server's name for the tool, as it is told to the world."""
+        tool = self._tools.get(request.name)
+        return CalledTool(request.id, tool.name if tool else request.name, request.arguments)
+
+    async def call_all(self, requests: Sequence[ToolRequest]) -> list[Outcome]:
+        """Make all calls at the same time and return their outcomes in the order of the requests.
+
+        Raises:
+            ClientError: the connection is gone.
+        """
+        outcomes: dict[int, Outcome] = {}
+
+        async def call(index: int, request: ToolRequest) -> None:
+            outcomes[index] = await self._call(request)
+
+        async with anyio.create_task_group() as tasks:
+            for index, request in enumerate(requests):
+                tasks.start_soon(call, index, request)
+        return [outcomes[index] for index in range(len(requests))]
+
+    async def _call(self, request: ToolRequest) -> Outcome:
+        tool = self._tools.get(request.name)
+        if tool is None:
+            near = difflib.get_close_matches(request.name, self._tools, n=3) or list(self._tools)
+            return Outcome(f"There is no tool {request.name!r}. There is: {', '.join(near)}.", is_error=True)
+        if request.problem:
+            return Outcome(f"{request.problem} Nothing was done; call {request.name} again.", is_error=True)
+        return await self._connection.call(tool.name, request.arguments)
+
+
+def model_names(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """Return the tools by names that model APIs accept: almost always the server's own."""
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        name = plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name)[:MAX_NAME]
+        number = 2
+        while name in named:
+            name = f"{plain[: MAX_NAME - 4]}_{number}"
+            number += 1
+        named[name] = tool
+    return named

@@ -1,0 +1,131 @@
+"""The connection to the one MCP server, for clients of either protocol era."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp_bench.clients.config import HttpEntry, StdioEntry
+from mcp_bench.clients.events import ClientError
+
+CONNECT_SECONDS = 60.0
+HTTP_TIMEOUT = httpx2.Timeout(30, read=None)  # a tool may work for long
+MAX_SSE_EVENT = 64 * 1024 * 1024  # bytes; tool results can be large
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the server lists it. `schema` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came back from a call. `is_error` says that the tool or the server refused it."""
+
+    text: str
+    is_error: bool = False
+
+
+class Connection:
+    """An open connection. `tools` are listed when it is made; they do not change."""
+
+    def __init__(self, client: Client, tools: Sequence[Tool]) -> None:
+        self.tools = tuple(tools)
+        self._client = client
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a tool; a JSON-RPC error is an outcome, too.
+
+        Raises:
+            ClientError: the connection is gone, or the server does not keep to the protocol.
+        """
+        try:
+            result = await self._client.call_tool(name, dict(arguments))
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED and error.message == "Connection closed":
+                raise ClientError("mcp", f"the MCP server went away during a call of {name}") from error
+            return Outcome(f"The server refused the call ({error.code}): {error.message}", is_error=True)
+        except (RuntimeError, ValueError) as error:
+            raise ClientError("mcp", f"the MCP server's answer to {name} is invalid: {error}") from error
+        return Outcome(_text(result), result.is_error or False)
+
+
+@asynccontextmanager
+async def connect(entry: StdioEntry | HttpEntry) -> AsyncIterator[Connection]:
+    """Connect, negotiate, and list the tools.
+
+    Raises:
+        ClientError: the server cannot be started or reached, or does not speak MCP.
+    """
+    connected = False
+    try:
+        with anyio.fail_after(CONNECT_SECONDS) as limit:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(await _client(entry, stack))
+                tools = await _list_tools(client)
+                limit.deadline, connected = math.inf, True
+                yield Connection(client, tools)
+    except Exception as error:
+        if connected:
+            raise
+        raise ClientError("mcp", f"MCP server {entry.name!r}: {_reason(error)}") from error
+
+
+async def _client(entry: StdioEntry | HttpEntry, stack: AsyncExitStack) -> Client:
+    if isinstance(entry, StdioEntry):
+        return Client(
+            StdioServerParameters(
+                command=entry.command, args=list(entry.args), env=entry.env or None, cwd=entry.cwd
+            )
+        )
+    http = await stack.enter_async_context(httpx2.AsyncClient(headers=entry.headers, timeout=HTTP_TIMEOUT))
+    return Client(streamable_http_client(entry.url, http_client=http, max_sse_event_size=MAX_SSE_EVENT))
+
+
+async def _list_tools(client: Client) -> list[Tool]:
+    tools: list[Tool] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += [Tool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+        cursor = page.next_cursor
+        if cursor is None:
+            return tools
+
+
+def _text(result: types.CallToolResult) -> str:
+    if not result.content and result.structured_content is not None:
+        return json.dumps(result.structured_content)
+    return "\n".join(_block_text(block) for block in result.content)
+
+
+def _block_text(block: types.ContentBlock) -> str:
+    if isinstance(block, types.TextContent):
+        return block.text
+    if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
+        return block.resource.text
+    if isinstance(block, types.ResourceLink):
+        return f"[resource {block.uri}]"
+    return f"[{block.type}: this client reads text only]"
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no answer within {CONNECT_SECONDS:.0f} seconds"
+    return f"cannot connect: {error or type(error).__name__}"

@@ -1,0 +1,80 @@
+"""What our clients say on stdout: one JSON object a line, flushed at once.
+
+    {"type": "model", "model": NAME}             only where the client itself knows a telling name
+    {"type": "message", "message": {...}}        OpenAI-style; `arguments` of tool calls are objects
+    {"type": "usage", "usage": {...}}            totals so far: the last one counts
+    {"type": "error", "kind": "endpoint" | "mcp" | "usage" | "context", "detail": TEXT}
+    {"type": "final", "answer": TEXT}            the last line; with "stopped" where a limit ended it
+
+Kind `endpoint` means that the model endpoint failed, `mcp` that the MCP server did, `usage` that the
+client was called wrongly, and `context` that the conversation outgrew the model.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ErrorKind = Literal["endpoint", "mcp", "usage", "context"]
+MAX_DETAIL = 1000
+
+
+class ClientError(Exception):
+    """The client cannot go on. `run` turns it into an error event and an exit code."""
+
+    def __init__(self, kind: ErrorKind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind: ErrorKind = kind
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class CalledTool:
+    """A tool call as it is told: by the server's name for the tool."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def say_model(name: str) -> None:
+    _write({"type": "model", "model": name})
+
+
+def say_assistant(text: str | None, reasoning: str | None = None, calls: Sequence[CalledTool] = ()) -> None:
+    """Tell of a turn of the assistant; `text` is None where it only called tools."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if reasoning:
+        message["reasoning"] = reasoning
+    if calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+    _write({"type": "message", "message": message})
+
+
+def say_result(call: CalledTool, text: str, *, is_error: bool) -> None:
+    message = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
+    _write({"type": "message", "message": {**message, "is_error": is_error}})
+
+
+def say_usage(usage: Mapping[str, int | None]) -> None:
+    _write({"type": "usage", "usage": dict(usage)})
+
+
+def say_error(kind: ErrorKind, detail: str) -> None:
+    _write({"type": "error", "kind": kind, "detail": detail[:MAX_DETAIL]})
+
+
+def say_final(answer: str, stopped: str | None = None) -> None:
+    event = {"type": "final", "answer": answer}
+    _write({**event, "stopped": stopped} if stopped else event)
+
+
+def _write(event: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, one line for sure
+    sys.stdout.flush()

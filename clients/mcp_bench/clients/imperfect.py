@@ -1,0 +1,108 @@
+"""Makes a perfect attempt worse: calls left out, or with one argument changed.
+
+All choices follow from the seed and the calls, so that an attempt can be had again.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def worsen(
+    calls: Sequence[Call],
+    *,
+    drop: float = 0.0,
+    spoil: float = 0.0,
+    seed: int = 0,
+    schemas: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Call]:
+    """Return `calls` without a share `drop` of them, and with a share `spoil` of them changed.
+
+    The numbers are rounded up or down by chance, so that the shares hold over many attempts even
+    where each has few calls. Calls without an argument that can be changed are never spoiled.
+    `schemas` has the JSON Schema of each tool by name: a changed value stays within its `enum`.
+    """
+    told = json.dumps([[call.name, call.arguments] for call in calls], sort_keys=True)
+    chance = random.Random(f"{seed} {told}")  # noqa: S311 - not a secret
+    dropped = set(chance.sample(range(len(calls)), _count(drop, len(calls), chance)))
+    kept = [index for index in range(len(calls)) if index not in dropped]
+    result = {index: calls[index] for index in kept}
+    wanted = _count(spoil, len(calls), chance)
+    for index in chance.sample(kept, len(kept)):
+        if wanted == 0:
+            break
+        call = calls[index]
+        spoiled = _spoil(call.arguments, (schemas or {}).get(call.name, {}), chance)
+        if spoiled is not None:
+            result[index] = Call(call.name, spoiled)
+            wanted -= 1
+    return [result[index] for index in kept]
+
+
+def _count(share: float, total: int, chance: random.Random) -> int:
+    return int(share * total + chance.random())
+
+
+def _spoil(
+    arguments: dict[str, Any], schema: Mapping[str, Any], chance: random.Random
+) -> dict[str, Any] | None:
+    """Return the arguments with one value changed, or None where none can be."""
+    properties = schema.get("properties", {})
+    for key in chance.sample(sorted(arguments), len(arguments)):
+        enum = properties.get(key, {}).get("enum") if isinstance(properties.get(key), dict) else None
+        value = arguments[key]
+        changed = _other(enum, value, chance) if enum else changed_value(value, chance)
+        if changed is not None:
+            return {**copy.deepcopy(arguments), key: changed}
+    return None
+
+
+def _other(enum: Sequence[Any], value: Any, chance: random.Random) -> Any:
+    others = [item for item in enum if item != value and type(item) is type(value)]
+    return chance.choice(others) if others else None
+
+
+def changed_value(value: Any, chance: random.Random) -> Any:
+    """Return a value near `value`, of the same type but different, or None where there is none."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + chance.choice((-1, 1, 10))
+    if isinstance(value, float):
+        return value + 1.0 if abs(value) < 1e6 else value / 2
+    if isinstance(value, str):
+        return _changed_text(value, chance)
+    if isinstance(value, list) and value:
+        if len(value) > 1:
+            gone = chance.randrange(len(value))
+            return copy.deepcopy(value[:gone] + value[gone + 1 :])
+        inner = changed_value(value[0], chance)
+        return None if inner is None else [inner]
+    if isinstance(value, dict):
+        return _spoil(value, {}, chance)
+    return None
+
+
+def _changed_text(text: str, chance: random.Random) -> str:
+    """Change a digit where there is one (dates, amounts, ids), else double a letter."""
+    digits = [match.start() for match in re.finditer("[0-9]", text)]
+    if digits:
+        at = digits[-1]
+        return f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
+    letters = [index for index, letter in enumerate(text) if letter.isalpha()]
+    if not letters:
+        return f"{text}x"
+    at = chance.choice(letters)
+    return text[: at + 1] + text[at:]

@@ -1,0 +1,102 @@
+r"""A client that plays given calls over real MCP, well or, on request, less well.
+
+    echo '{"calls": [{"name": "add", "arguments": {"a": 1}}], "answer": "2"}' \
+        | python -m mcp_bench.clients.oracle --mcp-config FILE --drop 0.3 --seed 7
+
+The calls come on stdin so that no file with a solution lies about. Whatever a tool answers, the next
+call is played. The answer is handed in through `submit_answer`, where the server has that tool, and
+told as the last message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from mcp_bench.clients.config import read_config
+from mcp_bench.clients.connection import Connection, connect
+from mcp_bench.clients.events import (
+    CalledTool,
+    ClientError,
+    say_assistant,
+    say_final,
+    say_model,
+    say_result,
+)
+from mcp_bench.clients.imperfect import Call, worsen
+from mcp_bench.clients.process import parser, read_stdin, run, share
+
+SUBMIT = "submit_answer"
+
+
+def read_reference(text: str) -> tuple[list[Call], str]:
+    """Return the calls and the answer of `{"calls": [{"name", "arguments"}], "answer": text}`.
+
+    Raises:
+        ClientError: the text has another form.
+    """
+    try:
+        document = json.loads(text)
+        calls = [Call(call["name"], call.get("arguments") or {}) for call in document.get("calls", [])]
+        answer = document.get("answer") or ""
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ClientError("usage", f"stdin is not a reference solution in JSON: {error!r}") from error
+    named = all(isinstance(call.name, str) and isinstance(call.arguments, dict) for call in calls)
+    if not named or not isinstance(answer, str):
+        raise ClientError(
+            "usage", "stdin: a call needs a name and an object of arguments; the answer is text"
+        )
+    return calls, answer
+
+
+def imperfections(options: argparse.Namespace) -> str | None:
+    """Return a name for a variant that makes mistakes on purpose, None for the perfect oracle."""
+    parts = [f"{name}={value:g}" for name in ("drop", "spoil") if (value := getattr(options, name))]
+    if parts and options.seed:
+        parts.append(f"seed={options.seed}")
+    if options.drop_answer:
+        parts.append("drop_answer")
+    return " ".join(parts) or None
+
+
+async def play(connection: Connection, calls: list[Call]) -> None:
+    """Make the calls one after the other."""
+    for number, call in enumerate(calls, 1):
+        called = CalledTool(f"call_{number}", call.name, call.arguments)
+        say_assistant(None, calls=[called])
+        outcome = await connection.call(call.name, call.arguments)
+        say_result(called, outcome.text, is_error=outcome.is_error)
+
+
+async def solve(options: argparse.Namespace) -> None:
+    server = read_config(options.mcp_config, options.server)
+    calls, answer = read_reference(read_stdin("the reference calls as JSON"))
+    if label := imperfections(options):
+        say_model(label)
+    async with connect(server) as connection:
+        schemas = {tool.name: tool.schema for tool in connection.tools}
+        todo = worsen(calls, drop=options.drop, spoil=options.spoil, seed=options.seed, schemas=schemas)
+        if options.drop_answer:
+            todo, answer = [call for call in todo if call.name != SUBMIT], ""
+        elif answer and SUBMIT in schemas and not any(call.name == SUBMIT for call in calls):
+            todo.append(Call(SUBMIT, {"answer": answer}))
+        await play(connection, todo)
+    if answer:
+        say_assistant(answer)
+    say_final(answer)
+
+
+def main() -> None:
+    arguments = parser("oracle", "Play the calls given on stdin over MCP.")
+    arguments.add_argument("--drop", type=share, default=0.0, metavar="SHARE", help="leave out so many calls")
+    arguments.add_argument(
+        "--spoil", type=share, default=0.0, metavar="SHARE", help="change an argument of so many"
+    )
+    arguments.add_argument("--seed", type=int, default=0, help="which calls those are")
+    arguments.add_argument("--drop-answer", action="store_true", help="hand in no answer")
+    options = arguments.parse_args()
+    run(lambda: solve(options))
+
+
+if __name__ == "__main__":
+    main()

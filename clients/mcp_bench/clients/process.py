@@ -1,0 +1,82 @@
+"""A client as a process: its common options, and how its client_errors become exit codes.
+
+Exit codes: 0 the client came to its end (a limit counts as one), 1 it failed, 2 it was called wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+
+from mcp_bench.clients.events import ClientError, say_error
+
+
+def parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Return an argument parser with the options that all clients have."""
+    result = argparse.ArgumentParser(
+        prog=f"python -m mcp_bench.clients.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument(
+        "--mcp-config",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help='the MCP server: {"mcpServers": {NAME: {"command": ..., "args": [...]} or {"url": ...}}}',
+    )
+    result.add_argument("--server", metavar="NAME", help="which one, where the file has several")
+    return result
+
+
+def share(text: str) -> float:
+    """Parse an option that is a share in 0..1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def read_stdin(what: str) -> str:
+    """Return all of stdin.
+
+    Raises:
+        ClientError: there is nothing, or it is not UTF-8.
+    """
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ClientError("usage", f"stdin is not UTF-8: {error}") from error
+    if not text.strip():
+        raise ClientError("usage", f"stdin is empty: it should hold {what}")
+    return text
+
+
+def run(client: Callable[[], Awaitable[None]]) -> NoReturn:
+    """Run a client to its end and exit."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    try:
+        anyio.run(client)
+    except BaseException as error:
+        failure = next(client_errors(error), None)
+        if failure is None:
+            raise
+        say_error(failure.kind, failure.detail)
+        sys.stderr.write(f"Error: {failure.detail}\n")
+        sys.exit(2 if failure.kind == "usage" else 1)
+    sys.exit(0)
+
+
+def client_errors(error: BaseException) -> Iterator[ClientError]:
+    """Yield the client_errors in an error, also those inside a task group's exception group."""
+    if isinstance(error, ClientError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from client_errors(inner)
