@@ -130,6 +130,8 @@ def test_a_closed_run_is_plain_files_for_any_tool(tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     shutil.copy(folder.path / "recordings.db", copy)
     with closing(sqlite3.connect(copy)) as connection:
+        # a file in WAL mode could not be read from a read-only folder
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert tables == {"runs", "episodes", "frames", "calls", "messages", "_sqlite_migrations"}
         summary = connection.execute(

@@ -139,12 +139,15 @@ def response_text(body: bytes, rpc_id: str) -> str:
     """Return what the response to `rpc_id` in a stored frame says, as text for a conversation.
 
     Text blocks are joined by line breaks, images and sounds are named only, other blocks are given
-    as JSON, and an error by its message.
+    as JSON, and an error by its message. What cannot be read is empty.
     """
-    value = loads(body)
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
-            return clean(_result_text(item))
+    try:
+        value = loads(body)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
+                return clean(_result_text(item))
+    except (ValueError, RecursionError):
+        pass
     return ""
 
 
