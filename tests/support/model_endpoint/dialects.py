@@ -5,5 +5,6 @@ from __future__ import annotations
 from .anthropic_messages import ANTHROPIC_MESSAGES
 from .chat_completions import CHAT_COMPLETIONS
 from .dialect import Dialect
+from .responses import RESPONSES
 
-DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES)
+DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES)

@@ -1,0 +1,133 @@
+"""OpenAI Responses. Reasoning is an item of its own, with a summary, and must come back unchanged.
+
+https://platform.openai.com/docs/api-reference/responses
+
+As Codex uses it: streamed and not stored, the tools of an MCP server in a `namespace`, and, with some
+models, the tools in an item of the input instead of in `tools`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Any
+
+from .chat_completions import CREATED, halves
+from .dialect import Dialect, Event, JSONObject
+from .script import Conversation, OfferedTool, Turn
+
+
+def parse(body: JSONObject) -> Conversation:
+    """Raises ValueError where a reasoning item came back altered."""
+    items = [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]
+    for item in items:
+        if item.get("type") == "reasoning" and item["encrypted_content"] != _seal(_summary(item)):
+            raise ValueError("a reasoning item came back without its own encrypted content")
+    added = [tool for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
+    messages = [_text(item["content"]) for item in items if item.get("type", "message") == "message"]
+    return Conversation(
+        texts=(body.get("instructions") or "", *messages),
+        results=sum(item.get("type") == "function_call_output" for item in items),
+        tools=tuple(_offered([*(body.get("tools") or ()), *added])),
+        model=body["model"],
+        stream=bool(body.get("stream")),
+    )
+
+
+def answer(turn: Turn) -> JSONObject:
+    return {**_head(turn, "completed"), "output": _items(turn), "usage": _usage(turn)}
+
+
+def events(turn: Turn) -> Iterator[Event]:
+    numbers = count()
+
+    def event(kind: str, **data: Any) -> Event:
+        return Event({"type": kind, "sequence_number": next(numbers), **data}, kind)
+
+    begun = {**_head(turn, "in_progress"), "output": [], "usage": None}
+    yield event("response.created", response=begun)
+    yield event("response.in_progress", response=begun)
+    for index, item in enumerate(_items(turn)):
+        empty, kind, place, text = _streamed(item)
+        where = {"item_id": item["id"], "output_index": index, **place}
+        yield event("response.output_item.added", output_index=index, item=empty)
+        for part in halves(text):
+            yield event(f"response.{kind}.delta", **where, delta=part)
+        yield event(f"response.{kind}.done", **where, **{kind.rpartition("_")[2]: text})
+        yield event("response.output_item.done", output_index=index, item=item)
+    yield event("response.completed", response=answer(turn))
+
+
+def error(status: int, message: str, code: str | None) -> JSONObject:
+    kind = {401: "invalid_request_error", 429: "rate_limit_exceeded"}.get(status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _offered(tools: Iterable[JSONObject]) -> Iterator[OfferedTool]:
+    for tool in tools:
+        if tool["type"] == "namespace":
+            inner = [inner for inner in tool["tools"] if inner["type"] == "function"]
+            yield from (OfferedTool(function["name"], tool["name"]) for function in inner)
+        elif tool["type"] == "function":
+            yield OfferedTool(tool["name"])
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def _items(turn: Turn) -> list[JSONObject]:
+    items: list[JSONObject] = []
+    if turn.reasoning:
+        reasoning = {"id": f"rs_{turn.id}", "type": "reasoning"}
+        summary = [{"type": "summary_text", "text": turn.reasoning}]
+        items.append({**reasoning, "summary": summary, "encrypted_content": _seal(turn.reasoning)})
+    if turn.text:
+        message = {"id": f"msg_{turn.id}", "type": "message", "status": "completed", "role": "assistant"}
+        text = {"type": "output_text", "text": turn.text, "annotations": []}
+        items.append({**message, "content": [text]})
+    for call in turn.calls:
+        function = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
+        namespace = {"namespace": call.namespace} if call.namespace else {}
+        items.append({**function, **namespace, "arguments": call.arguments_text, "status": "completed"})
+    return items
+
+
+def _streamed(item: JSONObject) -> tuple[JSONObject, str, JSONObject, str]:
+    """Return an item as it starts, the kind of its events, where in it they belong, and its text."""
+    if item["type"] == "reasoning":
+        empty = {**item, "summary": []}
+        return empty, "reasoning_summary_text", {"summary_index": 0}, _summary(item)
+    if item["type"] == "message":
+        empty = {**item, "content": [], "status": "in_progress"}
+        return empty, "output_text", {"content_index": 0}, _text(item["content"])
+    empty = {**item, "arguments": "", "status": "in_progress"}
+    return empty, "function_call_arguments", {}, item["arguments"]
+
+
+def _summary(item: JSONObject) -> str:
+    return "".join(part["text"] for part in item["summary"])
+
+
+def _seal(reasoning: str) -> str:
+    return hashlib.sha256(reasoning.encode()).hexdigest()
+
+
+def _head(turn: Turn, status: str) -> JSONObject:
+    head = {"id": f"resp_{turn.id}", "object": "response", "created_at": CREATED, "model": turn.model}
+    return {**head, "status": status, "error": None, "incomplete_details": None}
+
+
+def _usage(turn: Turn) -> JSONObject:
+    usage = turn.usage
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+RESPONSES = Dialect("responses", "/v1/responses", parse, answer, events, error)
