@@ -1,4 +1,4 @@
-"""The endpoint as a process: `PYTHONPATH=tests python -m support.model_endpoint --scripts FILE`.
+"""The endpoint as a process: `PYTHONPATH=tests/support python -m model_endpoint --scripts FILE`.
 
 FILE holds a JSON list of `{"prompt", "reference": {"calls", "answer"}}`. Prints one line of JSON with
 its port and URLs, and serves until it is interrupted or its standard input ends (`--until-eof`).
@@ -18,7 +18,7 @@ from .script import script_from_reference
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="support.model_endpoint", description=(__doc__ or "").split("\n")[0]
+        prog="model_endpoint", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--scripts", type=Path, required=True, help="JSON list of prompts with references")
     parser.add_argument("--parallel", type=int, default=1, help="calls in one turn")

@@ -1,0 +1,74 @@
+"""Our own agent loop over any chat model: OpenAI-compatible endpoints and the Anthropic API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_bench.plugins import own_client
+from mcp_bench.plugins.client_events import read_transcript
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Installation,
+    Launch,
+    LaunchRequest,
+    McpServer,
+    Transcript,
+)
+from mcp_bench.servers.errors import WrongUseError
+
+PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+
+
+class Chat:
+    name = "chat"
+    summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True)
+    options: Mapping[str, str] = {
+        "provider": "openai or anthropic (default: by whose variables are set)",
+        "max_steps": "turns of the model at most (default 50)",
+        "temperature": "sampling temperature",
+        "max_tokens": "tokens of each answer at most",
+        "system": "system prompt",
+        "thinking": "anthropic only: adaptive, or a number of tokens",
+        "max_retries": "attempts again on 429, 5xx and lost connections (default 6)",
+    }
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return own_client.installation()
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Raises:
+        WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.
+        """
+        if request.model is None:
+            raise WrongUseError("agent 'chat' has no model of its own: name one with --model")
+        env = {name: request.environ[name] for name in PASSED_ON if request.environ.get(name)}
+        if not env and request.base_url is None:
+            raise WrongUseError(
+                "agent 'chat' knows no model endpoint: name one with --base-url, or set OPENAI_API_KEY,"
+                " OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+            )
+        argv = [*own_client.command("chat", request), f"--model={request.model}"]
+        if request.base_url is not None:
+            argv.append(f"--base-url={request.base_url}")
+        argv += own_client.flags(
+            request,
+            {
+                "provider": own_client.one_of("openai", "anthropic"),
+                "max_steps": own_client.positive,
+                "temperature": float,
+                "max_tokens": own_client.positive,
+                "system": str,
+                "thinking": thinking,
+                "max_retries": own_client.natural,
+            },
+        )
+        return Launch(tuple(argv), env, stdin=request.prompt.encode())
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read_transcript(output.stdout)
+
+
+def thinking(text: str) -> str:
+    return text if text == "adaptive" else str(own_client.positive(text))

@@ -1,0 +1,88 @@
+"""`mcp-bench agents`: which agents there are, and which of them are on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.plugins.contracts import Capabilities
+
+EPILOG = """\b
+Examples:
+  mcp-bench agents
+  mcp-bench agents --json
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with each agent's options.")
+def agents(as_json: bool) -> None:
+    """List the agents: installed or not, what each can do, and how to install what is missing."""
+    from mcp_bench.servers.registry import registered
+
+    rows = [describe(name) for name in registered("agent")]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    width = max((len(row["agent"]) for row in rows), default=0)
+    for row in rows:
+        state = row["version"] if row["installed"] else "not installed"
+        click.echo(f"{row['agent']:<{width}}  {state}  {row['summary']}".rstrip())
+        indent = " " * (width + 2)
+        if row["capabilities"] and (words := told(row["capabilities"])):
+            click.echo(f"{indent}{', '.join(words)}")
+        for option, meaning in row["options"].items():
+            click.echo(f"{indent}--agent-option {option}=...  {meaning}")
+        if row["problem"]:
+            click.echo(f"{indent}{row['problem']}")
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return what is known of one agent. A plugin that is broken must not hide the others."""
+    from dataclasses import asdict
+
+    from mcp_bench.servers.errors import BenchError
+    from mcp_bench.servers.registry import load
+
+    row: dict[str, Any] = {
+        "agent": name,
+        "installed": False,
+        "version": None,
+        "executable": None,
+        "summary": "",
+        "capabilities": {},
+        "options": {},
+        "problem": None,
+    }
+    try:
+        agent = load("agent", name)()
+        capabilities: Capabilities = agent.capabilities
+        row |= {
+            "summary": agent.summary,
+            "capabilities": asdict(capabilities),
+            "options": dict(agent.options),
+        }
+        found = agent.find(os.environ)
+        row |= {"installed": True, "version": found.version, "executable": found.executable}
+    except BenchError as error:
+        row["problem"] = str(error)
+    except Exception as error:  # the plugin is somebody else's code
+        row["problem"] = f"its plugin is broken: {type(error).__name__}: {error}"
+    return row
+
+
+def told(capabilities: dict[str, bool]) -> list[str]:
+    """Return capabilities in words."""
+    words = {
+        "reports_usage": "reports tokens",
+        "reports_cost": "reports cost",
+        "reports_reasoning": "reports reasoning",
+        "needs_model": "needs --model",
+        "plays_reference": "is given the solution",
+    }
+    kept = [] if capabilities["builtin_tools_off"] else ["keeps its built-in tools"]
+    return [*kept, *(text for key, text in words.items() if capabilities[key])]

@@ -1,0 +1,66 @@
+"""Reads what our own clients say on stdout; the form is told in `mcp_bench.clients.events`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mcp_bench.plugins.contracts import Fault, Transcript
+from mcp_bench.recorder.trajectory import Message, Usage
+
+
+def read_transcript(stdout: Path) -> Transcript:
+    """Return what a client told. Lines that are no events are passed over: it may have been killed.
+
+    A model endpoint that failed is a fault, and so is a client that was started wrongly. A lost MCP
+    server is not: what happened on the wire, the recording knows better.
+    """
+    transcript = Transcript()
+    for event in _events(stdout):
+        match event:
+            case {"type": "message", "message": dict(message)}:
+                _add(transcript, message)
+            case {"type": "usage", "usage": dict(usage)}:
+                transcript.usage = _usage(usage) or transcript.usage
+            case {"type": "model", "model": str(model)}:
+                transcript.model = model
+            case {"type": "final", "answer": str(answer)}:
+                transcript.answer = answer
+            case {"type": "error", "kind": "endpoint", "detail": str(detail)}:
+                transcript.fault = Fault(kind="endpoint_error", detail=detail)
+            case {"type": "error", "kind": "usage", "detail": str(detail)}:
+                transcript.fault = Fault(kind="bad_option", detail=detail)
+    return transcript
+
+
+def _events(stdout: Path) -> Iterator[Any]:
+    try:
+        lines = stdout.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+
+
+def _add(transcript: Transcript, told: dict[str, Any]) -> None:
+    try:
+        message = Message.model_validate(told)
+    except ValidationError:
+        return
+    transcript.messages.append(message)
+    if message.role == "assistant" and message.content:
+        transcript.answer = message.content
+
+
+def _usage(told: dict[str, Any]) -> Usage | None:
+    try:
+        return Usage.model_validate(told)
+    except ValidationError:
+        return None

@@ -1,0 +1,33 @@
+"""An agent that connects, lists the tools, and does nothing: the floor of every benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_bench.plugins import own_client
+from mcp_bench.plugins.client_events import read_transcript
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Installation,
+    Launch,
+    LaunchRequest,
+    McpServer,
+    Transcript,
+)
+
+
+class Noop:
+    name = "noop"
+    summary = "Connects and does nothing: the floor of every benchmark."
+    capabilities = Capabilities()
+    options: Mapping[str, str] = {}
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return own_client.installation()
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        return Launch(tuple(own_client.command("noop", request)))
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read_transcript(output.stdout)

@@ -1,0 +1,98 @@
+"""What our own clients' plugins share: a client is a module of this very Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+from mcp_bench.plugins.contracts import Installation, LaunchRequest
+from mcp_bench.servers.errors import WrongUseError
+
+
+def installation() -> Installation:
+    """Our clients are there wherever we are."""
+    return Installation(sys.executable, version("mcp-bench-kit"))
+
+
+def command(client: str, request: LaunchRequest) -> list[str]:
+    """Write the MCP configuration into the private HOME; return the command of a client.
+
+    `-P` keeps the working directory, which the agent can write to, off the import path.
+    """
+    executable, *args = request.server.command
+    entry = {"type": "stdio", "command": executable, "args": args}
+    config = request.home / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {request.server.name: entry}}))
+    return [
+        request.installation.executable,
+        "-P",
+        "-m",
+        f"mcp_bench.clients.{client}",
+        "--mcp-config",
+        str(config),
+    ]
+
+
+def flags(request: LaunchRequest, known: Mapping[str, Callable[[str], object]]) -> list[str]:
+    """Return the agent options in `known` as command-line flags, checked by their parsers.
+
+    What parses to true is a flag without a value, and what parses to false is none.
+
+    Raises:
+        WrongUseError: a value is not what its option takes.
+    """
+    result: list[str] = []
+    for key, parse in known.items():
+        if key not in request.options:
+            continue
+        text = request.options[key]
+        try:
+            value = parse(text)
+        except ValueError as error:
+            raise WrongUseError(f"agent option {key}={text}: {error}") from error
+        flag = f"--{key.replace('_', '-')}"
+        if isinstance(value, bool):
+            result += [flag] if value else []
+        else:
+            result.append(f"{flag}={text}")
+    return result
+
+
+def share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError("should be between 0 and 1")
+    return value
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("should be at least 1")
+    return value
+
+
+def natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("should be at least 0")
+    return value
+
+
+def yes_or_no(text: str) -> bool:
+    """Parse an option that is a switch."""
+    words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError("should be true or false")
+    return words[text.lower()]
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"should be one of {', '.join(choices)}")
+        return text
+
+    return parse
