@@ -47,7 +47,7 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write graded recordings as training data, and a manifest beside it.
+    """Write graded recordings as training data.
 
     Only the last attempt of each planned episode is looked at. A manifest OUT.manifest.json says what was
     chosen, what was left out and why, and holds a hash of the data.

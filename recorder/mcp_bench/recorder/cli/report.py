@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as one JSON list.")
 def report(runs: tuple[str, ...], by: str, as_json: bool) -> None:
-    """Show scores with 95 % confidence intervals, and how many episodes were invalid.
+    """Show scores and their confidence intervals.
 
-    The intervals are a bootstrap over tasks. `inv. as 0` counts invalid episodes as failures.
+    The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted apart; `inv. as 0` gives the
+    partial and strict scores with each of them as a failure.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("episode")
 @click.option("--json", "as_json", is_flag=True, help="Print the episode as one JSON document.")
 def show(episode: str, as_json: bool) -> None:
-    """Show an episode: what it was, its grade with every assertion, and the conversation.
+    """Show one episode, its grade and its conversation.
 
     EPISODE is an id, or the beginning of one that fits no other. Control characters in what agents and
     tools wrote are spelled out.
