@@ -75,14 +75,17 @@ def tasks(benchmark: str, split: str | None, limit: int | None, as_json: bool) -
 
 def show(columns: list[str], rows: list[list[str]]) -> None:
     """Print a table; the last column is shortened to what the terminal has left."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    import shutil
 
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for column in columns[:-1]:
-        table.add_column(column, no_wrap=True, overflow="fold")
-    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis", ratio=1)
-    for row in rows:
-        table.add_row(*map(Text, row))  # as text: a prompt may hold what looks like markup
-    Console().print(table)
+    # a prompt may hold terminal escapes
+    table = [columns, *([clean(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]
+    left = max(shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths), 20)
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        text = row[-1] if len(row[-1]) <= left else row[-1][: left - 1] + "…"
+        click.echo("  ".join([*cells, text]))
+
+
+def clean(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -82,7 +82,7 @@ class AgentDojo:
 
     def task(self, task_id: str) -> Task:
         if task_id not in self._tasks:
-            raise UnknownNameError(f"task of benchmark {NAME!r}", task_id, self._tasks)
+            raise UnknownNameError(f"{NAME} task", task_id, self._tasks)
         return self._tasks[task_id]
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:

@@ -55,7 +55,7 @@ class RemoteBenchmark:
         self.replay_ignores = tuple(replay_ignores)
         self._target = target
         self._python = python
-        self._install = install
+        self.install = install
         self._world_numbers = itertools.count(1)
         self._starting = threading.Lock()
         self._connection: WorkerConnection | None = None
@@ -126,7 +126,7 @@ class RemoteBenchmark:
         return connection
 
     def _advice(self) -> str:
-        return f"; install it with: {self._install}" if self._install else ""
+        return f"; install it with: {self.install}" if self.install else ""
 
 
 class RemoteWorld:

@@ -1,0 +1,58 @@
+"""`benchmarks` and `tasks`, as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(home: Path, *args: str, code: int = 0, columns: int = 100) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done
+    return done
+
+
+def test_benchmarks_are_listed(tmp_path: Path) -> None:
+    assert "agentdojo  v1.2.2" in run(tmp_path, "benchmarks").stdout
+    rows = {row["name"]: row for row in json.loads(run(tmp_path, "benchmarks", "--json").stdout)}
+    assert rows["agentdojo"]["version"] == "v1.2.2"
+    assert rows["agentdojo"]["replay"] == "normalised"
+
+
+def test_tasks_are_listed_within_the_terminal(tmp_path: Path) -> None:
+    lines = run(tmp_path, "tasks", "agentdojo", "--split", "test", "--limit", "3").stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[1].split()[:3] == ["travel/user_task_0", "test", "travel"]
+    assert max(map(len, lines)) == 100 and lines[1].endswith("…")
+
+
+def test_tasks_as_json_are_whole(tmp_path: Path) -> None:
+    found = json.loads(run(tmp_path, "tasks", "agentdojo", "--split", "all", "--json").stdout)
+    assert len(found) == 92
+    assert found[0]["id"] == "workspace/user_task_0"
+    assert found[0]["prompt"].startswith("Who else is invited")
+    assert "Emma Johnson" in found[0]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["agentdoj"], "unknown benchmark 'agentdoj' (did you mean agentdojo?)"),
+        (["agentdojo", "--split", "tset"], "unknown split 'tset' (did you mean test?)"),
+        (["agentdojo", "--limit", "0"], "'--limit'"),
+    ],
+)
+def test_wrong_names_tell_the_near_ones(tmp_path: Path, args: list[str], words: str) -> None:
+    done = run(tmp_path, "tasks", *args, code=2)
+    assert words in done.stderr and not done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_help_has_examples(tmp_path: Path) -> None:
+    for command in ("benchmarks", "tasks"):
+        assert "Examples:" in run(tmp_path, command, "--help").stdout

@@ -1,0 +1,273 @@
+"""A benchmark in a worker process: the same contract, and a worker that may die."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from notebook import BENCHMARK, TASKS
+
+from mcp_bench.servers.contracts import Task
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WorkerDiedError
+from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench.servers.remote.failures import RemoteFailureError
+from mcp_bench.servers.world_session import WorldSession
+
+pytestmark = pytest.mark.anyio
+
+TARGET = f"{Path(__file__).parents[1] / 'support' / 'notebook.py'}:BENCHMARK"
+
+
+@pytest.fixture
+async def remote() -> AsyncIterator[RemoteBenchmark]:
+    benchmark = RemoteBenchmark("notebook", TARGET, version="1")
+    yield benchmark
+    await benchmark.aclose()
+
+
+def worker(benchmark: RemoteBenchmark) -> int:
+    assert benchmark.worker_pid is not None
+    return benchmark.worker_pid
+
+
+async def over(process: int) -> None:
+    """Wait for the end of a process, given as a pidfd; fail where it does not come."""
+    with anyio.fail_after(20):
+        await anyio.wait_readable(process)
+    os.close(process)
+
+
+async def test_tasks_and_references_are_those_of_the_benchmark(remote: RemoteBenchmark) -> None:
+    assert remote.worker_pid is None  # nothing runs before it is needed
+    assert list(remote.tasks()) == list(BENCHMARK.tasks())
+    assert len(list(remote.tasks("train"))) == TASKS
+    assert [task.id for task in remote.tasks(None, 2)] == ["page-0", "page-1"]
+    assert [task.id for task in islice(remote.tasks(), 3)] == ["page-0", "page-1", "page-2"]
+    assert remote.task("page-7") == BENCHMARK.task("page-7")
+    assert remote.reference("page-7") == BENCHMARK.reference("page-7")
+    assert remote.reference("page-1") is None
+
+
+async def test_a_world_is_solved_and_graded(remote: RemoteBenchmark) -> None:
+    world = await remote.open("page-4", seed=3)
+    assert list(world.tools()) == list((await BENCHMARK.open("page-4")).tools())
+    written = await world.call("write", {"page": 4, "text": "hello"})
+    assert (written.text, written.structured) == ("written", {"page": 4})
+    assert (await world.call("read", {"page": 5})).is_error
+    assert await world.snapshot() == {"4": "hello"}
+    assert (await world.grade("")).partial == 0.5
+    assert (await world.grade("done")).strict
+    await world.close()
+    with pytest.raises(RemoteFailureError, match="KeyError"):
+        await world.snapshot()
+
+
+async def test_errors_arrive_as_they_were_raised(remote: RemoteBenchmark) -> None:
+    for ask in (lambda: remote.task("page-x"), lambda: remote.reference("page-x")):
+        with pytest.raises(UnknownNameError) as there:
+            ask()
+        with pytest.raises(UnknownNameError) as here:
+            BENCHMARK.task("page-x")
+        assert str(there.value) == str(here.value)
+        assert there.value.exit_code == 2
+    with pytest.raises(UnknownNameError, match="did you mean train"):
+        list(remote.tasks("trian"))
+    world = await remote.open("page-0")
+    with pytest.raises(RemoteFailureError, match=r"^ValueError: torn page$"):
+        await world.call("fail", {"message": "torn page"})
+    told = await WorldSession(world).call("fail", {"message": "torn page"})
+    assert told.text == "fail failed: ValueError: torn page"
+
+
+async def test_big_results_pass(remote: RemoteBenchmark) -> None:
+    world = await remote.open("page-0")
+    result = await world.call("repeat", {"text": "0123456789", "times": 1_000_000})
+    assert result.text == "0123456789" * 1_000_000
+    await world.call("write", {"page": 1, "text": result.text})
+    assert await world.snapshot() == {"1": result.text}
+
+
+async def test_worlds_work_side_by_side_and_each_is_its_own(remote: RemoteBenchmark) -> None:
+    worlds = [await remote.open(f"page-{number}") for number in range(8)]
+    waiting = await remote.open("page-8")
+
+    async def fill(number: int) -> None:
+        async with anyio.create_task_group() as calls:
+            for page in range(5):
+                calls.start_soon(worlds[number].call, "write", {"page": page, "text": f"{number}-{page}"})
+
+    async with anyio.create_task_group() as all_at_once:
+        all_at_once.start_soon(waiting.call, "wait", {})  # under way the whole time
+        async with anyio.create_task_group() as filling:
+            for number in range(8):
+                filling.start_soon(fill, number)
+        assert remote.task("page-1").id == "page-1"
+        all_at_once.cancel_scope.cancel()
+    for number, world in enumerate(worlds):
+        assert await world.snapshot() == {str(page): f"{number}-{page}" for page in range(5)}
+
+
+async def test_a_cancelled_call_leaves_the_world_usable(remote: RemoteBenchmark) -> None:
+    world = await remote.open("page-0")
+    with anyio.move_on_after(0.2) as scope:
+        await world.call("wait", {})
+    assert scope.cancelled_caught
+    with anyio.fail_after(20):
+        assert (await world.call("write", {"page": 0, "text": "hello"})).text == "written"
+
+
+async def test_a_killed_worker_fails_what_is_pending_and_the_next_use_starts_another(
+    remote: RemoteBenchmark, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = await remote.open("page-0")
+    await world.call("say", {"text": "my last words"})
+    pid = worker(remote)
+    errors: list[WorkerDiedError] = []
+
+    async def wait() -> None:
+        with pytest.raises(WorkerDiedError) as raised:
+            await world.call("wait", {})
+        errors.append(raised.value)
+
+    async with anyio.create_task_group() as pending:
+        pending.start_soon(wait)
+        pending.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        os.kill(pid, signal.SIGKILL)
+    assert len(errors) == 2
+    assert "'notebook' ended with exit code -9" in str(errors[0])
+    assert "my last words" in str(errors[0])
+    assert "my last words" in capfd.readouterr().err  # passed on
+    with pytest.raises(WorkerDiedError, match="-9"):
+        await world.grade("done")
+    await world.close()
+    assert remote.task("page-2").id == "page-2"
+    assert worker(remote) != pid
+
+
+async def test_the_worker_has_a_session_of_its_own_and_no_descriptor_of_ours(
+    remote: RemoteBenchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    with (tmp_path / "recordings.db").open("w") as ours:
+        os.set_inheritable(ours.fileno(), True)
+        remote.task("page-0")
+    pid = worker(remote)
+    assert os.getsid(pid) == pid
+    links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    assert not any("recordings.db" in link for link in links)
+    assert sum(link.startswith("socket:") for link in links) <= 5  # the wire, and asyncio's own pair
+    assert b"secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+async def test_aclose_ends_the_worker_and_lets_the_benchmark_close(
+    remote: RemoteBenchmark, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = await remote.open("page-0")
+    ending = os.pidfd_open(worker(remote))
+    await remote.aclose()
+    await over(ending)
+    assert remote.worker_pid is None
+    assert "notebook closed" in capfd.readouterr().err
+    with pytest.raises(WorkerDiedError, match="was closed"):
+        await world.snapshot()
+    assert (await remote.open("page-0")).tools()  # it can be used again
+
+
+async def test_the_worker_ends_with_the_object() -> None:
+    benchmark = RemoteBenchmark("notebook", TARGET, version="1")
+    benchmark.task("page-0")
+    ending = os.pidfd_open(worker(benchmark))
+    del benchmark
+    gc.collect()
+    await over(ending)
+
+
+ORPHAN = """
+import sys, anyio
+from mcp_bench.servers.remote import RemoteBenchmark
+remote = RemoteBenchmark("notebook", sys.argv[1], version="1")
+
+async def main():
+    world = await remote.open("page-0")
+    print(remote.worker_pid, flush=True)
+    await world.call(sys.argv[2], {})
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("doing", ["wait", "spin"])
+async def test_the_worker_ends_with_its_parent_even_while_it_is_busy(doing: str) -> None:
+    command = [sys.executable, "-I", "-c", ORPHAN, TARGET, doing]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None and parent.stderr is not None
+        ending = os.pidfd_open(int(parent.stdout.readline()))
+        assert parent.stderr.readline() == "busy\n"  # the worker's, passed on
+        parent.kill()
+    await over(ending)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "words"),
+    [
+        (
+            "no_such_package.benchmark:X",
+            MissingDependencyError,
+            "'no_such_package' is not installed in .*pip",
+        ),
+        ("mcp_bench.servers.contracts:NOTHING", BenchError, "no benchmark at 'mcp_bench.servers.contr"),
+        ("/nowhere/at_all.py:BENCHMARK", BenchError, "no benchmark at '/nowhere/at_all.py"),
+    ],
+)
+async def test_a_benchmark_that_cannot_be_loaded(target: str, kind: type[BenchError], words: str) -> None:
+    benchmark = RemoteBenchmark("odd", target, version="1", install="pip install odd")
+    with pytest.raises(kind, match=words):
+        benchmark.task("x")
+    assert benchmark.worker_pid is None
+
+
+async def test_a_python_that_is_none_and_one_without_this_package(tmp_path: Path) -> None:
+    with pytest.raises(MissingDependencyError, match="/nowhere/python"):
+        RemoteBenchmark("notebook", TARGET, version="1", python="/nowhere/python").task("page-0")
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\necho No module named mcp_bench >&2\nexit 1\n")
+    bare.chmod(0o755)
+    with pytest.raises(WorkerDiedError, match=r"exit code 1.*\n.*No module named mcp_bench"):
+        RemoteBenchmark("notebook", TARGET, version="1", python=str(bare)).task("page-0")
+
+
+async def test_another_version_on_the_other_side_is_told() -> None:
+    with pytest.raises(BenchError, match="version '1', this one expects 'notebook' version '2'"):
+        RemoteBenchmark("notebook", TARGET, version="2").task("page-0")
+
+
+async def test_sync_use_from_many_threads(remote: RemoteBenchmark) -> None:
+    found: list[Task] = []
+
+    def look(number: int) -> None:
+        found.append(remote.task(f"page-{number}"))
+
+    async with anyio.create_task_group() as threads:
+        for number in range(20):
+            threads.start_soon(anyio.to_thread.run_sync, look, number)
+    assert {task.id for task in found} == {f"page-{number}" for number in range(20)}
+    assert any_worker_count(remote) == 1
+
+
+def any_worker_count(remote: RemoteBenchmark) -> int:
+    """Count our children that run the worker module."""
+    children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    pids: set[Any] = {pid for listing in children for pid in listing.read_text().split()}
+    return sum(
+        b"remote.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        for pid in pids
+        if Path(f"/proc/{pid}").exists()
+    )

@@ -1,0 +1,65 @@
+"""A session refuses a tool table that would mislead an agent or the server."""
+
+from collections.abc import Sequence
+
+import pytest
+from notebook import NotebookWorld, tool
+
+from mcp_bench.servers.arguments import ToolSchemaError
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.errors import BenchError, WorkerDiedError
+from mcp_bench.servers.world_session import CONTROL_NAMES, ToolTableError, WorldSession
+
+
+class Offering(NotebookWorld):
+    def __init__(self, *tools: ToolSpec) -> None:
+        super().__init__(0)
+        self._tools = tools
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return self._tools
+
+
+@pytest.mark.parametrize("name", [*sorted(CONTROL_NAMES), "Reset", "GRADE"])
+def test_names_of_control_are_refused(name: str) -> None:
+    with pytest.raises(ToolTableError, match=f"tool '{name}' .* rename it"):
+        WorldSession(Offering(tool("write", "x"), tool(name, "x")))
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ToolTableError, match="two tools are named 'write'"):
+        WorldSession(Offering(tool("write", "x"), tool("write", "y")))
+
+
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "string"}, {"type": "object", "properties": {"a": {"type": "strin"}}}]
+)
+def test_a_schema_that_is_none_is_refused(schema: dict[str, JSON]) -> None:
+    with pytest.raises(ToolSchemaError, match="tool 'odd'"):
+        WorldSession(Offering(ToolSpec(name="odd", description="", input_schema=schema)))
+
+
+class Gone(NotebookWorld):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(0)
+        self._error = error
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        raise self._error
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (WorkerDiedError("exit code 1; last words: SECRET"), "the environment is not available any more"),
+        (BenchError("the page is torn"), "read failed: the page is torn"),
+        (RuntimeError("x" * 5000), "RuntimeError: xxx"),
+    ],
+)
+async def test_what_an_agent_is_told_of_an_error_is_short_and_no_more_than_it_needs(
+    error: Exception, text: str
+) -> None:
+    result = await WorldSession(Gone(error)).call("read", {"page": 1})
+    assert result.is_error and text in result.text
+    assert "SECRET" not in result.text and len(result.text) < 600
