@@ -90,6 +90,13 @@ def test_a_fault_of_the_model_endpoint_is_invalid(bench, script: Write) -> None:
     assert episode == {"invalid": "endpoint_error", "invalid_detail": "503 from the endpoint"}
 
 
+def test_a_bug_in_a_plugin_spoils_the_episode_and_not_the_run(bench) -> None:
+    done = bench.run("record", "--agent", "script", "--benchmark", "notebook", code=1)  # needs its option
+    assert "invalid: plugin_failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [row["invalid"] for row in bench.rows("select invalid from episodes")] == ["plugin_failed"] * 2
+
+
 def test_a_daemon_cannot_change_the_world_after_the_agent(bench, script: Write) -> None:
     """It holds the wire open in a session of its own; it must be gone before the grade."""
     daemon = """

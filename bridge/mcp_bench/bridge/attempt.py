@@ -6,11 +6,11 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ParamSpec, TypeVar
 
 import anyio
 
 from mcp_bench.bridge.agent_process import AgentProcess, LaunchError, agent_process
-from mcp_bench.bridge.call_limit import CallLimit
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire import SERVER_NAME, Seen, Wire
 from mcp_bench.plugins.contracts import (
@@ -26,7 +26,11 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.recorder.records import PlannedEpisode, Termination
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, World
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.mcp_server import WorldSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 STOP_SECONDS = 3.0
 """Between SIGTERM and SIGKILL, so that an agent can write its transcript to the end."""
@@ -67,6 +71,10 @@ class Attempt:
             self.invalid, self.detail = reason, detail
 
 
+class PluginError(Exception):
+    """An agent's plugin raised something that is not meant for the user: a bug in it."""
+
+
 async def work(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World, attempt: Attempt
 ) -> None:
@@ -75,7 +83,6 @@ async def work(
     Fills in `attempt` as it goes, so that a cancelled episode keeps what is known by then.
     """
     with EpisodeFolder() as folder:
-        session = WorldSession(CallLimit(world, planned.max_calls))
         names = tuple(tool.name for tool in world.tools())
         server = McpServer(SERVER_NAME, folder.server_command, names)
         request = LaunchRequest(
@@ -91,31 +98,38 @@ async def work(
             environ=setup.environ,
             reference=await reference(setup, planned.task),
         )
-        launch = setup.agent.prepare(request)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
-        async with agent_process(launch.stdin, stdout, stderr) as process:
-            wire = Wire(
-                episode,
-                folder,
-                session,
-                run.recording,
-                root=process.supervisor_pid,
-                max_calls=planned.max_calls,
-            )
-            attempt.seen = wire.seen
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(wire.serve)
-                try:
-                    await process.launch(launch.argv, environment(setup, folder, launch), folder.workdir)
-                    timeout = planned.timeout or setup.timeout
-                    attempt.termination = await until_over(process, timeout, wire.limit_reached.wait)
-                    attempt.exit_code = process.exit_code
-                    await wire.drain()
-                except LaunchError as error:
-                    attempt.spoil("launch_failed", str(error))
-                tasks.cancel_scope.cancel()
-        output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code)
-        attempt.transcript = setup.agent.read(output, server)
+        try:
+            launch = asked(setup.agent.prepare, request)
+            async with agent_process(launch.stdin, stdout, stderr) as process:
+                session = WorldSession(world, max_calls=planned.max_calls)
+                wire = Wire(episode, folder, session, run.recording, root=process.supervisor_pid)
+                attempt.seen = wire.seen
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(wire.serve)
+                    try:
+                        await process.launch(launch.argv, environment(setup, folder, launch), folder.workdir)
+                        timeout = planned.timeout or setup.timeout
+                        attempt.termination = await until_over(process, timeout, session.limit_reached.wait)
+                        attempt.exit_code = process.exit_code
+                        await wire.drain()
+                    except LaunchError as error:
+                        attempt.spoil("launch_failed", str(error))
+                    tasks.cancel_scope.cancel()
+            output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code)
+            attempt.transcript = asked(setup.agent.read, output, server)
+        except PluginError as error:
+            attempt.spoil("plugin_failed", str(error))
+
+
+def asked(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call into an agent's plugin; a bug there spoils the episode, not the run."""
+    try:
+        return step(*args, **kwargs)
+    except BenchError:
+        raise  # worded for the user, and likely to hit every episode
+    except Exception as error:
+        raise PluginError(f"{step.__qualname__} raised {type(error).__name__}: {error}") from error
 
 
 async def until_over(

@@ -56,16 +56,13 @@ class Wire:
         recording: Recording,
         *,
         root: int,
-        max_calls: int | None = None,
     ) -> None:
         self.seen = Seen()
-        self.limit_reached = anyio.Event()
         self._episode = episode
         self._folder = folder
         self._session = session
         self._recording = recording
         self._root = root
-        self._max_calls = max_calls
         self._closing = False
         self._open: dict[tuple[int, str | None], str | None] = {}
         self._answered = anyio.Event()
@@ -144,8 +141,6 @@ class Wire:
         self._open[number, frame.rpc_id] = frame.method
         if frame.method == "tools/call":
             self.seen.calls += 1
-            if self._max_calls is not None and self.seen.calls > self._max_calls:
-                self.limit_reached.set()
 
     def _from_server(self, number: int, line: bytes) -> None:
         frame = self._recording.store_frame(self._episode, number, "server", line)

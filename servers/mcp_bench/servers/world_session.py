@@ -43,8 +43,10 @@ class ToolTableError(BenchError):
 class WorldSession:
     """Owns a world for the time of one attempt; every call on it goes through `call`."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, max_calls: int | None = None) -> None:
         """Take the world's tools and compile their schemas.
+
+        After `max_calls` calls, good or bad, every further one is refused and `limit_reached` is set.
 
         Raises:
             ToolTableError: a tool's name means control, or two tools share a name.
@@ -61,6 +63,10 @@ class WorldSession:
             if tool.name in self._validators:
                 raise ToolTableError(f"two tools are named {tool.name!r}")
             self._validators[tool.name] = ArgumentValidator(tool)
+        self.calls = 0
+        """Calls that came in, refused ones included."""
+        self.limit_reached = anyio.Event()
+        self._max_calls = max_calls
         self._lock = anyio.Lock()
 
     async def call(
@@ -71,6 +77,10 @@ class WorldSession:
         A bad call is answered with `is_error` and does not reach the world, and so is a tool that
         raises. `on_execute` is called when the world's turn has come, before it runs.
         """
+        self.calls += 1
+        if self._max_calls is not None and self.calls > self._max_calls:
+            self.limit_reached.set()
+            return refusal("The limit of tool calls for this task is reached. Nothing was done.")
         validator = self._validators.get(name)
         if validator is None:
             return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")

@@ -16,7 +16,7 @@ Examples:
   mcp-bench record --agent claude-code --split test --jobs 4
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent oracle --split all --agent-option drop=0.3
-  mcp-bench record --resume run-20260102-030405-abcdef
+  mcp-bench record --resume run_1m7yq0k21j2zyrv
 """
 
 

@@ -35,6 +35,19 @@ class Commands(click.Group):
         command: click.Command = load("command", name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List every command; one whose package is broken is named as such and hides no other."""
+        rows = []
+        for name in self.list_commands(ctx):
+            try:
+                command = self.get_command(ctx, name)
+            except BenchError as error:
+                rows.append((name, f"(cannot be used: {error})"))
+            else:
+                rows.append((name, command.get_short_help_str(80) if command else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
