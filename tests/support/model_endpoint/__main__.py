@@ -17,9 +17,7 @@ from .script import script_from_reference
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="model_endpoint", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="model_endpoint", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--scripts", type=Path, required=True, help="JSON list of prompts with references")
     parser.add_argument("--parallel", type=int, default=1, help="calls in one turn")
     parser.add_argument("--port", type=int, default=0)

@@ -23,7 +23,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from .dialect import Dialect
@@ -149,7 +149,7 @@ class ModelEndpoint:
             results=conversation.results,
             prompt=script.prompt if script else None,
             status=status,
-            usage=turn.usage if status == 200 and not (fault and fault.cut is not None) else None,
+            usage=None if fault and fault.spoils_the_answer else turn.usage,
             body=body,
         )
         with self._lock:
@@ -161,6 +161,8 @@ class ModelEndpoint:
             return JSONResponse(
                 dialect.error(fault.status, fault.message, fault.code), fault.status, dict(fault.headers)
             )
+        if fault and fault.text is not None:
+            return PlainTextResponse(fault.text, media_type="application/json")
         return _reply(dialect, turn, stream=conversation.stream, cut=fault.cut if fault else None)
 
     async def _unknown(self, request: Request) -> Response:

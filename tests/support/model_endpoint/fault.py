@@ -20,6 +20,7 @@ class Fault:
     """What goes wrong with requests `after` .. `after + first` (None: with all from there on).
 
     - `status`: answer with this HTTP status instead;
+    - `text`: answer with this text and status 200, whatever was asked;
     - `cut`: break the connection after so many events (in the middle of a body that is one piece);
     - `gate`: wait until the test lets it go on, then answer as usual.
     """
@@ -28,6 +29,7 @@ class Fault:
     message: str = "The test asked for this error."
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
     cut: int | None = None
     gate: Gate | None = None
     first: int | None = None
@@ -37,3 +39,8 @@ class Fault:
         """Say whether it hits the request of this number, counted from 0."""
         start, count = self.after, self.first
         return request >= start and (count is None or request < start + count)
+
+    @property
+    def spoils_the_answer(self) -> bool:
+        """Say whether the agent gets no whole answer, and so no usage."""
+        return any(part is not None for part in (self.status, self.text, self.cut))

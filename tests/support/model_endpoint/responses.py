@@ -17,6 +17,10 @@ from .chat_completions import CREATED, halves
 from .dialect import Dialect, Event, JSONObject
 from .script import Conversation, OfferedTool, Turn
 
+CUSTOM = "custom"
+"""Stands for the namespace of tools that take plain text."""
+RESULTS = ("function_call_output", "custom_tool_call_output")
+
 
 def parse(body: JSONObject) -> Conversation:
     """Raises ValueError where a reasoning item came back altered."""
@@ -28,7 +32,7 @@ def parse(body: JSONObject) -> Conversation:
     messages = [_text(item["content"]) for item in items if item.get("type", "message") == "message"]
     return Conversation(
         texts=(body.get("instructions") or "", *messages),
-        results=sum(item.get("type") == "function_call_output" for item in items),
+        results=sum(item.get("type") in RESULTS for item in items),
         tools=tuple(_offered([*(body.get("tools") or ()), *added])),
         model=body["model"],
         stream=bool(body.get("stream")),
@@ -69,8 +73,8 @@ def _offered(tools: Iterable[JSONObject]) -> Iterator[OfferedTool]:
         if tool["type"] == "namespace":
             inner = [inner for inner in tool["tools"] if inner["type"] == "function"]
             yield from (OfferedTool(function["name"], tool["name"]) for function in inner)
-        elif tool["type"] == "function":
-            yield OfferedTool(tool["name"])
+        elif tool["type"] in ("function", CUSTOM):
+            yield OfferedTool(tool["name"], CUSTOM if tool["type"] == CUSTOM else None)
 
 
 def _text(content: Any) -> str:
@@ -88,9 +92,14 @@ def _items(turn: Turn) -> list[JSONObject]:
         text = {"type": "output_text", "text": turn.text, "annotations": []}
         items.append({**message, "content": [text]})
     for call in turn.calls:
-        function = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
-        namespace = {"namespace": call.namespace} if call.namespace else {}
-        items.append({**function, **namespace, "arguments": call.arguments_text, "status": "completed"})
+        common = {"call_id": call.id, "name": call.name, "status": "completed"}
+        if call.namespace == CUSTOM:
+            custom = {"id": f"ctc_{call.id}", "type": "custom_tool_call", "input": call.arguments_text}
+            items.append({**custom, **common})
+        else:
+            function = {"id": f"fc_{call.id}", "type": "function_call", "arguments": call.arguments_text}
+            namespace = {"namespace": call.namespace} if call.namespace else {}
+            items.append({**function, **namespace, **common})
     return items
 
 
@@ -102,8 +111,9 @@ def _streamed(item: JSONObject) -> tuple[JSONObject, str, JSONObject, str]:
     if item["type"] == "message":
         empty = {**item, "content": [], "status": "in_progress"}
         return empty, "output_text", {"content_index": 0}, _text(item["content"])
-    empty = {**item, "arguments": "", "status": "in_progress"}
-    return empty, "function_call_arguments", {}, item["arguments"]
+    key = "input" if item["type"] == "custom_tool_call" else "arguments"
+    empty = {**item, key: "", "status": "in_progress"}
+    return empty, f"{item['type']}_{key}", {}, item[key]
 
 
 def _summary(item: JSONObject) -> str:

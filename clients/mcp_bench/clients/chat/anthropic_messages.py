@@ -29,6 +29,9 @@ from mcp_bench.clients.events import ClientError
 MAX_TOKENS = 8192
 """The API wants a limit for each answer; this one all current models accept."""
 
+LAST_WITH_SAMPLING = "2023-06-01"
+"""The API version of 2026-10-21, the SDK's own, refuses any temperature; this one takes it."""
+
 
 class AnthropicMessages:
     """One conversation; see `Provider`."""
@@ -56,7 +59,8 @@ class AnthropicMessages:
         if settings.system:
             self._request["system"] = settings.system
         if settings.temperature is not None:
-            self._request["temperature"] = settings.temperature
+            self._request["extra_body"] = {"temperature": settings.temperature}
+            self._request["extra_headers"] = {"anthropic-version": LAST_WITH_SAMPLING}
         if settings.thinking:
             self._request["thinking"] = _thinking(settings.thinking)
 

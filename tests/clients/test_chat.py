@@ -1,0 +1,218 @@
+"""The chat agent as a process, on a real MCP server and a scripted model endpoint, in both dialects."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.fault import Fault, Gate
+from model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
+
+PROMPT = "Add two and three, then write it down."
+REFERENCE = {
+    "calls": [
+        {"name": "add", "arguments": {"a": 2, "b": 3}},
+        {"name": "note", "arguments": {"text": "five", "colour": "blue"}},
+    ],
+    "answer": "It is five.",
+}
+SOON = {"retry-after-ms": "1"}
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class Chat:
+    """The client with its two servers."""
+
+    def __init__(self, desk: Any, endpoint: ModelEndpoint, provider: str) -> None:
+        self.desk, self.endpoint, self.provider = desk, endpoint, provider
+        self.env = {f"{provider.upper()}_API_KEY": "dummy-key-1234", f"{provider.upper()}_BASE_URL": self.url}
+
+    @property
+    def url(self) -> str:
+        return self.endpoint.openai_url if self.provider == "openai" else self.endpoint.anthropic_url
+
+    def run(self, *args: str, prompt: str = PROMPT) -> Any:
+        return self.desk.run("chat", "--model", "m", *args, stdin=prompt, env=self.env)
+
+    def script(self, *steps: Step, endless: bool = False) -> None:
+        self.endpoint.scripts = [Script(PROMPT, steps, endless)]
+
+
+@pytest.fixture
+def chat(desk: Any, provider: str) -> Iterator[Chat]:
+    with ModelEndpoint([script_from_reference(PROMPT, REFERENCE)], api_key="dummy-key-1234") as endpoint:
+        yield Chat(desk, endpoint, provider)
+
+
+def call(name: str, arguments: dict[str, Any] | str = "") -> ScriptedCall:
+    return ScriptedCall(name, arguments or {})
+
+
+def test_it_solves_a_task_and_tells_all_of_it(chat: Chat) -> None:
+    told = chat.run("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "99")
+    assert (told.code, told.errors) == (0, [])
+    assert told.journal == [(c["name"], c["arguments"]) for c in REFERENCE["calls"]]
+    assert told.results == [("5", False), ("noted five", False)]
+    assert told.final == {"type": "final", "answer": "It is five."}
+    turns = [message for message in told.messages if message["role"] == "assistant"]
+    assert [turn["reasoning"] for turn in turns] == [f"Step {n}: think first." for n in (1, 2, 3)]
+    assert [turn["content"] for turn in turns] == [None, None, "It is five."]
+    assert [c["function"] for turn in turns for c in turn.get("tool_calls", [])] == REFERENCE["calls"]
+    body = chat.endpoint.requests[0].body
+    assert (body["temperature"], body["max_tokens"], body["model"]) == (0.5, 99, "m")
+    assert "Be brief." in json.dumps(body)
+
+
+def test_usage_is_the_sum_of_what_the_endpoint_sent(chat: Chat) -> None:
+    told = chat.run()
+    sent = [request.usage for request in chat.endpoint.answered]
+    assert len(sent) == 3 and sum(usage.cached for usage in sent) > 0
+    last = [event["usage"] for event in told.events if event["type"] == "usage"][-1]
+    assert last == {
+        "input_tokens": sum(usage.input for usage in sent),
+        "output_tokens": sum(usage.output for usage in sent),
+        "cached_tokens": sum(usage.cached for usage in sent),
+        "model_calls": 3,
+    }
+
+
+def test_reasoning_goes_back_as_the_api_wants_it(chat: Chat) -> None:
+    chat.run()
+    messages = chat.endpoint.requests[-1].body["messages"]
+    turns = [message for message in messages if message["role"] == "assistant"]
+    if chat.provider == "openai":
+        assert [turn["reasoning_content"] for turn in turns] == [
+            "Step 1: think first.",
+            "Step 2: think first.",
+        ]
+    else:  # the endpoint itself refuses a signature that does not fit
+        assert [turn["content"][0]["thinking"] for turn in turns] == [
+            "Step 1: think first.",
+            "Step 2: think first.",
+        ]
+
+
+def test_parallel_calls_run_at_the_same_time_and_answer_in_order(chat: Chat) -> None:
+    meetings = (
+        call("meet", {"name": "first"}),
+        call("add", {"a": 1, "b": 1}),
+        call("meet", {"name": "second"}),
+    )
+    chat.script(Step(meetings), Step(text="met"))
+    told = chat.run()
+    assert told.results == [("first met second", False), ("2", False), ("second met first", False)]
+    assert told.final["answer"] == "met"
+
+
+def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
+    wrong = (call("subtract", {"a": 1}), call("add", '{"a": 1, '), call("add", "[1, 2]"))
+    chat.script(Step(wrong), Step((call("desk_tidy"),)), Step(text="recovered"))
+    told = chat.run()
+    assert (told.code, told.final["answer"]) == (0, "recovered")
+    assert [is_error for _, is_error in told.results] == [True, True, True, False]
+    assert "There is no tool 'subtract'" in told.results[0][0]
+    if chat.provider == "openai":  # there the arguments are text
+        assert "not valid JSON" in told.results[1][0] and '{"a": 1, ' in told.results[1][0]
+        assert "must be a JSON object" in told.results[2][0]
+    assert told.journal == [("desk.tidy", {})]
+    told_names = [c["function"]["name"] for m in told.messages for c in m.get("tool_calls", [])]
+    assert told_names == ["subtract", "add", "add", "desk.tidy"], "the server's own names"
+
+
+def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:
+    chat.script(Step((call("add", {"a": 1, "b": 1}),), text="going on"), endless=True)
+    told = chat.run("--max-steps", "3")
+    assert (told.code, len(told.journal), len(chat.endpoint.requests)) == (0, 3, 3)
+    assert told.final == {"type": "final", "answer": "going on", "stopped": "max_steps"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=429, headers=SOON, first=2),
+        Fault(status=500, headers=SOON, first=2),
+        Fault(cut=0, first=1),
+    ],
+    ids=["429", "500", "cut"],
+)
+def test_passing_faults_are_survived(chat: Chat, fault: Fault) -> None:
+    chat.endpoint.fault = fault
+    told = chat.run()
+    assert (told.code, told.final["answer"]) == (0, "It is five.")
+    last = [event["usage"] for event in told.events if event["type"] == "usage"][-1]
+    assert last["model_calls"] == 3, "attempts that failed are no model calls"
+
+
+def test_an_endpoint_that_stays_broken_is_an_endpoint_error(chat: Chat) -> None:
+    chat.endpoint.fault = Fault(status=500, headers=SOON, message="Out of order.")
+    told = chat.run("--max-retries", "2")
+    assert (told.code, len(chat.endpoint.requests)) == (1, 3)
+    ((kind, detail),) = told.errors
+    assert kind == "endpoint" and "500" in detail and "Out of order." in detail
+    assert "Traceback" not in told.stderr
+
+
+def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
+    chat.endpoint.fault = Fault(status=401, message="Wrong key: dummy-key-1234")
+    told = chat.run()
+    assert (told.code, len(chat.endpoint.requests)) == (1, 1)
+    ((kind, detail),) = told.errors
+    assert kind == "endpoint" and "401" in detail
+    assert "dummy-key-1234" not in told.stderr + json.dumps(told.events)
+
+
+@pytest.mark.parametrize("text", ["", "<html>hello</html>", "{}", '{"choices": [], "content": null}'])
+def test_an_answer_that_is_none_is_an_endpoint_error(chat: Chat, text: str) -> None:
+    chat.endpoint.fault = Fault(text=text)
+    told = chat.run("--max-retries", "0")
+    assert told.code == 1
+    assert [kind for kind, _ in told.errors] == ["endpoint"]
+    assert "Traceback" not in told.stderr
+
+
+def test_a_conversation_that_grows_too_long_ends_cleanly(chat: Chat) -> None:
+    message = {
+        "openai": "This model's maximum context length is 8192 tokens.",
+        "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
+    }[chat.provider]
+    code = "context_length_exceeded" if chat.provider == "openai" else None
+    chat.endpoint.fault = Fault(status=400, message=message, code=code, after=1)
+    told = chat.run()
+    assert (told.code, len(told.journal)) == (0, 1)
+    ((kind, detail),) = told.errors
+    assert kind == "context" and message in detail
+    assert told.final == {"type": "final", "answer": "", "stopped": "context"}
+
+
+def test_another_bad_request_is_the_endpoints_error(chat: Chat) -> None:
+    chat.endpoint.fault = Fault(status=400, message="Unknown model m.")
+    told = chat.run()
+    assert told.code == 1
+    assert [kind for kind, _ in told.errors] == ["endpoint"]
+
+
+def test_what_it_did_is_told_even_if_it_is_killed(chat: Chat) -> None:
+    gate = Gate()
+    chat.endpoint.fault = Fault(gate=gate, after=1)
+    process = chat.desk.start("chat", "--model", "m", env=chat.env)
+    assert process.stdin
+    process.stdin.write(PROMPT)
+    process.stdin.close()
+    process.stdin = None
+    assert gate.arrived.wait(60)
+    process.kill()
+    told = chat.desk.finish(process)
+    assert [m["role"] for m in told.messages] == ["assistant", "tool"]
+    assert [event["usage"]["model_calls"] for event in told.events if event["type"] == "usage"] == [1]
+
+
+def test_a_server_that_dies_is_an_mcp_error(chat: Chat) -> None:
+    chat.script(Step((call("leave"),)), Step(text="never"))
+    told = chat.run()
+    assert told.code == 1
+    assert [kind for kind, _ in told.errors] == ["mcp"]

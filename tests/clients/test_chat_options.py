@@ -1,0 +1,92 @@
+"""How the chat agent is called, and what it needs."""
+
+from typing import Any
+
+import pytest
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.script import script_from_reference
+
+from mcp_bench.clients.chat.__main__ import choose_provider
+from mcp_bench.clients.chat.provider import OVERFLOW
+from mcp_bench.clients.chat.toolbox import model_names
+from mcp_bench.clients.connection import Tool
+
+PROMPT = "Say hello."
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "env", "words"),
+    [
+        (["--model", "m"], PROMPT, {}, "set OPENAI_API_KEY"),
+        (
+            ["--model", "m", "--provider", "anthropic"],
+            PROMPT,
+            {"OPENAI_API_KEY": "k"},
+            "set ANTHROPIC_API_KEY",
+        ),
+        (["--model", "m", "--thinking", "adaptive"], PROMPT, {"OPENAI_API_KEY": "k"}, "anthropic only"),
+        (["--model", "m"], " \n", {"OPENAI_API_KEY": "k"}, "stdin is empty"),
+        ([], PROMPT, {}, "--model"),
+        (["--model", "m", "--max-steps", "0"], PROMPT, {}, "less than 1"),
+    ],
+)
+def test_wrong_use(desk: Any, args: list[str], stdin: str, env: dict[str, str], words: str) -> None:
+    told = desk.run("chat", *args, stdin=stdin, env=env)
+    assert told.code == 2
+    assert words in told.stderr and "Traceback" not in told.stderr
+
+
+def test_an_endpoint_of_ones_own_needs_no_key(desk: Any) -> None:
+    with ModelEndpoint([script_from_reference(PROMPT, {"calls": [], "answer": "hello"})]) as endpoint:
+        told = desk.run("chat", "--model", "m", "--base-url", endpoint.openai_url, stdin=PROMPT)
+    assert (told.code, told.final["answer"]) == (0, "hello")
+
+
+def test_thinking_is_asked_for(desk: Any) -> None:
+    with ModelEndpoint([script_from_reference(PROMPT, {"calls": [], "answer": "hello"})]) as endpoint:
+        options = ["--provider", "anthropic", "--base-url", endpoint.anthropic_url, "--thinking", "2048"]
+        assert desk.run("chat", "--model", "m", *options, stdin=PROMPT).code == 0
+        assert endpoint.requests[0].body["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "chosen"),
+    [
+        (None, [], "openai"),
+        (None, ["ANTHROPIC_API_KEY"], "anthropic"),
+        (None, ["ANTHROPIC_BASE_URL"], "anthropic"),
+        (None, ["ANTHROPIC_API_KEY", "OPENAI_BASE_URL"], "openai"),
+        ("anthropic", ["OPENAI_API_KEY"], "anthropic"),
+        ("openai", ["ANTHROPIC_API_KEY"], "openai"),
+    ],
+)
+def test_the_provider_follows_from_what_is_set(told: str | None, names: list[str], chosen: str) -> None:
+    assert choose_provider(told, dict.fromkeys(names, "x")) == chosen
+
+
+def test_tool_names_fit_every_api_and_stay_apart() -> None:
+    long = "x" * 100
+    names = ["plain", "a.b", "a/b", "a_b", long, f"{long}y"]
+    named = model_names([Tool(name, "", {}) for name in names])
+    assert [tool.name for tool in named.values()] == names
+    assert next(iter(named)) == "plain"
+    assert all(
+        len(name) <= 64 and set(name) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for name in named
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "overflow"),
+    [
+        ("This model's maximum context length is 4096 tokens. However, you requested 5000.", True),
+        ("prompt is too long: 200001 tokens > 200000 maximum", True),
+        ("the request exceeds the available context size. try increasing the context size", True),
+        ("The input token count (1100000) exceeds the maximum number of tokens allowed", True),
+        ("Input length 9000 exceeds the model's context window", True),
+        ("max_tokens is too large: 9000", False),
+        ("Unknown parameter: 'temperature'", False),
+        ("tool_use ids were found without tool_result blocks", False),
+    ],
+)
+def test_overflow_is_told_from_other_bad_requests(message: str, overflow: bool) -> None:
+    assert bool(OVERFLOW.search(message)) == overflow
