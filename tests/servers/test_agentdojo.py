@@ -195,6 +195,21 @@ async def test_a_snapshot_shows_the_final_state(dojo: RemoteBenchmark) -> None:
     assert state["user_account"]["password"] == "1j1l-2k3j"
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_an_mcp_client_solves_a_task(dojo: RemoteBenchmark, connect: Any, mode: str) -> None:
+    task_id = "workspace/user_task_4"  # a deed and an answer
+    world = await dojo.open(task_id)
+    found = reference(dojo, task_id)
+    async with connect(WorldSession(world), mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools][-1] == "submit_answer"
+        guess = await client.call_tool("create_calendar_event", {"title": "Lunch", "participants": "Sarah"})
+        assert guess.is_error and "'participants' must be array or null" in guess.content[0].text
+        for call in found.calls:
+            assert not (await client.call_tool(call.name, dict(call.arguments))).is_error
+        await client.call_tool("submit_answer", {"answer": found.answer})
+    assert (await world.grade("")).strict
+
+
 async def check_oracle_and_noop(dojo: RemoteBenchmark, task_id: str) -> None:
     played = await oracle(dojo, task_id)
     assert played.strict and played.partial == 1, (task_id, played)

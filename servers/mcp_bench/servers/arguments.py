@@ -69,18 +69,37 @@ def describe(error: ValidationError) -> Iterator[str]:
             yield from (f"unknown argument {name!r}{inside}{hint(name, known)}" for name in unknown)
         case "type":
             yield f"{where} must be {types([wanted])}, not {shown(instance)}"
-        case "anyOf" if all(map(is_plain_type, wanted)):
-            yield f"{where} must be {types(option['type'] for option in wanted)}, not {shown(instance)}"
+        case "anyOf":
+            yield from describe_choice(error, where)
         case "enum":
             yield f"{where} must be one of {', '.join(map(repr, wanted))}, not {shown(instance)}"
         case _:
-            message = error.message if len(error.message) <= 300 else f"{error.message[:300]}..."
-            yield f"{where}: {message}"
+            yield in_general(error, where)
 
 
-def is_plain_type(schema: Any) -> bool:
-    """Whether a schema asks for a type and nothing more."""
-    return isinstance(schema, dict) and {"type"} <= schema.keys() <= {"type", "title", "description"}
+def describe_choice(error: ValidationError, where: str) -> Iterator[str]:
+    """Yield what is wrong with a value that may have one of several types."""
+    branches: dict[int | str, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    wrong_types = [e.validator_value for found in branches.values() for e in found if of_wrong_type(e)]
+    of_right_type = [found for found in branches.values() if not any(map(of_wrong_type, found))]
+    if not of_right_type:
+        yield f"{where} must be {types(wrong_types)}, not {shown(error.instance)}"
+    elif len(of_right_type) == 1:
+        for inner in of_right_type[0]:
+            yield from describe(inner)
+    else:
+        yield in_general(error, where)
+
+
+def of_wrong_type(inner: ValidationError) -> bool:
+    return inner.validator == "type" and not inner.relative_path
+
+
+def in_general(error: ValidationError, where: str) -> str:
+    message = error.message if len(error.message) <= 300 else f"{error.message[:300]}..."
+    return f"{where}: {message}"
 
 
 def place(path: Iterable[str | int]) -> str:
@@ -91,7 +110,8 @@ def place(path: Iterable[str | int]) -> str:
     return f"argument {text!r}" if text else "the arguments"
 
 
-def types(wanted: Iterable[str | list[str]]) -> str:
+def types(wanted: Iterable[Any]) -> str:
+    """Return the names in `type` keywords, each a name or a list of names."""
     names = [name for item in wanted for name in ([item] if isinstance(item, str) else item)]
     return " or ".join(dict.fromkeys(names))
 
