@@ -1,0 +1,112 @@
+"""What Codex writes down of a session: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*-<thread>.jsonl`.
+
+It has more than the events on stdout: which calls are parallel, and the usage of every answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.plugins.contracts import McpServer
+from mcp_bench.plugins.json_lines import ODD, json_lines, parse
+from mcp_bench.plugins.turns import Turns
+from mcp_bench.recorder.trajectory import Usage
+
+
+@dataclass
+class Session:
+    turns: Turns = field(default_factory=Turns)
+    usage: Usage | None = None
+    """Sum over all answers of the model."""
+    model: str | None = None
+
+
+def read_session(home: Path, events: Iterable[Mapping[str, Any]], server: McpServer) -> Session:
+    """Read the session that the `events` on stdout are of, as far as it is there and makes sense.
+
+    `home` is CODEX_HOME.
+    """
+    session = Session()
+    started = next((event for event in events if event.get("type") == "thread.started"), {})
+    thread = started.get("thread_id")
+    if isinstance(thread, str) and re.fullmatch(r"[0-9a-f-]{36}", thread):
+        for path in sorted((home / "sessions").glob(f"*/*/*/rollout-*{thread}.jsonl")):
+            for line in json_lines(path):
+                with suppress(*ODD):
+                    add(session, line, server)
+    return session
+
+
+def add(session: Session, line: Mapping[str, Any], server: McpServer) -> None:
+    payload = line["payload"]
+    match line["type"]:
+        case "turn_context":
+            session.model = str(payload["model"])
+        case "response_item":
+            add_item(session.turns, payload)
+        case "event_msg" if payload["type"] == "item_completed":
+            if payload["item"]["type"] == "McpToolCall" and payload["item"]["server"] == server.name:
+                add_mcp_call(session.turns, payload["item"])
+        case "token_usage_record":
+            session.turns.end()
+            session.usage = plus(session.usage or Usage(), payload["usage"])
+
+
+def add_item(turns: Turns, item: Mapping[str, Any]) -> None:
+    """Add what went to the model or came from it."""
+    match item["type"]:
+        case "reasoning":
+            parts = item.get("summary") or item.get("content") or []
+            turns.reasoning("\n\n".join(part["text"] for part in parts))
+        case "message" if item["role"] == "assistant":
+            turns.text(text_of(item["content"]))
+        case "function_call":
+            turns.call(item["call_id"], item["name"], arguments(item["arguments"]))
+        case "custom_tool_call":
+            turns.call(item["call_id"], item["name"], {"input": item["input"]})
+        case "function_call_output" | "custom_tool_call_output":
+            turns.end()
+            turns.result(item["call_id"], text_of(item["output"]))
+
+
+def add_mcp_call(turns: Turns, item: Mapping[str, Any]) -> None:
+    """Add the outcome of an MCP call, which the model gets with words of Codex's around it."""
+    if call := turns.find(item["id"]):
+        call.function.name = str(item["tool"])  # the model knows it by a name that suits its API
+    else:  # made by a script that the model wrote
+        turns.call(item["id"], item["tool"], item["arguments"])
+    result = item.get("result")
+    if isinstance(result, dict) and "content" in result:
+        turns.result(item["id"], text_of(result["content"]), is_error=bool(result.get("isError")))
+    else:
+        turns.result(item["id"], json.dumps(item.get("error") or result), is_error=True)
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a call; text that is no JSON object is kept as it is, as `input`."""
+    try:
+        value = parse(text)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"input": text}
+
+
+def text_of(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if "text" in part)
+    return str(content)
+
+
+def plus(total: Usage, told: Mapping[str, int]) -> Usage:
+    return Usage(
+        input_tokens=(total.input_tokens or 0) + told["input_tokens"],
+        output_tokens=(total.output_tokens or 0) + told["output_tokens"],
+        cached_tokens=(total.cached_tokens or 0) + told.get("cached_input_tokens", 0),
+        model_calls=(total.model_calls or 0) + 1,
+    )
