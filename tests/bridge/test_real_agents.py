@@ -1,0 +1,125 @@
+"""The real Codex and the real Claude Code solve real AgentDojo tasks through the whole chain.
+
+Only the model is a stand-in: a scripted endpoint on 127.0.0.1 that plays each task's reference
+calls. Binary, configuration, relay, recording, grading, transcript and report are the real ones.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.fault import Fault
+from model_endpoint.script import script_from_reference
+from node_clis import node_environ
+
+from mcp_bench.servers.agentdojo import BENCHMARK
+
+KEY = "dummy-key-0123456789"
+TASKS = ("workspace/user_task_6", "banking/user_task_3", "slack/user_task_2", "travel/user_task_16")
+AGENTS = ("codex", "claude-code")
+
+
+@pytest.fixture(scope="module")
+def references() -> Iterator[dict]:
+    """Prompt, reference calls and answer of each task, as the worker gives them."""
+    import anyio
+
+    known = {}
+    for task in TASKS:
+        found = BENCHMARK.reference(task)
+        assert found is not None
+        known[task] = {"prompt": BENCHMARK.task(task).prompt, **found.model_dump()}
+    anyio.run(BENCHMARK.aclose)
+    yield known
+
+
+@pytest.fixture
+def endpoint(references: dict) -> Iterator[ModelEndpoint]:
+    scripts = [script_from_reference(one["prompt"], one) for one in references.values()]
+    with ModelEndpoint(scripts, api_key=KEY) as running:
+        yield running
+
+
+@pytest.fixture
+def real_agents(bench, endpoint: ModelEndpoint):
+    """The command line with the real agents on PATH; returns how to record with one of them."""
+    environ = node_environ(bench.home.parent)
+    bench.environ.update(PATH=environ["PATH"], OPENAI_API_KEY=KEY, ANTHROPIC_API_KEY=KEY)
+
+    def record(agent: str, *more: str, tasks: tuple[str, ...] = TASKS, code: int = 0):
+        url = endpoint.openai_url if agent == "codex" else endpoint.anthropic_url
+        chosen = [part for task in tasks for part in ("--task", task)]
+        return bench.run(
+            "record", "--agent", agent, "--benchmark", "agentdojo", *chosen, "--model", "scripted-1",
+            "--base-url", url, "--timeout", "120", "--jobs", "2", *more, code=code,
+        )  # fmt: skip
+
+    return record
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_real_agent_solves_real_tasks(bench, real_agents, references: dict, endpoint, agent: str) -> None:
+    real_agents(agent)
+    episodes = {row["task"]: row for row in bench.rows("select * from episodes")}
+    assert set(episodes) == set(TASKS)
+    grades = {row["episode"]: row for row in bench.grades()}
+    for task, episode in episodes.items():
+        assert episode["invalid"] is None
+        assert episode["termination"] == "agent_exit"
+        calls = bench.rows(
+            "select tool, arguments, outcome from calls where episode = ? order by id", episode["id"]
+        )
+        wanted = [(call["name"], call["arguments"]) for call in references[task]["calls"]]
+        assert [(call["tool"], json.loads(call["arguments"])) for call in calls] == wanted
+        assert grades[episode["id"]]["partial"] == 1.0
+        messages = bench.rows("select * from messages where episode = ? order by position", episode["id"])
+        assert messages[0]["content"] == references[task]["prompt"]
+        assert any("think first" in (message["reasoning"] or "") for message in messages)
+        assert messages[-1]["role"] == "assistant"
+        assert messages[-1]["content"] == (references[task]["answer"] or "Done.")
+        asked = [
+            call["function"]["name"] for row in messages for call in json.loads(row["tool_calls"] or "[]")
+        ]
+        assert asked == [name for name, _ in wanted]
+    sent = Counter()
+    for request in endpoint.answered:
+        sent.update(input_tokens=request.usage.input, output_tokens=request.usage.output)
+    stored = Counter()
+    for episode in episodes.values():
+        usage = json.loads(episode["usage"])
+        stored.update({key: usage[key] for key in ("input_tokens", "output_tokens")})
+    assert stored == sent
+    (row,) = json.loads(bench.run("report", "--by", "agent", "--json").stdout)
+    assert (row["agent"], row["episodes"], row["strict"], row["invalid"]) == (agent, len(TASKS), 1.0, 0)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_key_and_no_login_of_the_user_is_stored(bench, real_agents, agent: str) -> None:
+    real_agents(agent, tasks=TASKS[:1])
+    files = [path for path in bench.home.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("status", [401, 500])
+def test_a_broken_endpoint_makes_the_episode_invalid(
+    bench, real_agents, endpoint: ModelEndpoint, agent: str, status: int
+) -> None:
+    endpoint.fault = Fault(status=status)
+    done = real_agents(agent, tasks=TASKS[:1], code=1)
+    (episode,) = bench.rows("select invalid from episodes")
+    assert episode["invalid"] in ("endpoint_error", "login_missing"), done.stderr
+    assert bench.grades() == []
+    (row,) = bench.report()
+    assert (row["invalid"], row["strict_invalid_as_0"]) == (1, 0.0)
+
+
+def test_the_pinned_agents_are_the_ones_that_ran(bench, real_agents) -> None:
+    real_agents("codex", tasks=TASKS[:1])
+    (run,) = bench.rows("select agent_version from runs")
+    assert "0.169.0" in run["agent_version"]
+    assert os.environ.get("CODEX_HOME") is None
