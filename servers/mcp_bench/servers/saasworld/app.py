@@ -1,0 +1,37 @@
+"""An app: its resources, its actions, and how to fill it with ordinary records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mcp_bench.servers.saasworld.operation import Operation
+from mcp_bench.servers.saasworld.resource import Resource
+
+if TYPE_CHECKING:
+    from mcp_bench.servers.saasworld.seeder import Seeder
+
+Populate = Callable[["Seeder", int], None]
+"""Adds about that many ordinary records over the app's collections."""
+
+
+@dataclass(frozen=True, eq=False)
+class App:
+    name: str
+    about: str
+    resources: tuple[Resource, ...]
+    populate: Populate
+    actions: tuple[Operation, ...] = ()
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """All operations, resource by resource."""
+        generic = [operation for resource in self.resources for operation in resource.operations()]
+        order = [resource.name for resource in self.resources]
+
+        def place(operation: Operation) -> int:
+            return order.index(operation.path.split("/")[1])
+
+        return tuple(sorted([*generic, *self.actions], key=place))

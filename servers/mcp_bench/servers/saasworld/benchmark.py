@@ -1,0 +1,86 @@
+"""The benchmarks `saasworld` and `saasworld-api`: the same tasks and grader, another toolset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mcp_bench.servers.contracts import Reference, Replay, Task, World
+
+VERSION: Final = "1"
+"""Of the worlds and the grader. Whatever changes a task changes this."""
+
+
+class SaasWorldBenchmark:
+    """Implements the Benchmark contract in this process. Everything but the name, the version and
+    the summary is imported on first use."""
+
+    replay: Replay = "exact"
+    replay_ignores: tuple[str, ...] = ()
+
+    def __init__(self, name: str, summary: str, *, api: bool) -> None:
+        self.name = name
+        self.version = VERSION
+        self.summary = summary
+        self._api = api
+
+    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
+        """Yield tasks; None is `train`, `all` is train, dev and test.
+
+        Raises:
+            UnknownNameError: there is no such split.
+            SecretError: the split is private and there is no secret.
+        """
+        from mcp_bench.servers.saasworld.tasks import listing
+
+        return (self.task(str(task_id)) for task_id in listing(split, limit))
+
+    def task(self, task_id: str) -> Task:
+        """Return one task.
+
+        Raises:
+            UnknownNameError: there is no such family, level or split.
+            WrongUseError: it is no id, or the family is not in that split.
+        """
+        from mcp_bench.servers.saasworld.family import load_family
+        from mcp_bench.servers.saasworld.tasks import build, parse
+
+        found = parse(task_id)
+        return Task(
+            id=task_id,
+            benchmark=self.name,
+            prompt=build(found).prompt,
+            split=found.split,
+            domain=load_family(found.family).domain,
+            tags=(f"level-{found.level}", found.family),
+        )
+
+    async def open(self, task_id: str, *, seed: int = 0) -> World:
+        """Open a fresh world. `seed` varies nothing: the id says it all."""
+        from mcp_bench.servers.saasworld.rest import Api
+        from mcp_bench.servers.saasworld.tasks import build, parse
+        from mcp_bench.servers.saasworld.toolsets import Direct
+        from mcp_bench.servers.saasworld.world import SaasWorld
+
+        built = build(parse(task_id))
+        return SaasWorld(built, Api(built) if self._api else Direct(built))
+
+    def reference(self, task_id: str) -> Reference:
+        from mcp_bench.servers.saasworld.rest import Api
+        from mcp_bench.servers.saasworld.tasks import build, parse
+        from mcp_bench.servers.saasworld.toolsets import Direct
+
+        built = build(parse(task_id))
+        toolset = Api(built) if self._api else Direct(built)
+        return Reference(calls=tuple(toolset.play(step) for step in built.steps), answer="Done.")
+
+    async def aclose(self) -> None:
+        """Nothing to end."""
+
+
+BENCHMARK = SaasWorldBenchmark(
+    "saasworld", "A simulated company: unlimited generated tasks over typed tools of 15 apps.", api=False
+)
+API_BENCHMARK = SaasWorldBenchmark(
+    "saasworld-api", "The tasks of saasworld, with api_search and api_fetch instead of typed tools.", api=True
+)

@@ -1,0 +1,170 @@
+"""Assertions as data, and the grade they add up to.
+
+An assertion is a JSON object: `check` names an entry of `CHECKS`, the other keys are its arguments,
+`name` is what the sealed file shows. Two more keys follow AutomationBench: `scored: false` or
+`excluded: true` never count; `excluded: false` counts as an objective even when true at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcp_bench.servers.contracts import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.saasworld.matchers import Where, field_of, fits, holds
+from mcp_bench.servers.saasworld.state import Change, Record, State
+
+Assertion = dict[str, Any]
+GRADER_VERSION = "1"
+
+
+class View:
+    """A state as it is, or as it was at the start."""
+
+    def __init__(self, state: State, *, start: bool = False) -> None:
+        self._state = state
+        self._start = start
+        self.changes: list[Change] = [] if start else state.changes()
+        self._before = (
+            {(change.collection, change.id): change.before for change in state.changes()} if start else {}
+        )
+
+    def get(self, collection: str, record_id: str) -> Record | None:
+        if (collection, record_id) in self._before:
+            return self._before[collection, record_id]
+        return self._state.find(collection, record_id)
+
+    def records(self, collection: str) -> list[Record]:
+        now = [row for row in self._state.rows(collection) if (collection, row["id"]) not in self._before]
+        return now + [
+            row for (name, _), row in self._before.items() if name == collection and row is not None
+        ]
+
+    def created(self, collection: str) -> list[Record]:
+        return [
+            change.after
+            for change in self.changes
+            if change.collection == collection and change.before is None and change.after is not None
+        ]
+
+
+def field_is(view: View, a: Assertion) -> bool:
+    """A record exists and a field of it is like `is`."""
+    record = view.get(a["collection"], a["id"])
+    return record is not None and holds(a["is"], field_of(record, a["field"]), view)
+
+
+def created(view: View, a: Assertion) -> bool:
+    """At least `at_least` (1) records were created that are like `where`."""
+    found = [row for row in view.created(a["collection"]) if fits(row, a["where"], view)]
+    return len(found) >= int(a.get("at_least", 1))
+
+
+def exists(view: View, a: Assertion) -> bool:
+    """Some record is like `where`, new or old."""
+    return any(fits(row, a["where"], view) for row in view.records(a["collection"]))
+
+
+def absent(view: View, a: Assertion) -> bool:
+    """No record has the id, or is like `where`."""
+    if "id" in a:
+        return view.get(a["collection"], a["id"]) is None
+    return not exists(view, a)
+
+
+def count(view: View, a: Assertion) -> bool:
+    """Exactly `equals` records are like `where`."""
+    return sum(fits(row, a["where"], view) for row in view.records(a["collection"])) == int(a["equals"])
+
+
+def unchanged(view: View, a: Assertion) -> bool:
+    """A collection is as it was."""
+    return not any(change.collection == a["collection"] for change in view.changes)
+
+
+def only(view: View, a: Assertion) -> bool:
+    """Nothing changed in a collection but: `updated` (names of fields by id), `deleted` (ids), and
+    one new record for each entry of `created` (a `where` each)."""
+    new: list[Record] = []
+    for change in view.changes:
+        if change.collection != a["collection"]:
+            continue
+        if change.after is None:
+            if change.id not in a["deleted"]:
+                return False
+        elif change.before is None:
+            new.append(change.after)
+        elif not differing(change.before, change.after) <= set(a["updated"].get(change.id, ())):
+            return False
+    return assignable(new, a["created"], view)
+
+
+def differing(before: Record, after: Record) -> set[str]:
+    """Return the names of the fields that differ; of objects the keys, as `values.Status`."""
+    found: set[str] = set()
+    for name in before.keys() | after.keys():
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            found |= {f"{name}.{key}" for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        else:
+            found.add(name)
+    return found
+
+
+def assignable(records: Sequence[Record], wanted: Sequence[Where], view: View) -> bool:
+    """Whether every record fits an entry of its own (bipartite matching by augmenting paths)."""
+    owner: dict[int, int] = {}
+    options = [[j for j, where in enumerate(wanted) if fits(record, where, view)] for record in records]
+
+    def place(i: int, seen: set[int]) -> bool:
+        for j in options[i]:
+            if j not in seen:
+                seen.add(j)
+                if j not in owner or place(owner[j], seen):
+                    owner[j] = i
+                    return True
+        return False
+
+    return len(records) <= len(wanted) and all(place(i, set()) for i in range(len(records)))
+
+
+CHECKS: dict[str, Callable[[View, Assertion], bool]] = {
+    "field": field_is,
+    "created": created,
+    "exists": exists,
+    "absent": absent,
+    "count": count,
+    "unchanged": unchanged,
+    "only": only,
+}
+
+
+def grade(state: State, assertions: Sequence[Assertion]) -> Grade:
+    """Judge a state. Strict: every assertion that counts holds, guardrails included."""
+    end, start = View(state), View(state, start=True)
+    results: list[AssertionResult] = []
+    for assertion in assertions:
+        if assertion.get("scored") is False or assertion.get("excluded") is True:
+            continue
+        check = CHECKS[assertion["check"]]
+        forced = assertion.get("excluded") is False
+        kind = "guardrail" if not forced and check(start, assertion) else "objective"
+        results.append(
+            AssertionResult.model_construct(
+                name=assertion["name"], passed=check(end, assertion), kind=kind, detail=""
+            )
+        )
+    strict = all(result.passed for result in results) and any(
+        result.kind == "objective" for result in results
+    )
+    partial = partial_credit(results, strict=strict)
+    broken = sum(1 for result in results if result.kind == "guardrail" and not result.passed)
+    return Grade(
+        partial=partial,
+        strict=strict,
+        assertions=tuple(results),
+        metrics={"broken_guardrails": float(broken), "changed_records": float(len(end.changes))},
+        grader_version=GRADER_VERSION,
+    )

@@ -1,0 +1,122 @@
+"""Everything random about a task: a seeded stream of draws, and names that no other split uses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import NamedTuple, TypeVar
+
+from mcp_bench.servers.saasworld.pools import pools
+
+T = TypeVar("T")
+
+
+class Person(NamedTuple):
+    first: str
+    last: str
+    email: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.first} {self.last}"
+
+
+class Company(NamedTuple):
+    name: str
+    domain: str
+
+
+class Draw:
+    """Seeded draws. Only `Random.random` is used, whose sequence Python keeps from version to version."""
+
+    def __init__(self, seed: int, half: int, today: date) -> None:
+        """Args:
+        half: which half of the word pools names come from (0 or 1).
+        today: what days are counted from.
+        """
+        self._random = random.Random(seed).random  # noqa: S311 - reproducible on purpose
+        self.words = pools(half)
+        self.today = today
+        self._taken: set[str] = set()
+        self._dates: dict[int, str] = {}
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[int(self._random() * len(options))]
+
+    def sample(self, options: Sequence[T], count: int) -> list[T]:
+        """Return `count` different ones, in random order."""
+        rest = list(options)
+        if count > len(rest):
+            raise ValueError(f"cannot draw {count} of {len(rest)}")
+        return [rest.pop(int(self._random() * len(rest))) for _ in range(count)]
+
+    def chance(self, probability: float) -> bool:
+        return self._random() < probability
+
+    def integer(self, least: int, most: int) -> int:
+        """Return an integer, both ends included."""
+        return least + int(self._random() * (most - least + 1))
+
+    def amount(self, least: int, most: int, step: int = 10) -> int:
+        """Return a multiple of `step` between the two, for money and quantities."""
+        return step * self.integer(-(-least // step), most // step)
+
+    def day(self, first: int, last: int) -> str:
+        """Return a date between two offsets from today in days (negative: past), `2026-03-04`."""
+        return self.date(self.integer(first, last))
+
+    def date(self, offset: int) -> str:
+        """Return the date `offset` days from today."""
+        if offset not in self._dates:
+            self._dates[offset] = (self.today + timedelta(days=offset)).isoformat()
+        return self._dates[offset]
+
+    def moment(self, first: int, last: int) -> str:
+        """Return a time in working hours on a day between two offsets, `2026-03-04T09:30:00Z`."""
+        return f"{self.day(first, last)}T{self.integer(8, 17):02d}:{self.pick(('00', '15', '30', '45'))}:00Z"
+
+    def company(self, *, stem: str = "") -> Company:
+        """Return a company that was not drawn before; `stem`: first word of its name."""
+        while True:
+            name = f"{stem or self.pick(self.words.company_stems)} {self.pick(self.words.company_kinds)}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return Company(name, f"{name.replace(' ', '-').lower()}.example")
+
+    def person(self, company: Company | None = None, *, last: str = "", first: str = "") -> Person:
+        """Return a person whose name was not drawn before, at a company or with a private address.
+
+        Args:
+            last: family name to use, for relatives and look-alikes.
+            first: given name to use.
+        """
+        domain = company.domain if company else "mailbox.example"
+        if f"{first} {last}" in self._taken:
+            raise ValueError(f"there is a {first} {last} already: leave first or last to be drawn")
+        while True:
+            given = first or self.pick(self.words.first_names)
+            family = last or self.pick(self.words.last_names)
+            name = f"{given} {family}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return Person(given, family, f"{given}.{family}@{domain}".lower())
+
+    def product(self) -> str:
+        """Return a product name that was not drawn before."""
+        while True:
+            words = self.words
+            name = f"{self.pick(words.product_lines)} {self.pick(words.product_kinds)} {self.integer(1, 9)}00"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+    def project(self) -> str:
+        """Return a project name; at most about thirty different ones."""
+        return self.pick(self.words.projects)
+
+    def city(self) -> str:
+        return self.pick(self.words.cities)
+
+    def phone(self) -> str:
+        return f"+1 {self.integer(201, 989)} 555 {self.integer(0, 9999):04d}"

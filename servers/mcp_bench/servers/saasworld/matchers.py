@@ -1,0 +1,108 @@
+"""What a value must be like, as JSON: the part of an assertion that looks at one field.
+
+{"equals": v}                       the same value: text without regard to case and spacing, lists
+                                    without regard to order, numbers to half a cent
+{"one_of": [v, ...]}                equal to one of them
+{"mentions": [[a, b], [c]],         the text has, of each group, at least one; numbers count in
+ "never": [d]}                      any spelling (4,200.00 is 4200); none of `never` occurs
+{"within": [low, high]}             a number or a date between the two
+{"created": {"collection": c,       the id of a record that was created and is like this
+             "where": {field: matcher}}}
+{"any": true}                       anything
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mcp_bench.servers.saasworld.state import Record
+
+if TYPE_CHECKING:
+    from mcp_bench.servers.saasworld.checks import View
+
+Matcher = dict[str, Any]
+Where = dict[str, Matcher]
+"""A matcher by field; `values.Status` looks into an object."""
+
+CENT = 0.005
+
+
+def holds(matcher: Matcher, value: Any, view: View) -> bool:
+    """Whether a value (None: the field is not set) is as the matcher says."""
+    match matcher:
+        case {"any": True}:
+            return True
+        case {"equals": wanted}:
+            return same(value, wanted)
+        case {"one_of": options}:
+            return any(same(value, option) for option in options)
+        case {"mentions": groups, **rest}:
+            return isinstance(value, str) and says(value, groups, rest.get("never", []))
+        case {"within": [low, high]}:
+            return (
+                value is not None and not isinstance(value, bool | list | dict) and bool(low <= value <= high)
+            )
+        case {"created": {"collection": collection, "where": where}}:
+            return any(row["id"] == value and fits(row, where, view) for row in view.created(collection))
+    raise ValueError(f"there is no matcher {matcher}")
+
+
+def fits(record: Record, where: Where, view: View) -> bool:
+    return all(holds(matcher, field_of(record, name), view) for name, matcher in where.items())
+
+
+def field_of(record: Record | None, name: str) -> Any:
+    """Return a field; `values.Status` is the key `Status` of the object `values`."""
+    if record is None:
+        return None
+    if name in record:
+        return record[name]
+    outer, _, inner = name.partition(".")
+    return record[outer].get(inner) if inner and isinstance(record.get(outer), dict) else None
+
+
+def same(value: Any, wanted: Any) -> bool:
+    if wanted is None:
+        return value in (None, "", [])
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(value, int | float) and isinstance(wanted, int | float):
+        return abs(value - wanted) < CENT
+    if isinstance(value, str) and isinstance(wanted, str):
+        return normal(value) == normal(wanted)
+    if isinstance(value, list) and isinstance(wanted, list):
+        return sorted(map(str, map(normal_item, value))) == sorted(map(str, map(normal_item, wanted)))
+    return bool(value == wanted)
+
+
+def normal_item(value: Any) -> Any:
+    return normal(value) if isinstance(value, str) else value
+
+
+def normal(text: str) -> str:
+    """Return text without case, and with single spaces."""
+    return " ".join(text.casefold().split())
+
+
+def says(text: str, groups: list[list[str]], never: list[str]) -> bool:
+    found = spelled(text)
+    return all(any(_phrase(word).search(found) for word in group) for group in groups) and not any(
+        _phrase(word).search(found) for word in never
+    )
+
+
+def spelled(text: str) -> str:
+    """Return text with plain apostrophes and dashes, and numbers without thousands separators."""
+    text = normal(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").replace("\N{EN DASH}", "-"))
+    return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+
+
+@lru_cache(maxsize=4096)
+def _phrase(words: str) -> re.Pattern[str]:
+    """Return a pattern for words that neither begin nor end within a longer word or number."""
+    plain = spelled(words)
+    before = r"(?<![\d.])" if plain[:1].isdigit() else r"(?<!\w)" if plain[:1].isalpha() else ""
+    after = r"(?:\.0+)?(?!\d|\.\d)" if plain[-1:].isdigit() else ""
+    return re.compile(before + re.escape(plain) + after)

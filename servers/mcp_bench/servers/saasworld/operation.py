@@ -1,0 +1,70 @@
+"""One thing that an app can do: a typed tool, and the same thing as an HTTP endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mcp_bench.servers.saasworld.fields import Field
+from mcp_bench.servers.saasworld.state import State
+
+Arguments = dict[str, Any]
+Run = Callable[[State, Arguments], dict[str, Any]]
+"""Does it. Arguments fit the schema. Raises ApiError; whatever it did by then is undone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """What a call takes."""
+
+    parameters: tuple[Field, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.parameters}
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        return object_schema(self.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Parameters):
+    name: str
+    """`<app>_<resource>_<verb>`."""
+    app: str
+    method: str
+    path: str
+    """Below the service's base URL; `{id}` is an argument."""
+    about: str
+    short: str
+    """Description in a few words, for small models."""
+    run: Run
+    writes: bool
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.app}.example.com/v1{self.path}"
+
+
+def object_schema(parameters: Iterable[Field], *, described: bool = True) -> dict[str, Any]:
+    """Return the strict JSON Schema of an object with these fields."""
+    parameters = list(parameters)
+    properties: dict[str, Any] = {}
+    for field in parameters:
+        schema = dict(field.schema)
+        if described:
+            schema["description"] = field.about
+        else:
+            schema = {key: value for key, value in schema.items() if key in ("type", "enum", "items")}
+            if "items" in schema:
+                schema["items"] = {"type": schema["items"]["type"]}
+        properties[field.name] = schema
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [field.name for field in parameters if field.required],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,80 @@
+"""The secret that the `private` split is drawn from: a file of the user's.
+
+    python -m mcp_bench.servers.saasworld.secret
+
+makes it. Keep it where no agent reads, and keep a copy: without it the same tasks never come back.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from mcp_bench.servers.errors import BenchError
+
+ENVIRONMENT = "MCP_BENCH_SAASWORLD_SECRET"
+MIN_BYTES = 16
+
+
+class SecretError(BenchError):
+    """The secret is missing or too short to keep anything private."""
+
+
+def secret_path() -> Path:
+    """Return `$MCP_BENCH_SAASWORLD_SECRET`, or `saasworld.secret` in the home of mcp-bench."""
+    if named := os.environ.get(ENVIRONMENT):
+        return Path(named).expanduser().absolute()
+    if home := os.environ.get("MCP_BENCH_HOME"):
+        return Path(home).expanduser().absolute() / "saasworld.secret"
+    from platformdirs import user_data_path
+
+    return user_data_path("mcp-bench", appauthor=False) / "saasworld.secret"
+
+
+def read_secret() -> bytes:
+    """Return the secret.
+
+    Raises:
+        SecretError: it is missing, unreadable or too short; the text says how to make one.
+    """
+    path = secret_path()
+    how = "make one with: python -m mcp_bench.servers.saasworld.secret"
+    try:
+        found = path.read_bytes().strip()
+    except FileNotFoundError:
+        raise SecretError(f"the private split needs a secret, and there is none at {path}; {how}") from None
+    except OSError as error:
+        raise SecretError(f"cannot read the secret {path}: {error.strerror}") from None
+    if len(found) < MIN_BYTES:
+        raise SecretError(f"the secret {path} has {len(found)} bytes, at least {MIN_BYTES} are needed; {how}")
+    return found
+
+
+def make_secret() -> Path:
+    """Write a new secret, readable by its owner only, and return where.
+
+    Raises:
+        SecretError: there is one already, or the folder cannot be written to.
+    """
+    path = secret_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise SecretError(
+            f"{path} exists: it is kept, since a new one would be a new private split"
+        ) from None
+    except OSError as error:
+        raise SecretError(f"cannot write {path}: {error.strerror}") from None
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(32) + "\n")
+    return path
+
+
+if __name__ == "__main__":
+    try:
+        print(make_secret())
+    except SecretError as error:
+        sys.exit(f"Error: {error}")

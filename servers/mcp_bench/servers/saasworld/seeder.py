@@ -1,0 +1,62 @@
+"""Makes the initial records of a world."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from mcp_bench.servers.saasworld.apps import apps, resources
+from mcp_bench.servers.saasworld.draw import Draw, Person
+from mcp_bench.servers.saasworld.resource import automatic
+from mcp_bench.servers.saasworld.state import Record, State
+
+DEPARTMENTS = ("Sales", "Marketing", "Operations", "Support", "Finance", "People", "Engineering")
+
+
+class FamilyError(Exception):
+    """A task family is written wrongly: a mistake of its author, not of a user."""
+
+
+class Seeder(Draw):
+    """Draws, plus records. `org` is the company that the user works for, `me` the user, `staff` the
+    colleagues, who are the same people in every app."""
+
+    def __init__(self, seed: int, half: int, now: int) -> None:
+        super().__init__(seed, half, datetime.fromtimestamp(now, UTC).date())
+        self.org = self.company()
+        self.me: Person = self.person(self.org)
+        self.staff: list[Person] = [self.person(self.org) for _ in range(12)]
+        me = {"name": self.me.name, "email": self.me.email, "company": self.org.name}
+        self.settings: dict[str, Any] = {"me": me}
+        self.state = State({}, now=now, seed=int(self._random() * 2**32), settings=self.settings)
+
+    def add(self, collection: str, **values: Any) -> Record:
+        """Add a record to the initial state and return it, with its `id`.
+
+        Fields that are left out get the defaults and automatic values of the app; readonly and
+        automatic fields can be given too (`created_at=...`). A value of None leaves a field out.
+
+        Raises:
+            FamilyError: the collection or a field does not exist.
+        """
+        resource = resources().get(collection)
+        if resource is None:
+            raise FamilyError(f"there is no collection {collection!r} (there are: {', '.join(resources())})")
+        if unknown := values.keys() - resource.by_name.keys():
+            known = ", ".join(resource.by_name)
+            raise FamilyError(f"{collection} has no field {', '.join(sorted(unknown))} (it has: {known})")
+        state = self.state
+        record: Record = {"id": state.new_id(resource.prefix), **resource.defaults}
+        if resource.automatic:
+            record |= automatic(state, resource, values)
+        record |= values
+        if None in values.values():
+            record = {name: value for name, value in record.items() if value is not None}
+        state.tables.setdefault(collection, {})[record["id"]] = record
+        return record
+
+    def background(self, app: str, count: int) -> None:
+        """Add about `count` ordinary records to an app, with people and companies of their own."""
+        if app not in apps():
+            raise FamilyError(f"there is no app {app!r} (there are: {', '.join(apps())})")
+        apps()[app].populate(self, count)

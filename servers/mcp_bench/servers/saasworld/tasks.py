@@ -1,0 +1,133 @@
+"""Ids of tasks, and what follows from them: `sales-renewal-quote.3.train.17`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from itertools import islice, zip_longest
+from typing import NamedTuple, TypeVar
+
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.saasworld.benchmark import VERSION
+from mcp_bench.servers.saasworld.builder import Builder, Built
+from mcp_bench.servers.saasworld.family import DOMAINS, Family, all_families, family_places, load_family
+from mcp_bench.servers.saasworld.secret import read_secret
+
+SIZES = {"train": 2000, "dev": 200, "test": 400, "private": 400}
+"""Tasks that a split lists. Any other number is a task too: splits have no end."""
+
+PUBLIC = ("train", "dev", "test")
+DEFAULT_SPLIT = "train"
+MAX_NUMBER = 10**9
+FIRST_DAY = 1_767_571_200
+"""Monday, 2026-01-05, in seconds since the epoch."""
+
+T = TypeVar("T")
+
+
+class TaskId(NamedTuple):
+    family: str
+    level: int
+    split: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.family}.{self.level}.{self.split}.{self.number}"
+
+    def seed(self) -> int:
+        """Return what everything about the task is drawn from.
+
+        Raises:
+            SecretError: the split is private, and there is no secret.
+        """
+        secret = read_secret() if self.split == "private" else b""
+        return int.from_bytes(sha256(f"saasworld {VERSION} {self}".encode() + secret).digest())
+
+    @property
+    def half(self) -> int:
+        """Which half of the names it uses: what is trained on shares none with what is tested on."""
+        return 0 if self.split in ("train", "dev") else 1
+
+
+def parse(text: str) -> TaskId:
+    """Return an id that names a task.
+
+    Raises:
+        UnknownNameError: the family, level or split does not exist; names near matches.
+        WrongUseError: it does not have the form of an id, or that family is not in that split.
+    """
+    found = re.fullmatch(r"([a-z0-9-]+)\.([0-9])\.([a-z]+)\.([0-9]{1,10})", text)
+    if found is None:
+        form = "FAMILY.LEVEL.SPLIT.NUMBER, for example simple-contact-email.1.train.0"
+        raise (
+            UnknownNameError("task", text, ())
+            if "." not in text
+            else WrongUseError(f"task {text!r}: ids are {form}")
+        )
+    name, level, split, number = found[1], int(found[2]), found[3], int(found[4])
+    if name not in family_places():
+        raise UnknownNameError("task family", name, family_places())
+    if split not in SIZES:
+        raise UnknownNameError("split", split, SIZES)
+    family = load_family(name)
+    if level not in family.levels:
+        raise UnknownNameError(f"level of {name}", str(level), map(str, family.levels))
+    if family.held_out != (split in ("test", "private")):
+        where = "test and private" if family.held_out else "train and dev"
+        raise WrongUseError(f"task {text!r}: the family {name} is in {where} only")
+    if number >= MAX_NUMBER or str(number) != found[4]:
+        raise WrongUseError(f"task {text!r}: the number must be below {MAX_NUMBER}, without leading zeros")
+    return TaskId(name, level, split, number)
+
+
+@lru_cache(maxsize=64)
+def _build(task: TaskId, seed: int) -> Built:
+    now = FIRST_DAY + 604_800 * (seed % 73) + 86_400 * (seed % 5) + 60 * (480 + seed % 241)
+    builder = Builder(seed, task.half, now, task.level)
+    load_family(task.family).build(builder)
+    return builder.finish()
+
+
+def build(task: TaskId) -> Built:
+    """Make the task: a working day's morning in some company."""
+    return _build(task, task.seed())
+
+
+def listing(split: str | None, limit: int | None) -> Iterator[TaskId]:
+    """Yield the tasks of a split: domains, levels and families in turn, so that a few are varied.
+
+    Raises:
+        UnknownNameError: there is no such split.
+    """
+    if split == "all":
+        yield from islice((task for name in PUBLIC for task in listing(name, None)), limit)
+        return
+    split = DEFAULT_SPLIT if split is None else split
+    if split not in SIZES:
+        raise UnknownNameError("split", split, (*SIZES, "all"))
+    kinds = _kinds([family for family in all_families() if family.held_out == (split in ("test", "private"))])
+    count = SIZES[split] if limit is None else min(limit, SIZES[split])
+    for number in range(count if kinds else 0):
+        family, level = kinds[number % len(kinds)]
+        yield TaskId(family.id, level, split, number // len(kinds))
+
+
+def _kinds(families: Sequence[Family]) -> list[tuple[Family, int]]:
+    """Return every family at each of its levels, so ordered that neighbours differ in both."""
+    per_domain = []
+    for turn, domain in enumerate(DOMAINS):
+        own = [family for family in families if family.domain == domain]
+        levels = sorted({level for family in own for level in family.levels})
+        turned = levels[turn % len(levels) :] + levels[: turn % len(levels)] if levels else []
+        per_domain.append(
+            in_turn([(family, level) for family in own if level in family.levels] for level in turned)
+        )
+    return in_turn(per_domain)
+
+
+def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
+    """Return the first of each list, then the second of each, and so on."""
+    rows = zip_longest(*([[item] for item in items] for items in lists), fillvalue=[])
+    return [item for row in rows for one in row for item in one]
