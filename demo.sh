@@ -6,12 +6,14 @@ out="${DEMO_OUT:-demo-out}"
 export MCP_BENCH_HOME="$out/home"
 mkdir -p "$out"
 
-say() { printf '\n\033[1m$ mcp-bench %s\033[0m\n' "$*"; }
+bold='' plain=''
+if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+say() { printf '\n%s$ mcp-bench %s%s\n' "$bold" "$*" "$plain"; }
 run() { say "$@"; "$bench" "$@"; }
 
 # The oracle plays each task's reference solution over real MCP; with dropped calls it fails some.
 run record --agent oracle --benchmark agentdojo --split train --limit 10
-run record --agent oracle --benchmark agentdojo --split train --limit 10 --agent-option drop=0.3
+run record --agent oracle --benchmark agentdojo --split train --limit 10 --agent-option drop=0.6
 if [ -n "${OPENAI_BASE_URL:-}" ]; then
     # A real model, where an OpenAI-compatible endpoint is at hand (MODEL names the model).
     run record --agent chat --model "${MODEL:-default}" --benchmark agentdojo --split train --limit 10 || true
