@@ -124,13 +124,15 @@ def test_an_endpoint_that_recovers_is_none(attempt: Make, endpoint: ModelEndpoin
 
 def test_an_endpoint_that_fails_until_the_end_is_a_fault(attempt: Make, endpoint: ModelEndpoint) -> None:
     """The agent is ended while it waits to try again, as it is at a timeout."""
-    endpoint.fault = Fault(status=529, message="overloaded", headers={"retry-after": "600"})
+    endpoint.fault = Fault(status=529, message="overloaded")
     work = attempt(ClaudeCode())
     process = work.start(endpoint.anthropic_url)
     with work.output.stdout.open() as events:
         while process.poll() is None and '"api_retry"' not in events.readline():
             pass
-    transcript = work.finish(process, stop=True)
+    process.kill()
+    transcript = work.finish(process)
+    assert '"type":"result"' not in work.output.stdout.read_text()
     assert transcript.fault is not None
     assert transcript.fault.kind == "endpoint_error"
     assert "529" in transcript.fault.detail

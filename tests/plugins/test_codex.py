@@ -1,7 +1,10 @@
 """The plugin of Codex, with the real program."""
 
 import json
+import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
 Make = Callable[..., Attempt]
+ROLLOUT = ".codex/sessions/*/*/*/rollout-*.jsonl"
 AT_ONCE = {"max_retries": "0"}
 
 
@@ -187,11 +191,27 @@ def test_reading_survives_whatever_is_left(finished: Attempt, changes: Changes) 
     assert len(transcript.messages) <= 20
 
 
-def test_reading_survives_where_nothing_is_left(attempt: Make) -> None:
-    work = attempt(Codex())
-    (work.home / "sessions").symlink_to("/dev")
-    work.output.stdout.symlink_to("/dev/zero")
-    assert work.agent.read(work.output, work.server).messages == []
+def test_answers_without_usage_are_kept_apart(finished: Attempt, tmp_path: Path) -> None:
+    left = replace(finished.output, home=tmp_path / "home")
+    shutil.copytree(finished.home, left.home)
+    (rollout,) = left.home.glob(ROLLOUT)
+    lines = [line for line in rollout.read_bytes().splitlines(True) if b'"token_usage_record"' not in line]
+    rollout.write_bytes(b"".join(lines))
+    transcript = finished.agent.read(left, finished.server)
+    check_conversation(transcript)
+    assert transcript.usage is None
+
+
+@pytest.mark.parametrize("trap", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_reading_falls_into_no_trap(
+    finished: Attempt, tmp_path: Path, trap: Callable[[Path], object]
+) -> None:
+    left = replace(finished.output, home=tmp_path / "home")
+    shutil.copytree(finished.home, left.home)
+    (rollout,) = left.home.glob(ROLLOUT)
+    rollout.unlink()
+    trap(rollout)
+    assert finished.agent.read(left, finished.server).messages == []
 
 
 def test_a_program_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:

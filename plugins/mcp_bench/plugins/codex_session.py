@@ -54,7 +54,6 @@ def add(session: Session, line: Mapping[str, Any], server: McpServer) -> None:
             if payload["item"]["type"] == "McpToolCall" and payload["item"]["server"] == server.name:
                 add_mcp_call(session.turns, payload["item"])
         case "token_usage_record":
-            session.turns.end()
             session.usage = plus(session.usage or Usage(), payload["usage"])
 
 
@@ -71,7 +70,7 @@ def add_item(turns: Turns, item: Mapping[str, Any]) -> None:
         case "custom_tool_call":
             turns.call(item["call_id"], item["name"], {"input": item["input"]})
         case "function_call_output" | "custom_tool_call_output":
-            turns.end()
+            turns.end()  # results are written down once the model's answer is complete
             turns.result(item["call_id"], text_of(item["output"]))
 
 

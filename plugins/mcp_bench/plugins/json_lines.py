@@ -19,15 +19,16 @@ ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file, one per line; everything else in it is passed over.
 
-    A file that is missing, or is a link, a device or a pipe, is as good as empty.
+    What is missing, or is a link, a folder, a device or a pipe, is as good as empty.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return
         for line in iter(lambda: file.readline(LINE_BYTES), b""):
             try:
                 value = parse(line)
