@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
-sys.path.append(str(SUPPORT))
 
 Calls = list[tuple[str, dict[str, Any]]]
 

@@ -110,18 +110,31 @@ def test_parallel_calls_run_at_the_same_time_and_answer_in_order(chat: Chat) -> 
 
 
 def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
-    wrong = (call("subtract", {"a": 1}), call("add", '{"a": 1, '), call("add", "[1, 2]"))
+    wrong = (
+        call("subtract", {"a": 1}),
+        call("add", '{"a": 1, '),
+        call("add", "[1, 2]"),
+        call("add", '{"a": NaN, "b": 1}'),
+    )
     chat.script(Step(wrong), Step((call("desk_tidy"),)), Step(text="recovered"))
     told = chat.run()
     assert (told.code, told.final["answer"]) == (0, "recovered")
-    assert [is_error for _, is_error in told.results] == [True, True, True, False]
+    assert [is_error for _, is_error in told.results] == [True, True, True, True, False]
     assert "There is no tool 'subtract'" in told.results[0][0]
     if chat.provider == "openai":  # there the arguments are text
         assert "not valid JSON" in told.results[1][0] and '{"a": 1, ' in told.results[1][0]
         assert "must be a JSON object" in told.results[2][0]
+        assert "NaN is no JSON" in told.results[3][0]
     assert told.journal == [("desk.tidy", {})]
     told_names = [c["function"]["name"] for m in told.messages for c in m.get("tool_calls", [])]
-    assert told_names == ["subtract", "add", "add", "desk.tidy"], "the server's own names"
+    assert told_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"
+
+
+def test_text_that_cannot_be_written_is_mended(chat: Chat) -> None:
+    chat.script(Step((call("note", {"text": "half \ud83d"}),), text="so \udc00"), Step(text="ok"))
+    told = chat.run()
+    assert (told.code, told.final["answer"]) == (0, "ok")
+    assert told.journal == [("note", {"text": "half ?", "colour": "red"})]
 
 
 def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:

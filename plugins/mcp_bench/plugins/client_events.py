@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from mcp_bench.plugins.contracts import Fault, Transcript
+from mcp_bench.plugins.json_lines import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
 
 
@@ -20,7 +19,7 @@ def read_transcript(stdout: Path) -> Transcript:
     server is not: what happened on the wire, the recording knows better.
     """
     transcript = Transcript()
-    for event in _events(stdout):
+    for event in json_lines(stdout):
         match event:
             case {"type": "message", "message": dict(message)}:
                 _add(transcript, message)
@@ -35,18 +34,6 @@ def read_transcript(stdout: Path) -> Transcript:
             case {"type": "error", "kind": "usage", "detail": str(detail)}:
                 transcript.fault = Fault(kind="bad_option", detail=detail)
     return transcript
-
-
-def _events(stdout: Path) -> Iterator[Any]:
-    try:
-        lines = stdout.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except (ValueError, RecursionError):
-            continue
 
 
 def _add(transcript: Transcript, told: dict[str, Any]) -> None:

@@ -182,9 +182,9 @@ def _reply(dialect: Dialect, turn: Turn, *, stream: bool, cut: int | None) -> Re
     if stream:
         parts = [event.encode() for event in dialect.events(turn)]
         return StreamingResponse(_send(parts, cut), media_type="text/event-stream")
+    whole = json.dumps(dialect.answer(turn)).encode()  # as odd as the script has it
     if cut is None:
-        return JSONResponse(dialect.answer(turn))
-    whole = json.dumps(dialect.answer(turn)).encode()
+        return Response(whole, media_type="application/json")
     return StreamingResponse(_send([whole[: len(whole) // 2], b""], 1), media_type="application/json")
 
 

@@ -6,6 +6,7 @@ tools are in use.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,9 @@ from mcp_bench.clients.chat.provider import (
     Settings,
     ToolRequest,
     Usage,
+    parse_arguments,
     refusal,
+    sendable,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -78,7 +81,7 @@ class AnthropicMessages:
         if message.stop_reason == "model_context_window_exceeded":
             raise ContextOverflowError("the model stopped at the end of its context window")
         if message.content:  # an empty turn must not go back
-            blocks = [block.model_dump(exclude_none=True) for block in message.content]
+            blocks = [sendable(block.model_dump(exclude_none=True)) for block in message.content]
             self._messages.append({"role": "assistant", "content": blocks})
         return Reply(
             text="\n".join(block.text for block in message.content if isinstance(block, TextBlock)) or None,
@@ -105,11 +108,8 @@ class AnthropicMessages:
 
 
 def _request(block: ToolUseBlock) -> ToolRequest:
-    if isinstance(block.input, dict):
-        return ToolRequest(block.id, block.name, block.input)
-    return ToolRequest(
-        block.id, block.name, {}, f"The input must be a JSON object, not: {str(block.input)[:500]}"
-    )
+    arguments, problem = parse_arguments(json.dumps(block.input))
+    return ToolRequest(block.id, block.name, arguments, problem)
 
 
 def _thinking(choice: str) -> dict[str, Any]:

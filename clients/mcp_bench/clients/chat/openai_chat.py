@@ -24,6 +24,7 @@ from mcp_bench.clients.chat.provider import (
     Usage,
     parse_arguments,
     refusal,
+    sendable,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -107,7 +108,7 @@ class OpenAIChat:
             requests.append(ToolRequest(call["id"], function.get("name") or "", arguments, problem))
         if sent:
             turn["tool_calls"] = sent
-        self._messages.append(turn)
+        self._messages.append(sendable(turn))
         return tuple(requests)
 
 

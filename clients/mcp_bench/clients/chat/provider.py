@@ -134,12 +134,21 @@ def parse_arguments(text: str | None) -> tuple[dict[str, Any], str | None]:
     if text is None or not text.strip():
         return {}, None
     try:
-        arguments = json.loads(text)
-    except ValueError as error:
+        arguments = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         return {}, f"The arguments are not valid JSON ({error}): {text[:500]}"
     if not isinstance(arguments, dict):
         return {}, f"The arguments must be a JSON object, not: {text[:500]}"
-    return arguments, None
+    return sendable(arguments), None
+
+
+def sendable(value: Any) -> Any:
+    """Return a JSON value with `?` for halves of surrogate pairs, which models write but UTF-8 has not."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
