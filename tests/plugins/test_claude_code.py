@@ -228,6 +228,13 @@ def test_the_version_is_the_pinned_one(tmp_path: Path) -> None:
     assert (found.version, Path(found.executable).name) == (pinned, "claude")
 
 
+def test_the_users_own_endpoint_is_used(attempt: Make, endpoint: ModelEndpoint, key: str) -> None:
+    work = attempt(
+        ClaudeCode(), environ={"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": endpoint.anthropic_url}
+    )
+    check_conversation(work.run(None))
+
+
 def test_without_a_login_it_is_not_started(attempt: Make) -> None:
     with pytest.raises(WrongUseError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"):
         attempt(ClaudeCode(), environ={"OPENAI_API_KEY": "another"}).start(None)

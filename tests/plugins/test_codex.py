@@ -230,6 +230,11 @@ def test_the_version_is_the_pinned_one(tmp_path: Path) -> None:
     assert (found.version, Path(found.executable).name) == (pinned, "codex")
 
 
+def test_the_users_own_endpoint_is_used(attempt: Make, endpoint: ModelEndpoint, key: str) -> None:
+    work = attempt(Codex(), environ={"CODEX_API_KEY": key, "OPENAI_BASE_URL": endpoint.openai_url})
+    check_conversation(work.run(None))
+
+
 def test_without_a_login_it_is_not_started(attempt: Make) -> None:
     with pytest.raises(WrongUseError, match="CODEX_API_KEY or OPENAI_API_KEY"):
         attempt(Codex(), environ={"ANTHROPIC_API_KEY": "another"}).start(None)
