@@ -38,8 +38,8 @@ BUILTIN = (
     *("shell_tool", "unified_exec", "view_image", "image_generation", "sleep_tool", "goals", "skill_search"),
     "tool_suggest",
 )
-"""Features that are tools of its own. `apply_patch`, which some models get whatever the configuration
-says, is refused by the read-only sandbox."""
+"""Features that are tools of its own. Models that Codex knows keep two whatever the configuration says:
+`apply_patch`, which the read-only sandbox refuses, and a script tool without files or network."""
 
 OWN_FAILURE = re.compile(r"context window|max_output_tokens")
 """A turn failed because of what the model did, not because of the endpoint."""
