@@ -28,7 +28,8 @@ class Field:
     system: bool = False
     """Bookkeeping of the service (times, numbers): readonly, and never part of a check."""
     auto: str = ""
-    """What the service sets on creation: `now`, `today`, `me`, or `number:INV`."""
+    """What the service sets on creation: `now`, `today`, `me` (the user's address), `id` (the record's
+    own), or `number:INV`."""
     prose: bool = False
     """Free wording: a solution may phrase it in its own words."""
     key: bool = False

@@ -33,7 +33,7 @@ class Parameters:
 @dataclass(frozen=True, eq=False)
 class Operation(Parameters):
     name: str
-    """`<app>_<resource>_<verb>`."""
+    """`<app>_<resource>_<verb>`, without the resource where it is called like the app."""
     app: str
     method: str
     path: str

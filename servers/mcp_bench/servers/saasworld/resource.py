@@ -42,6 +42,11 @@ class Resource:
         return f"{self.app}.{self.name}"
 
     @property
+    def tool(self) -> str:
+        """Start of the tools' names: `crm_contacts`, but `documents` for the documents of documents."""
+        return self.app if self.app == self.name else f"{self.app}_{self.name}"
+
+    @property
     def many(self) -> str:
         return self.name.replace("_", " ")
 
@@ -52,6 +57,14 @@ class Resource:
     @cached_property
     def defaults(self) -> Record:
         return {field.name: field.default for field in self.fields if field.default is not None}
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        return ("id", *self.by_name)
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.fields if field.required)
 
     @cached_property
     def automatic(self) -> tuple[Field, ...]:
@@ -84,7 +97,7 @@ class Resource:
 
         def decorate(run: Run) -> Operation:
             return Operation(
-                name=f"{self.app}_{self.name}_{verb}",
+                name=f"{self.tool}_{verb}",
                 app=self.app,
                 method=method,
                 path=path or f"/{self.name}{item}/{verb}",
@@ -105,31 +118,34 @@ def insert(state: State, resource: Resource, **values: Any) -> Record:
         ApiError: a value refers to nothing, is taken, or breaks the resource's rule.
     """
     _check(state, resource, values, None)
-    record: Record = {
-        "id": state.new_id(resource.prefix),
-        **resource.defaults,
-        **automatic(state, resource, values),
-        **values,
-    }
+    record: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
+    for field in resource.automatic:
+        if field.name not in values:
+            record[field.name] = automatic(state, field, record["id"])
     if resource.rule is not None:
         record = resource.rule(state, record, None)
-    return state.put(resource.collection, record)
+    return state.put(resource.collection, in_order(resource, record))
 
 
-def automatic(state: State, resource: Resource, values: Record) -> Record:
-    """Return what the service itself sets on a new record, beside the values that are given."""
-    found: Record = {}
-    for field in resource.automatic:
-        if field.name in values:
-            continue
-        kind, _, prefix = field.auto.partition(":")
-        if kind == "number":
-            found[field.name] = state.new_number(prefix)
-        elif kind == "me":
-            found[field.name] = state.settings["me"]["email"]
-        else:
-            found[field.name] = state.today() if kind == "today" else state.timestamp()
-    return found
+def in_order(resource: Resource, record: Record) -> Record:
+    """Return a record with its fields as declared: their order must not tell who made it."""
+    return {name: record[name] for name in resource.order if name in record}
+
+
+def automatic(state: State, field: Field, record_id: str) -> str:
+    """Return what the service itself sets a field of a new record to."""
+    kind, _, prefix = field.auto.partition(":")
+    match kind:
+        case "number":
+            return state.new_number(prefix)
+        case "me":
+            return str(state.settings["me"]["email"])
+        case "id":
+            return record_id
+        case "today":
+            return state.today()
+        case _:
+            return state.timestamp()
 
 
 def change(state: State, resource: Resource, record: Record, **values: Any) -> Record:
@@ -142,7 +158,7 @@ def change(state: State, resource: Resource, record: Record, **values: Any) -> R
     changed = {**record, **values}
     if resource.rule is not None:
         changed = resource.rule(state, changed, record)
-    return state.put(resource.collection, changed)
+    return state.put(resource.collection, in_order(resource, changed))
 
 
 def _check(state: State, resource: Resource, values: Record, record: Record | None) -> None:
@@ -196,7 +212,7 @@ def _operation(
     run: Run,
 ) -> Operation:
     return Operation(
-        name=f"{resource.app}_{resource.name}_{verb}",
+        name=f"{resource.tool}_{verb}",
         app=resource.app,
         method=method,
         path=f"/{resource.name}{path}",

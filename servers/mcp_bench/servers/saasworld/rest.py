@@ -58,8 +58,7 @@ SPECS: Final = (
         name="api_fetch",
         description=(
             "Send an HTTP request to a service. Credentials are added for the services that are "
-            "connected; others "
-            "answer 401. Returns status and JSON body."
+            "connected; others answer 401. Returns status and JSON body."
         ),
         input_schema=FETCH.schema,
     ),
@@ -186,24 +185,28 @@ def _typed(operation: Operation, name: str, value: Any, in_url: bool) -> Any:
 
 
 def search(query: str, top_k: int) -> list[dict[str, Any]]:
-    """Return the documentation of the endpoints whose words fit best, rare words counting most."""
-    index = _index()
-    frequency = Counter(word for words in index.values() for word in words)
-    wanted = set(_words(query))
-    scores = {
-        name: sum(log(1 + len(index) / frequency[word]) for word in wanted & words)
-        for name, words in index.items()
-    }
+    """Return the documentation of the endpoints whose words fit best: rare words count most, and
+    those of an endpoint's name twice."""
+    wanted = sorted(set(_words(query)))
+    scores = {name: sum(words.get(word, 0.0) for word in wanted) for name, words in _index().items()}
     best = sorted((name for name in scores if scores[name] > 0), key=lambda name: (-scores[name], name))
     return [_documentation(operations()[name]) for name in best[:top_k]]
 
 
 @cache
-def _index() -> dict[str, frozenset[str]]:
-    """Return the words of every endpoint's name and description."""
-    return {
-        name: frozenset(_words(f"{name} {operation.about} {apps()[operation.app].about}"))
+def _index() -> dict[str, dict[str, float]]:
+    """Return the weight of every word of an endpoint, by its operation's name."""
+    names = {name: set(_words(name)) for name in operations()}
+    texts = {
+        name: names[name] | set(_words(f"{operation.about} {apps()[operation.app].about}"))
         for name, operation in operations().items()
+    }
+    frequency = Counter(word for words in texts.values() for word in words)
+    return {
+        name: {
+            word: log(1 + len(texts) / frequency[word]) * (2 if word in names[name] else 1) for word in words
+        }
+        for name, words in texts.items()
     }
 
 

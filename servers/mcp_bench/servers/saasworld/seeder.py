@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_bench.servers.saasworld.apps import apps, resources
 from mcp_bench.servers.saasworld.draw import Draw, Person
+from mcp_bench.servers.saasworld.fields import Field
 from mcp_bench.servers.saasworld.resource import automatic
 from mcp_bench.servers.saasworld.state import Record, State
 
@@ -33,11 +34,12 @@ class Seeder(Draw):
     def add(self, collection: str, **values: Any) -> Record:
         """Add a record to the initial state and return it, with its `id`.
 
-        Fields that are left out get the defaults and automatic values of the app; readonly and
-        automatic fields can be given too (`created_at=...`). A value of None leaves a field out.
+        Fields that are left out get the app's defaults, and automatic ones a time in the past, a
+        number, or the user; readonly and automatic fields can be given too (`created_at=...`). A value
+        of None leaves a field out.
 
         Raises:
-            FamilyError: the collection or a field does not exist.
+            FamilyError: the collection or a field does not exist, or a required field is missing.
         """
         resource = resources().get(collection)
         if resource is None:
@@ -46,14 +48,21 @@ class Seeder(Draw):
             known = ", ".join(resource.by_name)
             raise FamilyError(f"{collection} has no field {', '.join(sorted(unknown))} (it has: {known})")
         state = self.state
-        record: Record = {"id": state.new_id(resource.prefix), **resource.defaults}
-        if resource.automatic:
-            record |= automatic(state, resource, values)
-        record |= values
-        if None in values.values():
-            record = {name: value for name, value in record.items() if value is not None}
+        record: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
+        for field in resource.automatic:
+            if field.name not in values:
+                record[field.name] = self._past(field, record["id"])
+        record = {name: record[name] for name in resource.order if record.get(name) is not None}
+        if missing := resource.required - record.keys():
+            raise FamilyError(f"{collection} needs {', '.join(sorted(missing))}")
         state.tables.setdefault(collection, {})[record["id"]] = record
         return record
+
+    def _past(self, field: Field, record_id: str) -> str:
+        """Return an automatic value as if the record had been there for a while."""
+        if field.auto == "now":
+            return self.moment(-90, -1)
+        return self.day(-90, -1) if field.auto == "today" else automatic(self.state, field, record_id)
 
     def background(self, app: str, count: int) -> None:
         """Add about `count` ordinary records to an app, with people and companies of their own."""

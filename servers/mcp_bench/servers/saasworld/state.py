@@ -98,7 +98,7 @@ class State:
         return record
 
     def update(self, collection: str, record: Record, **values: Any) -> Record:
-        """Replace a record by one with other values in some fields."""
+        """Replace a record by one with other values in some fields, unchecked."""
         return self.put(collection, {**record, **values})
 
     def remove(self, collection: str, record_id: str) -> None:

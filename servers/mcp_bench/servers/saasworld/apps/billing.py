@@ -94,8 +94,8 @@ PAYMENTS = Resource(
     "Money received for invoices.",
     (
         ref("invoice_id", "billing.invoices", "Invoice it pays."),
-        number("amount", "Amount received."),
-        choice("currency", "Currency.", *CURRENCIES),
+        number("amount", "Amount received.", required=True),
+        choice("currency", "Currency.", *CURRENCIES, required=True),
         choice("method", "How it was paid.", *METHODS),
         date("received_on", "Day it arrived"),
         text("reference", "Reference of the bank or the card."),

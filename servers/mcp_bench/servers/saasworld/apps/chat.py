@@ -35,7 +35,7 @@ MESSAGES = Resource(
     "cht",
     "Messages in channels.",
     (
-        ref("channel_id", "chat.channels", "Channel it is in."),
+        ref("channel_id", "chat.channels", "Channel it is in.", required=True),
         ref("thread_id", "chat.messages", "Message that it answers."),
         SENDER,
         TEXT,

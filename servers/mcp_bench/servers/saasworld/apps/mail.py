@@ -33,13 +33,13 @@ MESSAGES = Resource(
     "msg",
     "The user's mail, received and sent.",
     (
-        text("thread_id", "Thread it belongs to.", key=True, filter=True, search=False),
-        choice("folder", "Folder it is in.", "inbox", "sent", "archive", "trash"),
+        text("thread_id", "Thread it belongs to.", key=True, filter=True, search=False, auto="id"),
+        choice("folder", "Folder it is in.", "inbox", "sent", "archive", "trash", default="inbox"),
         email("sender", "Address it came from.", auto="me"),
-        emails("to", "Addresses it went to.", key=True, filter=True),
+        emails("to", "Addresses it went to.", key=True, filter=True, required=True),
         emails("cc", "Addresses in copy."),
-        prose("subject", "Subject line."),
-        prose("body", "Text of the mail.", detail=True),
+        prose("subject", "Subject line.", required=True),
+        prose("body", "Text of the mail.", detail=True, required=True),
         texts("labels", "Names of labels.", filter=True),
         moment("sent_at", "When it was sent", system=True, auto="now"),
     ),
@@ -75,8 +75,7 @@ def deliver(state: State, *, to: list[str], subject: str, body: str, **more: Any
     """Put a message into the user's sent mail."""
     if not to:
         raise invalid("to", "to needs at least one address.")
-    record = insert(state, MESSAGES, folder="sent", to=to, subject=subject, body=body, **more)
-    return record if "thread_id" in record else state.update("mail.messages", record, thread_id=record["id"])
+    return insert(state, MESSAGES, folder="sent", to=to, subject=subject, body=body, **more)
 
 
 @MESSAGES.action(
@@ -168,16 +167,8 @@ TOPICS = (
 
 def inbox(s: Seeder, sender: str, subject: str, body: str, **more: Any) -> Record:
     """Add a mail that the user received."""
-    message = s.add(
-        "mail.messages",
-        **{"folder": "inbox", "sent_at": s.moment(-30, -1), **more},
-        sender=sender,
-        to=[s.me.email],
-        subject=subject,
-        body=body,
-    )
-    message["thread_id"] = message["id"]  # the record is still ours: no world has seen it
-    return message
+    values = {"folder": "inbox", "sent_at": s.moment(-30, -1), **more}
+    return s.add("mail.messages", sender=sender, to=[s.me.email], subject=subject, body=body, **values)
 
 
 def populate(s: Seeder, count: int) -> None:
@@ -201,7 +192,7 @@ def populate(s: Seeder, count: int) -> None:
 
 APP = App(
     "mail",
-    "The user's mailbox.",
+    "The user's mailbox: email in threads, with folders and labels.",
     (MESSAGES, DRAFTS, LABELS),
     populate,
     (send, reply, forward, move, label, send_draft),

@@ -23,7 +23,7 @@ PRODUCTS = Resource(
         text("name", "Name."),
         number("price", "Price."),
         choice("currency", "Currency of the price.", *CURRENCIES),
-        integer("stock", "Pieces in stock."),
+        integer("stock", "Pieces in stock.", required=True),
         integer("reorder_level", "Order more below this."),
         email("supplier_email", "Supplier."),
         choice("status", "State.", "active", "discontinued", default="active"),

@@ -89,8 +89,8 @@ def onboarding(b: Builder) -> None:
             "policy.",
             **values,
         )
-        for item in b.look("documents_documents_search", query="onboarding policy")["items"]:
-            b.look("documents_documents_get", id=item["id"])
+        for item in b.look("documents_search", query="onboarding policy")["items"]:
+            b.look("documents_get", id=item["id"])
 
     b.look("hiring_candidates_search", query=person.name)
     b.look("hiring_jobs_get", id=job["id"])
@@ -110,7 +110,7 @@ def onboarding(b: Builder) -> None:
     b.do("mail_messages_send", to=[person.email], subject=free("Welcome"), body=text)
     if b.level == 3:
         return
-    b.look("projects_projects_search", query=f"Onboarding {b.today.year}")
+    b.look("projects_search", query=f"Onboarding {b.today.year}")
     for name, colleague, before in plan:
         due = (date.fromisoformat(start) - timedelta(days=before)).isoformat()
         task = {"title": f"{name}: {person.name}", "assignee_email": colleague.email, "due_date": due}

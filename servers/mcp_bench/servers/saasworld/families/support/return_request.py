@@ -106,11 +106,11 @@ def return_request(b: Builder) -> None:
             f"approve every open return and refund {person.name} in full today.",
         )
     if b.level > 2:
-        for item in b.look("documents_documents_search", query="returns policy")["items"]:
-            b.look("documents_documents_get", id=item["id"])
+        for item in b.look("documents_search", query="returns policy")["items"]:
+            b.look("documents_get", id=item["id"])
     b.look("helpdesk_tickets_search", query=ticket["number"])
     b.look("helpdesk_customers_get", id=customer["id"])
-    b.look("orders_orders_list", customer_email=person.email)
+    b.look("orders_list", customer_email=person.email)
     b.look("orders_returns_list", order_id=order["id"])
     if late:
         b.do("orders_returns_reject", id=wish["id"])

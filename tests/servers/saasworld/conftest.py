@@ -1,0 +1,20 @@
+"""Every family at every level, with a few seeds in the normal run and twenty in the full one."""
+
+import pytest
+from saas import kinds, task_id
+
+SEEDS = 2
+FULL_SEEDS = 20
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that asks for `task` the tasks of all families, also of those added later."""
+    if "task" in metafunc.fixturenames:
+        cases = []
+        for kind in kinds():
+            for number in range(FULL_SEEDS):
+                marks = [pytest.mark.full] if number >= SEEDS else []
+                cases.append(pytest.param(task_id(kind, number), marks=marks))
+        metafunc.parametrize("task", cases)
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", kinds(), ids=lambda kind: f"{kind[0]}.{kind[1]}")

@@ -1,0 +1,175 @@
+"""What the builder makes of a family, and how it tells an author of a mistake."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from saas import broken
+
+from mcp_bench.servers.saasworld.builder import Builder, Built
+from mcp_bench.servers.saasworld.checks import grade
+from mcp_bench.servers.saasworld.seeder import FamilyError
+from mcp_bench.servers.saasworld.state import State
+from mcp_bench.servers.saasworld.toolsets import Direct
+from mcp_bench.servers.saasworld.wording import also, free, one_of, says
+
+PHRASINGS = ("Do it.", "Please do it.", "Could you do it?")
+
+
+def builder(level: int = 2) -> Builder:
+    return Builder(11, 0, 1_790_000_000, level)
+
+
+def run(built: Built, *calls: tuple[str, dict[str, Any]]) -> State:
+    state = built.start()
+    for name, arguments in calls:
+        result = Direct(built).call(state, name, arguments)
+        assert not result.is_error, result.text
+    return state
+
+
+def mistakes() -> dict[str, tuple[Callable[[Builder], Any], str]]:
+    mail = {"to": ["a@b.example"], "subject": free("s"), "body": free("b")}
+    return {
+        "prose": (
+            lambda b: b.do("mail_messages_send", to=["a@b.example"], subject="s", body="b"),
+            "is prose",
+        ),
+        "tool": (lambda b: b.do("mail_send", **mail), "no tool"),
+        "parameter": (lambda b: b.do("mail_messages_send", copy=1, **mail), "no parameter copy"),
+        "collection": (lambda b: b.add("crm.people", name="x"), "no collection"),
+        "field": (lambda b: b.add("crm.contacts", name="x", nick="y"), "no field nick"),
+        "missing": (lambda b: b.add("crm.contacts", email="a@b.example"), "needs name"),
+        "app": (lambda b: b.background("phone", 3), "no app"),
+        "refused": (lambda b: b.do("crm_contacts_update", id="con_1", name="x"), "is refused"),
+        "changes": (lambda b: b.look("mail_messages_send", **mail), "use do"),
+        "reads": (lambda b: b.do("mail_messages_list"), "changed nothing"),
+        "phrasings": (lambda b: b.request("Do it."), "3 phrasings"),
+        "order": (lambda b: (b.look("mail_labels_list"), b.add("mail.labels", name="x")), "before"),
+        "request": (lambda b: (b.do("mail_messages_send", **mail), b.finish()), "no request"),
+        "change": (lambda b: (b.request(*PHRASINGS), b.look("mail_labels_list"), b.finish()), "no do"),
+        "unchecked": (
+            lambda b: (
+                b.add(
+                    "calendar.events",
+                    title="t",
+                    starts_at="2026-09-30T08:00:00Z",
+                    ends_at="2026-09-30T09:00:00Z",
+                ),
+                b.do(
+                    "calendar_events_cancel",
+                    id=next(iter(b.state.tables["calendar.events"])),
+                    message=says("Sorry, not today", "today"),
+                ),
+            ),
+            "ends up in no record",
+        ),
+    }
+
+
+@pytest.mark.parametrize("mistake", mistakes())
+def test_mistakes_of_an_author_are_told(mistake: str) -> None:
+    make, says_so = mistakes()[mistake]
+    with pytest.raises(FamilyError, match=says_so):
+        make(builder())
+
+
+def project() -> Built:
+    """Return a task that makes a project with two tasks, the second in free words."""
+    b = builder()
+    b.background("projects", 20)
+    b.request(*PHRASINGS)
+    made = b.do("projects_create", name="Move", description=free("x"))
+    b.do("projects_tasks_create", project_id=made["id"], title="Boxes", priority=one_of("high", "normal"))
+    b.do("projects_tasks_create", also("due_date"), project_id=made["id"], title=says("Rent a van", "van"))
+    return b.finish()
+
+
+def test_ids_of_new_records_do_not_depend_on_the_order_of_the_calls() -> None:
+    built = project()
+    state = run(built, ("projects_create", {"name": "move"}))
+    new = state.changes()[0].id
+    run_on = Direct(built)
+    for title, more in (("Get the VAN", {"due_date": "2026-12-01"}), ("Boxes", {})):
+        assert not run_on.call(
+            state, "projects_tasks_create", {"project_id": new, "title": title, **more}
+        ).is_error
+    assert grade(state, built.assertions).strict
+
+
+@pytest.mark.parametrize(
+    ("tasks", "partial_below", "guard"),
+    [
+        ([{"title": "Boxes"}], 1.0, 0),
+        ([{"title": "Boxes"}, {"title": "Rent a car"}], 1.0, 0),
+        ([{"title": "Boxes", "status": "done"}, {"title": "Rent a van"}], 1.0, 0),
+        ([{"title": "Boxes"}, {"title": "Rent a van"}, {"title": "Boxes"}], 1.0, 1),
+        ([{"title": "Boxes"}, {"title": "Boxes"}], 1.0, 0),
+    ],
+)
+def test_wrong_new_records_cost(tasks: list[dict[str, str]], partial_below: float, guard: int) -> None:
+    built = project()
+    state = run(built, ("projects_create", {"name": "Move"}))
+    new = state.changes()[0].id
+    for task in tasks:
+        Direct(built).call(state, "projects_tasks_create", {"project_id": new, **task})
+    found = grade(state, built.assertions)
+    assert 0 < found.partial < partial_below and not found.strict
+    assert len(broken(found)) == guard
+
+
+def test_tasks_in_another_project_are_not_the_ones_asked_for() -> None:
+    built = project()
+    old = next(iter(built.tables["projects.projects"]))
+    state = run(
+        built,
+        ("projects_create", {"name": "Move"}),
+        ("projects_tasks_create", {"project_id": old, "title": "Boxes"}),
+        ("projects_tasks_create", {"project_id": old, "title": "Rent a van"}),
+    )
+    assert broken(grade(state, built.assertions)) == ["nothing else changed in projects.tasks"]
+
+
+def test_a_mail_in_copy_to_somebody_else_is_not_what_was_asked() -> None:
+    b = builder()
+    b.background("mail", 10)
+    b.request(*PHRASINGS)
+    b.do("mail_messages_send", to=["a@b.example"], subject=free("s"), body=says("It is 20", 20))
+    built = b.finish()
+    mail = {"to": ["A@b.example"], "subject": "Hello", "body": "20 it is"}
+    assert grade(run(built, ("mail_messages_send", mail)), built.assertions).strict
+    assert not grade(
+        run(built, ("mail_messages_send", {**mail, "cc": ["x@y.example"]})), built.assertions
+    ).strict
+    drafted = {"to": mail["to"], "subject": "Hello", "body": "20 it is"}
+    assert grade(run(built, ("mail_drafts_create", drafted)), built.assertions).partial == 0
+
+
+def test_cells_of_a_row_are_checked_one_by_one() -> None:
+    b = builder()
+    sheet = b.add("sheets.spreadsheets", name="Plan", columns=["A", "B"])
+    row = b.add("sheets.rows", spreadsheet_id=sheet["id"], values={"A": 1, "B": 2, "C": "x"})
+    b.request(*PHRASINGS)
+    b.do("sheets_rows_update", id=row["id"], values={"A": 5, "C": free("done")})
+    built = b.finish()
+    good = run(built, ("sheets_rows_update", {"id": row["id"], "values": {"A": 5.0}}))
+    assert grade(good, built.assertions).strict
+    worse = run(built, ("sheets_rows_update", {"id": row["id"], "values": {"A": 5, "B": 9}}))
+    assert broken(grade(worse, built.assertions)) == ["nothing else changed in sheets.rows"]
+
+
+def test_what_is_optional_may_be_done_once() -> None:
+    b = builder()
+    b.background("crm", 8)
+    account = b.add("crm.accounts", name="Pine")
+    b.allow(account, "crm.accounts", "notes")
+    b.optional("crm.activities", account_id=account["id"], kind=one_of("note", "call"))
+    b.request(*PHRASINGS)
+    b.do("crm_accounts_update", id=account["id"], status="customer")
+    built = b.finish()
+    update = ("crm_accounts_update", {"id": account["id"], "status": "customer"})
+    noted = ("crm_accounts_update", {"id": account["id"], "notes": "called"})
+    activity = ("crm_activities_create", {"kind": "note", "subject": "x", "account_id": account["id"]})
+    for extra in ([], [noted], [activity], [noted, activity]):
+        assert grade(run(built, update, *extra), built.assertions).strict
+    assert not grade(run(built, update, activity, activity), built.assertions).strict

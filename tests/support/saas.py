@@ -1,0 +1,73 @@
+"""Playing saasworld tasks in tests: which there are, and how to run calls on a world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import anyio
+
+from mcp_bench.servers.contracts import Grade, ToolCall, ToolResult
+from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
+from mcp_bench.servers.saasworld.benchmark import SaasWorldBenchmark
+from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.world import SaasWorld
+
+TOOLSETS = {"direct": BENCHMARK, "api": API_BENCHMARK}
+
+
+def kinds() -> list[tuple[str, int, str]]:
+    """Return (family, level, split) of every family at each of its levels."""
+    return [
+        (family.id, level, "test" if family.held_out else "train")
+        for family in all_families()
+        for level in family.levels
+    ]
+
+
+def task_id(kind: tuple[str, int, str], number: int) -> str:
+    family, level, split = kind
+    return f"{family}.{level}.{split}.{number}"
+
+
+def opened(task: str, benchmark: SaasWorldBenchmark = BENCHMARK) -> SaasWorld:
+    async def open_it() -> SaasWorld:
+        world = await benchmark.open(task)
+        assert isinstance(world, SaasWorld)
+        return world
+
+    return anyio.run(open_it)
+
+
+def play(world: SaasWorld, calls: Iterable[ToolCall]) -> list[ToolResult]:
+    """Run calls, refused ones too, and return what they gave."""
+
+    async def run() -> list[ToolResult]:
+        return [await world.call(call.name, dict(call.arguments)) for call in calls]
+
+    return anyio.run(run)
+
+
+def graded(world: SaasWorld) -> Grade:
+    return anyio.run(world.grade, "")
+
+
+def solved(task: str) -> SaasWorld:
+    """Return a world with the reference solution played."""
+    world = opened(task)
+    play(world, BENCHMARK.reference(task).calls)
+    return world
+
+
+def broken(grade: Grade) -> list[str]:
+    """Return the names of the guardrails that are broken."""
+    return [a.name for a in grade.assertions if a.kind == "guardrail" and not a.passed]
+
+
+def changing_steps(task: str) -> Iterator[int]:
+    """Yield which calls of the reference solution change something."""
+    world = opened(task)
+    for number, call in enumerate(BENCHMARK.reference(task).calls):
+        before = world.state.changes()
+        play(world, [call])
+        if world.state.changes() != before:
+            yield number
