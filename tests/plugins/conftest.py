@@ -1,14 +1,10 @@
 """Real agents on a real MCP server and a scripted model endpoint."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "support"))
-
 from agent_attempt import Attempt
 from desk_script import script
 from model_endpoint.endpoint import ModelEndpoint

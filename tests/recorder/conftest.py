@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
-
-sys.path.append(str(Path(__file__).parents[1] / "support"))
-
 from recorded import begin, run_info
 
 from mcp_bench.recorder.run_folder import RunFolder

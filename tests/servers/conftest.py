@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -18,8 +16,6 @@ from mcp import Client
 
 from mcp_bench.servers.mcp_server import OnExecute, WorldSession, serve
 from mcp_bench.servers.mcp_stream import MessageReader, MessageWriter
-
-sys.path.append(str(Path(__file__).parents[1] / "support"))
 
 SERVER_NAME = "workspace"
 

@@ -42,8 +42,7 @@ def _add(transcript: Transcript, told: dict[str, Any]) -> None:
     except ValidationError:
         return
     transcript.messages.append(message)
-    if message.role == "assistant" and message.content:
-        transcript.answer = message.content
+    transcript.answer = message.content if message.role == "assistant" and not message.tool_calls else None
 
 
 def _usage(told: dict[str, Any]) -> Usage | None:

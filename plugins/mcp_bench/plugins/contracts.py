@@ -111,7 +111,8 @@ class Transcript(BaseModel):
     messages: list[Message] = Field(default_factory=list)
     """Without the prompt: starts with what the agent said first."""
     answer: str | None = None
-    """Text of the last assistant message."""
+    """Text of the last message, where that is the agent's and asks for no tool; one that was cut off in
+    the middle of its work gave no answer."""
     usage: Usage | None = None
     model: str | None = None
     fault: Fault | None = None

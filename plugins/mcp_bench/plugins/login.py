@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError
 
 PLACEHOLDER = "none"
 """Sent to an endpoint of the user's own that asks for no key, by agents that insist on one."""
 
 
-class LoginMissingError(WrongUseError):
+class LoginMissingError(BenchError):
     """The agent would have no login; the text says which variables to set."""
 
 
