@@ -17,7 +17,7 @@ from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.claude_code import ClaudeCode
 from mcp_bench.plugins.contracts import Launch, LaunchRequest, McpServer
-from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from mcp_bench.servers.errors import MissingDependencyError, BenchError
 
 Make = Callable[..., Attempt]
 AT_ONCE = {"max_retries": "0"}
@@ -236,5 +236,5 @@ def test_the_users_own_endpoint_is_used(attempt: Make, endpoint: ModelEndpoint, 
 
 
 def test_without_a_login_it_is_not_started(attempt: Make) -> None:
-    with pytest.raises(WrongUseError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"):
+    with pytest.raises(BenchError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"):
         attempt(ClaudeCode(), environ={"OPENAI_API_KEY": "another"}).start(None)

@@ -19,7 +19,7 @@ from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.codex import Codex
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from mcp_bench.servers.errors import MissingDependencyError, BenchError
 
 Make = Callable[..., Attempt]
 ROLLOUT = ".codex/sessions/*/*/*/rollout-*.jsonl"
@@ -236,11 +236,11 @@ def test_the_users_own_endpoint_is_used(attempt: Make, endpoint: ModelEndpoint, 
 
 
 def test_without_a_login_it_is_not_started(attempt: Make) -> None:
-    with pytest.raises(WrongUseError, match="CODEX_API_KEY or OPENAI_API_KEY"):
+    with pytest.raises(BenchError, match="CODEX_API_KEY or OPENAI_API_KEY"):
         attempt(Codex(), environ={"ANTHROPIC_API_KEY": "another"}).start(None)
 
 
 @pytest.mark.parametrize("value", ["-1", "many", "1000", "²"])
 def test_a_number_that_makes_no_sense_is_refused(attempt: Make, value: str) -> None:
-    with pytest.raises(WrongUseError, match="max_retries"):
+    with pytest.raises(BenchError, match="max_retries"):
         attempt(Codex()).start("http://127.0.0.1:9/v1", options={"max_retries": value})
