@@ -125,6 +125,8 @@ def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
         assert "not valid JSON" in told.results[1][0] and '{"a": 1, ' in told.results[1][0]
         assert "must be a JSON object" in told.results[2][0]
         assert "NaN is no JSON" in told.results[3][0]
+        sent_back = chat.endpoint.requests[-1].body["messages"][1]["tool_calls"]
+        assert [json.loads(c["function"]["arguments"]) for c in sent_back] == [{"a": 1}, {}, {}, {}]
     assert told.journal == [("desk.tidy", {})]
     told_names = [c["function"]["name"] for m in told.messages for c in m.get("tool_calls", [])]
     assert told_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"

@@ -1,6 +1,7 @@
 """How clients meet servers: configuration files, dead servers, and both transports."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -8,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from mcp_bench.clients.config import read_config
+from mcp_bench.clients.config import StdioEntry, read_config
+from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError
 
 SERVER = Path(__file__).parents[1] / "support" / "desk_server.py"
@@ -87,6 +90,19 @@ def test_a_server_that_is_not_there_is_a_clean_failure(desk: Any, entry: dict[st
     ((kind, detail),) = told.errors
     assert (told.code, kind) == (1, "mcp")
     assert "'desk'" in detail
+
+
+def test_a_server_that_never_answers_is_given_up(desk: Any) -> None:
+    silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
+    told = desk.run("noop", "--connect-timeout", "0.5", config=desk.configure({"desk": silent}))
+    assert (told.code, told.errors) == (1, [("mcp", "MCP server 'desk': no answer within 0.5 seconds")])
+
+
+@pytest.mark.anyio
+async def test_the_time_to_connect_does_not_limit_the_work() -> None:
+    async with connect(StdioEntry("desk", sys.executable, (str(SERVER),)), 60) as connection:
+        assert anyio.current_effective_deadline() == math.inf
+        assert (await connection.call("add", {"a": 1, "b": 2})).text == "3"
 
 
 def test_a_server_that_dies_in_a_call_is_a_clean_failure(desk: Any) -> None:

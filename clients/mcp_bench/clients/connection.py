@@ -18,7 +18,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_bench.clients.config import HttpEntry, StdioEntry
 from mcp_bench.clients.events import ClientError
 
-CONNECT_SECONDS = 60.0
 HTTP_TIMEOUT = httpx2.Timeout(30, read=None)  # a tool may work for long
 MAX_SSE_EVENT = 64 * 1024 * 1024  # bytes; tool results can be large
 
@@ -65,15 +64,15 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(entry: StdioEntry | HttpEntry) -> AsyncIterator[Connection]:
-    """Connect, negotiate, and list the tools.
+async def connect(entry: StdioEntry | HttpEntry, seconds: float) -> AsyncIterator[Connection]:
+    """Connect, negotiate, and list the tools, all within so many seconds.
 
     Raises:
         ClientError: the server cannot be started or reached, or does not speak MCP.
     """
     connected = False
     try:
-        with anyio.fail_after(CONNECT_SECONDS) as limit:
+        with anyio.fail_after(seconds) as limit:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(await _client(entry, stack))
                 tools = await _list_tools(client)
@@ -82,7 +81,7 @@ async def connect(entry: StdioEntry | HttpEntry) -> AsyncIterator[Connection]:
     except Exception as error:
         if connected:
             raise
-        raise ClientError("mcp", f"MCP server {entry.name!r}: {_reason(error)}") from error
+        raise ClientError("mcp", f"MCP server {entry.name!r}: {_reason(error, seconds)}") from error
 
 
 async def _client(entry: StdioEntry | HttpEntry, stack: AsyncExitStack) -> Client:
@@ -123,9 +122,9 @@ def _block_text(block: types.ContentBlock) -> str:
     return f"[{block.type}: this client reads text only]"
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, seconds: float) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
-        return f"no answer within {CONNECT_SECONDS:.0f} seconds"
+        return f"no answer within {seconds:g} seconds"
     return f"cannot connect: {error or type(error).__name__}"

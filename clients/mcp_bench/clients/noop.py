@@ -13,7 +13,7 @@ from mcp_bench.clients.process import parser, run
 
 
 async def listen(options: argparse.Namespace) -> None:
-    async with connect(read_config(options.mcp_config, options.server)):
+    async with connect(read_config(options.mcp_config, options.server), options.connect_timeout):
         pass
 
 

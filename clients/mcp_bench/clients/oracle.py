@@ -73,7 +73,7 @@ async def solve(options: argparse.Namespace) -> None:
     calls, answer = read_reference(read_stdin("the reference calls as JSON"))
     if label := imperfections(options):
         say_model(label)
-    async with connect(server) as connection:
+    async with connect(server, options.connect_timeout) as connection:
         schemas = {tool.name: tool.schema for tool in connection.tools}
         todo = worsen(calls, drop=options.drop, spoil=options.spoil, seed=options.seed, schemas=schemas)
         if options.drop_answer:

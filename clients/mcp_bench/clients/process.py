@@ -32,6 +32,13 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
         help='the MCP server: {"mcpServers": {NAME: {"command": ..., "args": [...]} or {"url": ...}}}',
     )
     result.add_argument("--server", metavar="NAME", help="which one, where the file has several")
+    result.add_argument(
+        "--connect-timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="for the server to start and list its tools (default: 60)",
+    )
     return result
 
 

@@ -103,7 +103,7 @@ async def solve(options: argparse.Namespace) -> None:
     prompt = read_stdin("the task")
     name = choose_provider(options.provider, os.environ)
     chosen = settings(options, name, os.environ)
-    async with connect(server) as connection:
+    async with connect(server, options.connect_timeout) as connection:
         toolbox = Toolbox(connection)
         await converse(open_provider(name, chosen, prompt, toolbox), toolbox, options.max_steps)
 
