@@ -17,7 +17,7 @@ from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.claude_code import ClaudeCode
 from mcp_bench.plugins.contracts import Launch, LaunchRequest, McpServer
-from mcp_bench.servers.errors import MissingDependencyError, BenchError
+from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 Make = Callable[..., Attempt]
 AT_ONCE = {"max_retries": "0"}

@@ -19,7 +19,7 @@ from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.codex import Codex
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.servers.errors import MissingDependencyError, BenchError
+from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 Make = Callable[..., Attempt]
 ROLLOUT = ".codex/sessions/*/*/*/rollout-*.jsonl"
