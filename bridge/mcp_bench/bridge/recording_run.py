@@ -117,11 +117,14 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
     title = f"{run.info.agent} on {run.info.benchmark}"
     with Display(total, title) as display:
         display.say(f"{run.id}: {title}, {total} episodes, {jobs} at a time")
-        stopped = anyio.run(run_until_stopped, setup, run, jobs, display)
+        stopped = True
+        try:
+            stopped = anyio.run(run_until_stopped, setup, run, jobs, display)
+        finally:
+            if stopped:
+                display.say(f"Stopped. Go on with: mcp-bench record --resume {run.id}")
     tally = display.tally
     click.echo(f"{run.id}: {tally}", err=True)
-    if stopped:
-        click.echo(f"Stopped. Go on with: mcp-bench record --resume {run.id}", err=True)
     if as_json:
         summary = {
             "run": run.id,
