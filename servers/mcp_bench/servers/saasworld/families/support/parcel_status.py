@@ -86,7 +86,7 @@ def parcel_status(b: Builder) -> None:
             **values,
         )
     else:
-        rule = f"1. Of course we keep looking, but {late}. {then} The public comment on the ticket gives the new order number.\n"
+        rule = f"1. We keep looking, but {late}. {then} The public comment gives the new order number.\n"
         tail = (
             "2. Before that the public comment on the ticket gives carrier and tracking number.\n"
             "3. If fewer pieces are in stock than a new order would need, there is none: the ticket is "
