@@ -1,6 +1,7 @@
 """What the builder makes of a family, and how it tells an author of a mistake."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +9,18 @@ from saas import broken
 
 from mcp_bench.servers.saasworld.builder import Builder, Built
 from mcp_bench.servers.saasworld.checks import grade
+from mcp_bench.servers.saasworld.families.simple import contact_details
 from mcp_bench.servers.saasworld.seeder import FamilyError
 from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
 from mcp_bench.servers.saasworld.wording import also, free, one_of, says
 
 PHRASINGS = ("Do it.", "Please do it.", "Could you do it?")
+
+
+def test_the_example_of_the_authors_page_is_a_family_that_is_tested() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "saasworld.md").read_text()
+    assert Path(contact_details.__file__).read_text().strip() in page
 
 
 def builder(level: int = 2) -> Builder:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from itertools import count
 from typing import NamedTuple, TypeVar
 
 from mcp_bench.servers.saasworld.pools import pools
 
 T = TypeVar("T")
+
+MAX_TRIES = 20
+"""Draws of a name that is taken already, before longer names are made."""
 
 
 class Person(NamedTuple):
@@ -44,12 +48,12 @@ class Draw:
     def pick(self, options: Sequence[T]) -> T:
         return options[int(self._random() * len(options))]
 
-    def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """Return `count` different ones, in random order."""
+    def sample(self, options: Sequence[T], size: int) -> list[T]:
+        """Return `size` different ones, in random order."""
         rest = list(options)
-        if count > len(rest):
-            raise ValueError(f"cannot draw {count} of {len(rest)}")
-        return [rest.pop(int(self._random() * len(rest))) for _ in range(count)]
+        if size > len(rest):
+            raise ValueError(f"cannot draw {size} of {len(rest)}")
+        return [rest.pop(int(self._random() * len(rest))) for _ in range(size)]
 
     def chance(self, probability: float) -> bool:
         return self._random() < probability
@@ -78,38 +82,52 @@ class Draw:
 
     def company(self, *, stem: str = "") -> Company:
         """Return a company that was not drawn before; `stem`: first word of its name."""
-        while True:
+
+        def make(wide: bool) -> str:
             name = f"{stem or self.pick(self.words.company_stems)} {self.pick(self.words.company_kinds)}"
-            if name not in self._taken:
-                self._taken.add(name)
-                return Company(name, f"{name.replace(' ', '-').lower()}.example")
+            return f"{name} {self.city()}" if wide else name
+
+        name = self._fresh(make)
+        return Company(name, f"{name.replace(' ', '-').lower()}.example")
 
     def person(self, company: Company | None = None, *, last: str = "", first: str = "") -> Person:
         """Return a person whose name was not drawn before, at a company or with a private address.
 
         Args:
             last: family name to use, for relatives and look-alikes.
-            first: given name to use.
+            first: given name to use, but not both.
         """
+        if first and last:
+            raise ValueError("give first or last; the other one is drawn")
+
+        def make(wide: bool) -> str:
+            given, family = (
+                first or self.pick(self.words.first_names),
+                last or self.pick(self.words.last_names),
+            )
+            return f"{given} {family}-{self.pick(self.words.last_names)}" if wide else f"{given} {family}"
+
+        given, _, family = self._fresh(make).partition(" ")
         domain = company.domain if company else "mailbox.example"
-        if f"{first} {last}" in self._taken:
-            raise ValueError(f"there is a {first} {last} already: leave first or last to be drawn")
-        while True:
-            given = first or self.pick(self.words.first_names)
-            family = last or self.pick(self.words.last_names)
-            name = f"{given} {family}"
-            if name not in self._taken:
-                self._taken.add(name)
-                return Person(given, family, f"{given}.{family}@{domain}".lower())
+        return Person(given, family, f"{given}.{family}@{domain}".lower())
 
     def product(self) -> str:
         """Return a product name that was not drawn before."""
-        while True:
-            words = self.words
-            name = f"{self.pick(words.product_lines)} {self.pick(words.product_kinds)} {self.integer(1, 9)}00"
+
+        def make(wide: bool) -> str:
+            name = f"{self.pick(self.words.product_lines)} {self.pick(self.words.product_kinds)}"
+            return f"{name} {self.integer(1, 9 if not wide else 9999)}00"
+
+        return self._fresh(make)
+
+    def _fresh(self, make: Callable[[bool], str]) -> str:
+        """Return a name that was not drawn before; once short ones are scarce, a longer one (wide)."""
+        for attempt in count():
+            name = make(attempt > MAX_TRIES)
             if name not in self._taken:
-                self._taken.add(name)
-                return name
+                break
+        self._taken.add(name)
+        return name
 
     def project(self) -> str:
         """Return a project name; at most about thirty different ones."""
