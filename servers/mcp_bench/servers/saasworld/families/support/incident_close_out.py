@@ -45,7 +45,7 @@ def incident_close_out(b: Builder) -> None:
             "out with. Please answer every ticket tagged {tag} that is open or pending with a public comment "
             "that names the version, set it to solved, and post incident and version in the channel "
             "incidents.",
-            "Good news, the {area} outage {name} is fixed; find the version in the task of the fix. Everybody "
+            "Good news, the {area} outage {name} is fixed; its version is in the task of the fix. Everybody "
             "with an unsolved ticket (tag {tag}) gets a public comment with the version and the ticket "
             "becomes solved. Then tell the channel incidents: incident, version.",
             "Please close the open and pending tickets tagged {tag}: public comment naming the version that "
