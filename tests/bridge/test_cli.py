@@ -38,6 +38,10 @@ def test_help_imports_nothing_heavy() -> None:
         ),
         (["record", "--agent", "noop", "--benchmark", "notebook", "--agent-option", "x"], "KEY=VALUE"),
         (["record", "--agent", "chat", "--benchmark", "notebook"], "--model"),
+        (
+            ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "drop=much"],
+            "drop=much",
+        ),
         (["tasks", "notebok"], "did you mean notebook"),
     ],
 )

@@ -118,6 +118,13 @@ def test_a_broken_endpoint_makes_the_episode_invalid(
     assert (row["invalid"], row["strict_invalid_as_0"]) == (1, 0.0)
 
 
+def test_a_missing_login_shows_before_there_is_a_run(bench, real_agents) -> None:
+    del bench.environ["OPENAI_API_KEY"]
+    done = bench.run("record", "--agent", "codex", "--benchmark", "agentdojo", "--limit", "1", code=1)
+    assert "no login: set CODEX_API_KEY or OPENAI_API_KEY" in done.stderr
+    assert not (bench.home / "runs").exists()
+
+
 def test_the_pinned_agents_are_the_ones_that_ran(bench, real_agents) -> None:
     real_agents("codex", tasks=TASKS[:1])
     (run,) = bench.rows("select agent_version from runs")

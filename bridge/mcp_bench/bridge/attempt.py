@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -84,20 +85,8 @@ async def work(
     """
     with EpisodeFolder() as folder:
         names = tuple(tool.name for tool in world.tools())
-        server = McpServer(SERVER_NAME, folder.server_command, names)
-        request = LaunchRequest(
-            prompt=planned.prompt,
-            home=folder.home,
-            workdir=folder.workdir,
-            server=server,
-            installation=setup.installation,
-            model=setup.model,
-            base_url=setup.base_url,
-            tools=setup.tools,
-            options=setup.options,
-            environ=setup.environ,
-            reference=await reference(setup, planned.task),
-        )
+        played = await reference(setup, planned.task)
+        request = launch_request(setup, folder, planned.prompt, names, played)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
             launch = asked(setup.agent.prepare, request)
@@ -117,9 +106,38 @@ async def work(
                         attempt.spoil("launch_failed", str(error))
                     tasks.cancel_scope.cancel()
             output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code)
-            attempt.transcript = asked(setup.agent.read, output, server)
+            attempt.transcript = asked(setup.agent.read, output, request.server)
         except PluginError as error:
             attempt.spoil("plugin_failed", str(error))
+
+
+def rehearse(setup: Setup) -> None:
+    """Have a launch prepared that is never started: what is missing shows before there is a run.
+
+    Raises:
+        BenchError: the agent has no login, an option makes no sense, ...
+    """
+    nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
+    with EpisodeFolder() as folder, suppress(PluginError):  # its episodes will tell of a bug
+        asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", (), nothing))
+
+
+def launch_request(
+    setup: Setup, folder: EpisodeFolder, prompt: str, tools: tuple[str, ...], played: bytes | None
+) -> LaunchRequest:
+    return LaunchRequest(
+        prompt=prompt,
+        home=folder.home,
+        workdir=folder.workdir,
+        server=McpServer(SERVER_NAME, folder.server_command, tools),
+        installation=setup.installation,
+        model=setup.model,
+        base_url=setup.base_url,
+        tools=setup.tools,
+        options=setup.options,
+        environ=setup.environ,
+        reference=played,
+    )
 
 
 def asked(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

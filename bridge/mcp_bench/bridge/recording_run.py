@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import click
 
-from mcp_bench.bridge.attempt import Setup
+from mcp_bench.bridge.attempt import Setup, rehearse
 from mcp_bench.bridge.display import Display
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.referee import run_all
@@ -62,6 +62,7 @@ def start_run(
         plan=episodes,
     )
     setup = Setup(bench, player, installation, timeout, model, base_url, tools, options)
+    rehearse(setup)
     return setup, RunFolder.create(info)
 
 

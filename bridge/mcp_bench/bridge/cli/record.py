@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-DEFAULT_BENCHMARK = "agentdojo"
+DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
 
 EPILOG = """\b
