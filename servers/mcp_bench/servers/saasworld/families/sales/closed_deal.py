@@ -13,7 +13,7 @@ from mcp_bench.servers.saasworld.draw import Company, Person
 from mcp_bench.servers.saasworld.family import family
 from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import ZONES, planted, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import free, says, spoken
+from mcp_bench.servers.saasworld.wording import free, one_of, says, spoken
 
 KINDS = {"new": "new business", "expansion": "expansion", "renewal": "renewal"}
 TASKS = ("Set up workspace", "Import data", "Train key users", "Review contract", "Check security")
@@ -152,8 +152,9 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
         city = b.look("crm_accounts_get", id=deal["account_id"])["city"]
         b.look("crm_contacts_list", account_id=deal["account_id"])
         slot: dict[str, object] = {"starts_at": utc(day, "10:00", city), "ends_at": utc(day, "11:00", city)}
+        invited = [person.email, lead.email]
         slot["title"] = free(f"Kickoff {company.name}")
-        b.do("calendar_events_create", attendees=[person.email, lead.email], **slot)
+        b.do("calendar_events_create", attendees=one_of(invited, [*invited, b.me.email]), **slot)
         hello = says(f"Hello {person.first}, we kick off on {day}. {b.me.first}", spoken(day))
         b.do("mail_messages_send", to=[person.email], subject=free("Kickoff"), body=hello)
         b.do("chat_dms_send", to=lead.email, text=says(f"Kickoff {company.name}: {day}", spoken(day)))

@@ -81,7 +81,7 @@ def swept(b: Builder) -> None:
             "lost; the others get {close} as the close date and a call due {due} in the CRM, linked to the "
             "deal. Then send {boss} a chat DM with the sum of the amounts that we lost.",
             "Please tidy up my overdue deals (not won or lost, close date gone by). With an open activity: "
-            "leave it. Without: more than {days} days over means lost, everything else gets close date {close} "
+            "leave it. Without: more than {days} days over means lost, all others get close date {close} "
             "and a call on {due}, linked to the deal. {boss} wants the total amount of those you set to lost "
             "as a direct message.",
             "Could you clean my pipeline? Open deals of mine whose close date has gone by and that have no "
