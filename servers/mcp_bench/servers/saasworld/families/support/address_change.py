@@ -100,7 +100,8 @@ def address_change(b: Builder) -> None:
     if MAY[kind]:
         b.do("helpdesk_customers_update", id=customer["id"], email=new)
         b.do("crm_contacts_update", id=contact["id"], email=new)
-        b.do("mail_messages_reply", id=mail["id"], body=free(f"It is done: the address is {new} now."))
+        yes = says(f"It is done: the address is {new} now.", (new, "done", "changed", "updated", "set"))
+        b.do("mail_messages_reply", id=mail["id"], body=yes)
     else:
         no = "I am sorry, but we cannot change that address on your request."
         b.do("mail_messages_reply", id=mail["id"], body=says(no, REFUSAL))
