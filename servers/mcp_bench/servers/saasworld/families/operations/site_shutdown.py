@@ -1,0 +1,105 @@
+"""A system of one office is down for maintenance at night, by the clock of that office.
+
+Traps: an office whose night is another day in UTC, former and deputy site leads, a site lead who is
+busy, channels of nearly the same name.
+"""
+
+from datetime import datetime, timedelta
+
+from mcp_bench.servers.saasworld.builder import Builder
+from mcp_bench.servers.saasworld.draw import Person
+from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld.traps import ZONES, utc
+from mcp_bench.servers.saasworld.wording import also, says, spoken
+
+SYSTEMS = ("heating", "sprinklers", "power supply", "goods lift", "cold storage", "ventilation", "alarm")
+
+
+@family(levels=(3,))
+def site_shutdown(b: Builder) -> None:
+    system, city = b.pick(SYSTEMS), b.pick(tuple(ZONES))
+    day, clock, minutes = (
+        b.day(8, 25),
+        b.pick(("05:30", "06:00", "19:30", "21:30", "22:00")),
+        b.pick((60, 90)),
+    )
+    lead = _leads(b, city)
+    slug = f"site-{city.lower().replace(' ', '-')}"
+    channel = b.add("chat.channels", name=slug, topic=city, members=[b.me.email, lead.email])
+    b.add("chat.channels", name=f"{slug}-social", topic="After work", members=[lead.email])
+    start = utc(day, clock, city)
+    end, busy = _later(start, minutes), b.chance(0.5)
+    taken = [_later(start, -10 * 60), _later(start, 3 * 24 * 60)] + ([_later(start, 30)] if busy else [])
+    for other in taken:
+        b.add(
+            "calendar.events",
+            title="Site review",
+            starts_at=other,
+            ends_at=_later(other, 45),
+            attendees=[lead.email, b.staff[0].email],
+            organizer=b.staff[1].email,
+        )
+    for app, count in (("people", 80), ("calendar", 60), ("chat", 40)):
+        b.background(app, count)
+    ahead = ZONES[city]
+    b.request(
+        "The {system} in {city} will be off for maintenance on {day}, {clock} their time ({zone}), for "
+        "{minutes} minutes. Put it into the calendar with the site lead there, and name the {system} in the "
+        "title. If the site lead is busy then, take the same time one day later. Tell the site lead in a "
+        "direct message and the channel {channel}, both with the final date.",
+        "Maintenance in {city}, {system}: {day} at {clock} local time ({zone}), {minutes} minutes. Invite "
+        "the site lead of {city} (say {system} in the title); should they have something else at that time, "
+        "make it a day later, same hour. The date goes to the site lead by DM and into the channel "
+        "{channel}.",
+        "Please plan the {system} maintenance for {city}. {day}, {clock} on their clocks ({zone}), "
+        "{minutes} minutes; one day later at the same hour if the site lead's calendar is taken. An event "
+        "with the site lead, {system} in its title, then a DM to them and a post in {channel}, each saying "
+        "which day it is.",
+        system=system,
+        city=city,
+        day=day,
+        clock=clock,
+        zone=f"UTC{'+' if ahead >= 0 else '-'}{abs(ahead) // 60}:{abs(ahead) % 60:02d}",
+        minutes=minutes,
+        channel=slug,
+    )
+    b.look("people_employees_search", query=f"Site Lead {city}")
+    b.look("calendar_events_busy", attendees=[lead.email], start=start, end=end)
+    if busy:
+        day, start, end = (
+            _later(f"{day}T00:00:00Z", 24 * 60)[:10],
+            *(_later(t, 24 * 60) for t in (start, end)),
+        )
+    b.do(
+        "calendar_events_create",
+        also("room_id"),
+        title=says(f"Maintenance: {system} {city}", system),
+        starts_at=start,
+        ends_at=end,
+        attendees=[lead.email],
+    )
+    text = says(f"Maintenance of the {system}: {day} from {clock}.", spoken(day))
+    b.do("chat_dms_send", to=lead.email, text=text)
+    b.look("chat_channels_search", query=slug)
+    b.do("chat_messages_post", channel_id=channel["id"], text=text)
+
+
+def _leads(b: Builder, city: str) -> Person:
+    """Return the site lead; add a former one, a deputy, and the lead of another office."""
+    lead, former, deputy, other = (b.person(b.org) for _ in range(4))
+    elsewhere = b.pick([name for name in ZONES if name != city])
+    for person, title, status, place in (
+        (former, "Site Lead", "left", city),
+        (lead, "Site Lead", "active", city),
+        (deputy, "Deputy Site Lead", "active", city),
+        (other, "Site Lead", "active", elsewhere),
+    ):
+        values = {"title": title, "status": status, "location": place, "department": "Operations"}
+        b.add("people.employees", name=person.name, email=person.email, **values)
+    return lead
+
+
+def _later(moment: str, minutes: int) -> str:
+    """Return a time so many minutes later."""
+    later = datetime.fromisoformat(moment) + timedelta(minutes=minutes)
+    return later.strftime("%Y-%m-%dT%H:%M:%SZ")
