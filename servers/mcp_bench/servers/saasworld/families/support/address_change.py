@@ -83,7 +83,7 @@ def address_change(b: Builder) -> None:
         b.request(
             "There is mail about a new login address for {name} at {company}. Please go by the policy "
             "on login addresses.",
-            "Somebody wants the login address of {name} ({company}) changed, see my inbox. Our policy on "
+            "Somebody wants another login address for {name} ({company}), see my inbox. Our policy on "
             "login addresses applies, please do all it asks for.",
             "Can you look at the wish for a new login address for {name} of {company}? It is in the mail. "
             "Decide by the policy on login addresses.",

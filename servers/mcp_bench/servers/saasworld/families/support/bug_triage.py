@@ -59,7 +59,7 @@ def bug_triage(b: Builder) -> None:
         priority = {"priority": high[plan]}
         policy(
             b,
-            "Bug triage policy",
+            "Error report policy",
             _rules(b.today.year, "enterprise", "pro", developer.email),
             superseded=_rules(b.today.year, "pro", "enterprise", developer.email),
         )
@@ -67,12 +67,12 @@ def bug_triage(b: Builder) -> None:
         for app, count in (("documents", 30), ("mail", 30)):
             b.background(app, count)
         b.request(
-            "Please triage the open tickets that are tagged untriaged, as the bug triage policy says.",
-            "Some bug reports still have the tag untriaged. Can you work them off by our bug triage policy?",
-            "Bug triage, please: everything tagged untriaged in the helpdesk. The policy for it tells what "
+            "Please triage the open tickets that are tagged untriaged, as the error report policy says.",
+            "Some reports still have the tag untriaged. Can you work them off by our error report policy?",
+            "Error reports, please: everything tagged untriaged in the helpdesk. The policy tells what "
             "to do with which report.",
         )
-        for item in b.look("documents_search", query="bug triage policy")["items"]:
+        for item in b.look("documents_search", query="error report policy")["items"]:
             b.look("documents_get", id=item["id"])
 
     for row in b.look("helpdesk_tickets_list", tags="untriaged", status="open")["items"]:

@@ -68,8 +68,7 @@ def incident_close_out(b: Builder) -> None:
             b.background("calendar", 30)
         b.request(
             "{name} ({area} outage) is fixed and released. Please close it the way our incident policy says.",
-            "The {area} outage is over! Could you do the close-out of {name}? Everything in the incident "
-            "policy, please.",
+            "The {area} outage is over! Could you wrap up {name}? Everything in the incident policy, please.",
             "{name} can be closed now. The steps are in the incident policy; the fix is out.",
             **values,
         )
@@ -133,7 +132,7 @@ def _policy(b: Builder, plan: str, city: str, clock: str, days: int) -> str:
         lines += [
             "- The task of the fix is set to done.",
             f"- A review of 45 minutes with the assignee of that task is put into the calendar, {days} days "
-            f"after the close-out at {clock} {city} time; if that is a weekend, on the Monday after. The "
+            f"after the closing at {clock} {city} time; if that is a weekend, on the Monday after. The "
             "name of the incident is in the title.",
             "Hours ahead of UTC: "
             + ", ".join(f"{name} {minutes / 60:+g}" for name, minutes in ZONES.items()),

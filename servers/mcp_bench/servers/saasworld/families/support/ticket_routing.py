@@ -48,7 +48,7 @@ def ticket_routing(b: Builder) -> None:
         b.request(
             asked[1],
             f"{{it}} {asked[0]}, can you change that?",
-            f"Ticket routing: {{it}} {asked[0]}.",
+            f"Helpdesk: {{it}} {asked[0]}.",
             f"{{it}} {asked[0]}. Please fix it in the helpdesk.",
             it=ticket["number"],
             to=colleague.email,
