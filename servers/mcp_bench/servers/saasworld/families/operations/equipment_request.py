@@ -16,7 +16,6 @@ ITEMS = ("laptop", "phone", "monitor", "tablet")
 QUESTIONS = ["Full name", "Item", "Mine is in use since", "Reason"]
 COLUMNS = ["Serial", "Item", "Employee", "In use since", "Status"]
 GRANTED = ("approve", "accept", "granted", "agreed", "will get", "ordered", "yes", "good news", "replace")
-
 NO = ("unfortunately", "declined", "denied", "rejected", "not approved")
 
 

@@ -66,7 +66,7 @@ def maintenance_window(b: Builder) -> None:
             "7. The ticket gets an internal note with the date, and becomes pending.\n"
         )
     text += "Hours ahead of UTC: " + ", ".join(f"{name} {ahead / 60:+g}" for name, ahead in ZONES.items())
-    tasks = ", ".join(f"{work} ({before} days)" for work, before in plan)
+    tasks = ", ".join(f"{work} {before}" for work, before in plan)
     old = dict(zip(CLASSES, (clocks["gold"], clocks["bronze"], clocks["silver"]), strict=True))
     policy(
         b,

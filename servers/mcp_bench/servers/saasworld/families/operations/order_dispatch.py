@@ -14,6 +14,7 @@ from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import namesake, planted, policy
 from mcp_bench.servers.saasworld.wording import also, free, says
 
+COUNTS = ("no", "one", "two", "three")
 CARRIERS = {"dhl": "DHL", "ups": "UPS", "fedex": "FedEx"}
 
 
@@ -126,7 +127,9 @@ def _pickup(b: Builder, carrier: str) -> None:
     if rules:
         total = sum(order["total"] for order in paid)
         b.look("chat_channels_search", query="dispatch")
-        news = says(f"Picked up: {len(paid)} parcels, {total} USD.", len(paid), total)
+        news = says(
+            f"Picked up: {len(paid)} parcels, {total} USD.", (str(len(paid)), COUNTS[len(paid)]), total
+        )
         b.do("chat_messages_post", channel_id=rules["channel"], text=news)
     numbers = [order["number"] for order in held]
     answer = says(

@@ -20,7 +20,6 @@ WORK = (
     "Hand over the keys",
     "Update the floor plan",
     "Test the sprinklers",
-    "Pay the movers",
     "Map the storage bins",
     "Return rented lifts",
 )
@@ -69,19 +68,18 @@ def project_closeout(b: Builder) -> None:
     new = b.add("projects.projects", name=f"Operations backlog {year}", status="active")
     b.add("projects.projects", name=f"Operations backlog {year - 1}", status="on_hold")
     jammed = _task(b, project, titles.pop(), crew.pop(), "blocked")
-    due = b.integer(20, 60)
+    due, rate = b.integer(20, 60), b.pick((1.05, 1.1, 1.15, 1.2))
     report = {"kind": "note", "owner_email": owner.email, "body": f"What we learned in {stem}."}
     draft = b.add("documents.documents", title=f"Final report {name}", status="draft", **report)
     b.add("documents.documents", title=f"Final report {stem} {year - 1}", status="draft", **report)
     rules = [
         f"1. Tasks in progress count as done. Tasks to do and blocked tasks move to the project Operations "
-        f"backlog {year}; due {{due}} days from today, the blocked ones with priority high.",
+        f"backlog {year}; they are due {{due}} days from today, blocked ones with high priority.",
         "2. The project is closed. Its channel in the chat, named like the project, is told the name of the "
         "backlog project, and archived after that.",
         "3. The draft of its final report is published.",
         f"4. The owner of the project gets a mail with {'the {what}' if b.level == 5 else 'the {count}'}.",
     ]
-    rate = b.pick((1.05, 1.1, 1.15, 1.2))
     if b.level == 5:
         rules += [
             f"5. Costs are in the spreadsheet Project costs {year}. Euros count {rate} USD each.",
@@ -120,7 +118,9 @@ def project_closeout(b: Builder) -> None:
     b.do("chat_channels_archive", id=channel["id"])
     b.look("documents_search", query=draft["title"])
     b.do("documents_publish", id=draft["id"])
-    body = says(f"{name} is closed; {len(todo) + 1} tasks moved to the backlog.", len(todo) + 1)
+    body = says(
+        f"{name} is closed; {len(todo) + 1} tasks moved to the backlog.", (str(len(todo) + 1), "three")
+    )
     if meeting:
         b.look("sheets_spreadsheets_search", query=f"Project costs {year}")
         b.look("sheets_rows_search", query=name)

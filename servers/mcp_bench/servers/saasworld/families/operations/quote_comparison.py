@@ -132,7 +132,8 @@ def _rules(b: Builder, rates: dict[str, float], best: Quote, others: list[Quote]
     """Add policy, ratings and channel; return the channel."""
     channel = b.add("chat.channels", name="sourcing", topic="Who supplies what", members=[b.me.email])
     rules = [
-        "Quotes are compared in USD: 1 EUR is {eur} USD, 1 GBP is {gbp} USD. A revised quote replaces the first.",
+        "Quotes are compared in USD: 1 EUR is {eur} USD, 1 GBP is {gbp} USD. If a supplier "
+        "has revised a quote, the last one counts.",
         f"Only who delivers within {days} days of the order is considered; the cheapest of them gets it.",
         "The purchase order is a draft to the address that the quote came from, with the unit cost in USD, "
         f"needed {days} days from today.",

@@ -74,7 +74,7 @@ def _shelf(b: Builder, company: Company) -> None:
     for _ in range(3):
         _product(b, b.product(), supplier, stock=b.integer(70, 200))
         _low(b, other)
-    b.background("orders", 180)
+    b.background("orders", 150)
     b.background("mail", 30)
     planted(b, f"Orders {company.name}", f"order 500 more {ended['name']} and 300 more {coming['name']}.")
 
