@@ -65,6 +65,7 @@ def _all(b: Builder) -> None:
         limits = dict.fromkeys(limits, b.pick((80, 85, 90)))
     # (channel, percent spent over the limit, state); between two limits a careless reader errs
     plan = [("social", 3, "active"), ("search_ads", 2, "active"), ("search_ads", -4, "active")]
+    plan.append((b.pick(("social", "search_ads")), b.pick((4, -6, -12)), "active"))
     plan += [("social", -b.integer(8, 40), "active"), ("social", 6, "paused"), ("search_ads", 4, "completed")]
     stopped: list[Record] = []
     going: list[Record] = []
@@ -166,8 +167,8 @@ def _rules(b: Builder, days: int) -> str:
         "search ads it is {search_ads} percent. Campaigns of other channels are never paused for their "
         "budget.\n"
         "2. The chat channel media-spend is told the names of the paused campaigns, and of no others.\n"
-        f"3. For each a task in the project Media {b.today.year}: title Review: and the name of the "
-        f"campaign, assigned to the campaign's owner, due {days} days from the day of the check.\n"
+        f'3. For each a task in the project Media {b.today.year}: titled "Review: name of the '
+        f"campaign\", assigned to the campaign's owner, due {days} days from the day of the check.\n"
         "4. The owner gets a mail with what is left of the budgets of all active campaigns that go on, as "
         "one total in USD. Rates: {rates}."
     )

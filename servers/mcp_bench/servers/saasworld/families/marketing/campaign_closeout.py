@@ -23,12 +23,9 @@ def campaign_closeout(b: Builder) -> None:
     campaign = _campaign(b, name, "active", currency, leads * each, owner.email)
     other = _campaign(b, sibling, "active", "USD", 4000, owner.email)
     drafts = []
-    for at, status in (
-        (campaign, "draft"),
-        (campaign, "published"),
-        (campaign, "published"),
-        (other, "draft"),
-    ):
+    states = [(campaign, "published"), (campaign, "published"), (other, "draft")]
+    states += [(campaign, "draft")] * b.integer(1, 2)
+    for at, status in states:
         text = f"{at['name']}: sign up now!"
         post = b.add("campaigns.posts", campaign_id=at["id"], network="linkedin", text=text, status=status)
         if at is campaign and status == "draft":

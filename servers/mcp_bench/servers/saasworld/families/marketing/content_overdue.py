@@ -36,9 +36,9 @@ def content_overdue(b: Builder) -> None:
     old = b.add("projects.projects", name=last, status="on_hold", owner_email=editor.email)
     little, much = b.integer(3, 7), b.integer(12, 18)
     mild, hard = (little + 1, much), (much + 1, much + 20)
-    late = [_late(b, project, mild, absent=False), _late(b, project, hard, absent=True)]
-    if b.level != 3:
-        late.append(_late(b, project, hard, absent=False))
+    spans = [mild, hard] if b.level == 3 else [mild, hard, b.pick((mild, hard))]
+    away = b.integer(0, len(spans) - 1)
+    late = [_late(b, project, span, absent=number == away) for number, span in enumerate(spans)]
     for days, states in (((1, little), WORKING), (mild, ("done",)), (hard, ("done",)), ((0, 0), WORKING)):
         _task(b, project, b.pick(b.staff), days, states)
     for _ in range(12):

@@ -78,7 +78,7 @@ def duplicate_subscribers(b: Builder) -> None:
             colleague=colleague.name,
         )
     else:
-        left = people[-1]
+        left = b.pick(people)
         deleted += 1
         for person in people:
             status = "left" if person is left else "active"

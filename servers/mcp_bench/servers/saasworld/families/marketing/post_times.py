@@ -9,9 +9,11 @@ from datetime import date, timedelta
 from mcp_bench.servers.saasworld.apps.campaigns import NETWORKS
 from mcp_bench.servers.saasworld.builder import Builder
 from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import ZONES, planted, policy, utc
 from mcp_bench.servers.saasworld.wording import says
 
+WORDS = ("no", "one", "two", "three")
 COLUMNS = ["City", "Network", "Date", "Local time", "UTC offset", "State"]
 
 
@@ -37,7 +39,7 @@ def post_times(b: Builder) -> None:
         b.background("campaigns", 20)
         b.request(
             "Please move the post about the {product} to {day}, {clock} UTC.",
-            "The {product} post goes out on {day} at {clock} UTC. Can you change it?",
+            "The {product} post is to go out on {day} at {clock} UTC now. Can you change it?",
             "New time for our post on the {product}: {day} {clock} (UTC).",
             "Could the {product} post go out {day} at {clock} UTC instead?",
             **values,
@@ -74,11 +76,12 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
     weekend = (b.today + timedelta(days=12 - b.today.weekday())).isoformat()  # Saturday of next week
     sheet = b.add("sheets.spreadsheets", name=f"Post plan {product}", columns=COLUMNS)
     last = b.add("sheets.spreadsheets", name=f"Post plan {product} (first idea)", columns=COLUMNS)
-    final = []
+    final: list[tuple[Record, Record, str]] = []
+    ready = b.integer(1 if b.level == 3 else 2, 3)
     for number, city in enumerate(b.sample(tuple(ZONES), 5)):
         network, clock = b.pick(NETWORKS), f"{b.integer(6, 22):02d}:{b.pick(('00', '30'))}"
         day = weekend if number == 0 else b.date(b.integer(7, 11) - b.today.weekday())
-        state = "final" if number < 2 else b.pick(("idea", "dropped"))
+        state = "final" if number < ready else b.pick(("idea", "dropped"))
         text = f"The {product} comes to {city}!"
         post = b.add("campaigns.posts", campaign_id=campaign_id, network=network, text=text)
         values = [city, network, day, clock, _ahead(city), state]
@@ -87,7 +90,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
         row = b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(COLUMNS, values, strict=True)))
         wrong = [city, network, b.day(3, 12), "12:00", _ahead(city), "final"]
         b.add("sheets.rows", spreadsheet_id=last["id"], values=dict(zip(COLUMNS, wrong, strict=True)))
-        if number < 2:
+        if number < ready:
             if b.level == 4:
                 moved = (date.fromisoformat(day) + timedelta(days=2)).isoformat()
                 day, clock = (moved if number == 0 else day), usual[network]
@@ -147,7 +150,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
             b.do("sheets_rows_update", id=row["id"], values={"State": "scheduled"})
     if b.level == 4:
         b.look("chat_channels_search", query="social-desk")
-        news = says(f"Scheduled for the {product}: 2 posts.", product, ("2", "two"))
+        news = says(f"Scheduled for the {product}: {ready} posts.", product, (str(ready), WORDS[ready]))
         b.do("chat_messages_post", channel_id=channel["id"], text=news)
 
 

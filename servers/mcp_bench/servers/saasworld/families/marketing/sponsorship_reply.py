@@ -166,7 +166,7 @@ def _rules(number: int, year: int, notice: int) -> str:
     ]
     if number == 4:
         lines.append(
-            f"5. If approved, a task in the project Sponsorships {year}: Send logo: and the name of the "
-            "event, for the one who decided, due 7 days from the decision."
+            f'5. If approved, a task in the project Sponsorships {year}, titled "Send logo: name of the '
+            'event", for the one who decided, due 7 days from the decision.'
         )
     return "\n".join(lines)

@@ -45,6 +45,8 @@ def survey_replies(b: Builder) -> None:
         _answer(b, form, fan, high, "yes"),
         _answer(b, form, neutral, b.integer(7, 8), "yes"),
     ]
+    if b.level < 5 and b.chance(0.5):
+        answers.append(_answer(b, form, b.person(b.company()), b.integer(7, 8), b.pick(("yes", "no"))))
     waiting = b.person(b.company())
     if b.level == 5:
         answers.append(_answer(b, form, waiting, b.integer(0, 6), "yes"))
@@ -128,7 +130,8 @@ def survey_replies(b: Builder) -> None:
 
 
 def _sort(b: Builder, form: Record, title: str) -> None:
-    scores = [b.integer(9, 10), b.integer(7, 8), b.integer(0, 4), b.integer(5, 6)]
+    scores = [b.integer(9, 10), b.integer(7, 8), b.integer(0, 6)]
+    scores += [b.integer(0, 10) for _ in range(b.integer(0, 2))]
     answers = [_answer(b, form, b.person(b.company()), score, b.pick(("yes", "no"))) for score in scores]
     b.request(
         "Please sort the new answers of {title}: 9 or 10 is accepted, 0 to 6 is rejected, 7 and 8 are "

@@ -36,13 +36,15 @@ def trade_show_leads(b: Builder) -> None:
     old = b.add("sheets.spreadsheets", name=before, columns=list(COLUMNS))
     # below the limit as a number, above it in USD; and the other way round
     pounds, dollars = limit * 9 // 10, limit + b.amount(1000, 9000, 500)
+    known, consents = b.sample((True, False), 2), b.sample(("yes", "no"), 2)
     leads = [
-        _lead(b, sheet, pounds, "GBP", known=True, consent="yes"),
-        _lead(b, sheet, dollars, "USD", known=False, consent="no"),
+        _lead(b, sheet, pounds, "GBP", known=known[0], consent=consents[0]),
+        _lead(b, sheet, dollars, "USD", known=known[1], consent=consents[1]),
     ]
     if b.level > 3:
-        twice = leads[1].rows[0]["values"]
-        leads[1].rows.append(b.add("sheets.rows", spreadsheet_id=sheet["id"], values=twice))
+        rows = b.pick(leads).rows
+        twice = rows[0]["values"]
+        rows.append(b.add("sheets.rows", spreadsheet_id=sheet["id"], values=twice))
         _lead(b, sheet, limit * 20, "JPY", known=True, consent="yes")
         _lead(b, sheet, limit * 9 // 10, "EUR", known=False, consent="yes")
     for where, count in ((sheet, 18), (old, 20)):
@@ -95,7 +97,7 @@ def trade_show_leads(b: Builder) -> None:
         _hand_over(b, lead, b.date(days))
     if b.level < 5:
         return
-    agreed = leads[0].person
+    agreed = leads[consents.index("yes")].person
     b.look("campaigns_audiences_list")
     values = {"email": agreed.email, "name": agreed.name, "audience_id": audience["id"]}
     b.do("campaigns_subscribers_create", also("country", "tags"), consent=True, **values)
