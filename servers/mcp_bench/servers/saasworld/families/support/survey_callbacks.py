@@ -48,8 +48,6 @@ def survey_callbacks(b: Builder) -> None:
     ]
     if b.level > 3:
         _answer(b, this, owners[0], 3, "plus")
-    elif b.chance(0.5):
-        unhappy.append(_answer(b, this, owners[2], b.integer(1, 2), "plus"))
     _answer(b, this, owners[2], 1, "strategic", call="no")
     _answer(b, this, owners[2], b.integer(1, 2), "plus", status="processed")
     _answer(b, last, owners[0], 1, "plus")
