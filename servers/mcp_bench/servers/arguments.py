@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -35,12 +37,11 @@ class ArgumentValidator:
         if tool.input_schema.get("type") != "object":
             raise ToolSchemaError(f"tool {tool.name!r}: the input schema must have type 'object'")
         try:
-            Draft202012Validator.check_schema(tool.input_schema)
+            self._validator = compiled(json.dumps(tool.input_schema))
         except SchemaError as error:
             raise ToolSchemaError(
                 f"tool {tool.name!r}: bad input schema at {error.json_path}: {error.message}"
             ) from error
-        self._validator = Draft202012Validator(tool.input_schema, registry=Registry())
 
     def problems(self, arguments: Mapping[str, JSON]) -> list[str]:
         """Return what is wrong, one sentence each, at most `MAX_PROBLEMS`; empty where all is well."""
@@ -49,6 +50,14 @@ class ArgumentValidator:
         found += [f"{path} must be a finite number" for path in non_finite(arguments)]
         more = len(found) - MAX_PROBLEMS
         return found if more <= 0 else [*found[:MAX_PROBLEMS], f"and {more} more problems"]
+
+
+@lru_cache(maxsize=2048)
+def compiled(schema: str) -> Draft202012Validator:
+    """Return a validator; kept, since a world of a hundred tools takes half a second to check."""
+    parsed = json.loads(schema)
+    Draft202012Validator.check_schema(parsed)
+    return Draft202012Validator(parsed, registry=Registry())
 
 
 def describe(error: ValidationError) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""What agents without understanding get on saasworld, and how large the benchmark is.
+
+Run it: `.venv/bin/python benchmarks/saasworld_floor.py`. Three agents, on the same tasks of `train` and
+`test`: *random* makes as many calls as the reference solution, of tools and arguments drawn at random
+(ids, addresses and words are taken from what it has seen); *shallow* makes the first call of the
+reference solution and stops; *reader* makes all of its calls that change nothing.
+"""
+
+import random
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import anyio
+
+from mcp_bench.servers.contracts import Reference, Task, ToolCall, ToolSpec
+from mcp_bench.servers.mcp_server import WorldSession
+from mcp_bench.servers.saasworld import BENCHMARK
+from mcp_bench.servers.saasworld.apps import apps, operations
+from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.tasks import build, parse
+
+TASKS = 300
+WORD = re.compile(r"[\w.@-]{3,}")
+
+
+def drawn(schema: dict[str, Any], seen: Sequence[str], draw: random.Random) -> Any:
+    """Return a value that fits a property's schema, made of what was seen."""
+    if "enum" in schema:
+        return draw.choice(schema["enum"])
+    match schema.get("type", "string"):
+        case "integer":
+            return draw.randint(1, 100)
+        case "number":
+            return draw.randint(1, 5000)
+        case "boolean":
+            return draw.random() < 0.5
+        case "array":
+            return [drawn(schema.get("items", {}), seen, draw)]
+        case "object":
+            return {}
+    return draw.choice(seen)
+
+
+async def play_random(session: WorldSession, task: Task, reference: Reference) -> None:
+    draw = random.Random(task.id)
+    seen = WORD.findall(task.prompt)
+    for _ in reference.calls:
+        tool: ToolSpec = draw.choice(session.tools)
+        schema: Any = tool.input_schema
+        names = [n for n in schema["properties"] if n in schema.get("required", ()) or draw.random() < 0.3]
+        arguments = {name: drawn(schema["properties"][name], seen, draw) for name in names}
+        seen += WORD.findall((await session.call(tool.name, arguments)).text)[:200]
+
+
+async def play_calls(session: WorldSession, calls: Sequence[ToolCall]) -> None:
+    for call in calls:
+        await session.call(call.name, dict(call.arguments))
+
+
+async def play_shallow(session: WorldSession, task: Task, reference: Reference) -> None:
+    await play_calls(session, reference.calls[:1])
+
+
+async def play_reader(session: WorldSession, task: Task, reference: Reference) -> None:
+    await play_calls(session, [call for call in reference.calls if not operations()[call.name].writes])
+
+
+AGENTS: dict[str, Callable[..., Any]] = {
+    "random": play_random,
+    "shallow": play_shallow,
+    "reader": play_reader,
+}
+
+
+async def measure() -> Iterator[tuple[str, str, list[float], int]]:
+    rows = []
+    for name, play in AGENTS.items():
+        for split in ("train", "test"):
+            partial, strict = [], 0
+            for task in BENCHMARK.tasks(split, TASKS):
+                world = await BENCHMARK.open(task.id)
+                await play(WorldSession(world), task, BENCHMARK.reference(task.id))
+                grade = await world.grade("")
+                partial.append(grade.partial)
+                strict += grade.strict
+            rows.append((name, split, partial, strict))
+    return iter(rows)
+
+
+def size() -> None:
+    families = all_families()
+    by_domain = Counter(family.domain for family in families)
+    print(
+        f"{len(families)} families, {sum(f.held_out for f in families)} of them held out; {len(apps())} apps"
+    )
+    print("  " + ", ".join(f"{domain} {count}" for domain, count in by_domain.items()))
+    print(f"{len(operations())} tools")
+    calls, records = defaultdict(list), defaultdict(list)
+    for split in ("train", "test"):
+        for task in islice(BENCHMARK.tasks(split), TASKS):
+            made = build(parse(task.id))
+            level = int(task.id.split(".")[1])
+            calls[level].append(len(made.steps))
+            records[level].append(sum(map(len, made.tables.values())))
+    print("level  families  calls: min median max  records: median")
+    for level in sorted(calls):
+        some, many = calls[level], statistics.median(records[level])
+        count = sum(level in family.levels for family in families)
+        print(f"{level:5} {count:9} {min(some):11} {statistics.median(some):6.0f} {max(some):3} {many:16.0f}")
+
+
+def main() -> None:
+    size()
+    print(f"\n{'agent':8} {'split':6} {'tasks':>5} {'partial':>8} {'strict':>7}")
+    for name, split, partial, strict in anyio.run(measure):
+        mean, share = statistics.mean(partial), strict / len(partial)
+        print(f"{name:8} {split:6} {len(partial):5} {mean:8.3f} {share:7.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What is trained on tells nothing of what is tested on."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.similarity import NEAR_DUPLICATE, Sketch, similarity, sketch
+from mcp_bench.servers.saasworld.secret import ENVIRONMENT
+from mcp_bench.servers.saasworld.tasks import build, listing
+
+
+def values(record: Any) -> Iterator[str]:
+    """Yield what a state holds, without the names of its fields, which all states share."""
+    if isinstance(record, dict):
+        for value in record.values():
+            yield from values(value)
+    elif isinstance(record, list):
+        for value in record:
+            yield from values(value)
+    else:
+        yield str(record)
+
+
+def sketches(split: str, count: int) -> dict[str, tuple[Sketch, Sketch]]:
+    """Return the sketches of prompt and state of the first tasks of a split."""
+    found = {}
+    for task in islice(listing(split, None), count):
+        made = build(task)
+        found[str(task)] = sketch(made.prompt), sketch(" ".join(values(made.tables)))
+    return found
+
+
+def leaks(train: int, dev: int, held_out: int) -> list[tuple[str, str]]:
+    """Return the pairs of a trained and a held-out task whose prompts or states are near duplicates."""
+    trained = sketches("train", train) | sketches("dev", dev)
+    return [
+        (one, other)
+        for split in ("test", "private")
+        for other, theirs in sketches(split, held_out).items()
+        for one, ours in trained.items()
+        if any(similarity(a, b) >= NEAR_DUPLICATE for a, b in zip(ours, theirs, strict=True))
+    ]
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    file = tmp_path / "secret"
+    file.write_text("a secret of this test, long enough to be one\n")
+    file.chmod(0o600)
+    monkeypatch.setenv(ENVIRONMENT, str(file))
+
+
+def test_held_out_tasks_are_unlike_all_trained_ones() -> None:
+    assert leaks(train=80, dev=40, held_out=40) == []
+
+
+@pytest.mark.full
+def test_whole_splits_share_nothing() -> None:
+    assert leaks(train=1000, dev=100, held_out=300) == []
+
+
+def test_a_leak_would_be_found() -> None:
+    """Tasks of one family and level differ in data only: some of their prompts are near duplicates."""
+    trained, dev = sketches("train", 120), sketches("dev", 100)
+    alike = [similarity(a[0], b[0]) for a in trained.values() for b in dev.values()]
+    assert max(alike) >= NEAR_DUPLICATE
+
+
+def test_no_task_of_train_and_dev_is_there_twice() -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for split, count in (("train", 250), ("dev", 100)):
+        for task in islice(listing(split, None), count):
+            made = build(task)
+            whole = made.prompt, str(sorted(made.tables.items()))
+            assert whole not in seen, (str(task), seen[whole])
+            seen[whole] = str(task)
+
+
+@given(st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=60), st.data())
+def test_sketches_of_short_texts_give_the_exact_similarity(words: list[str], data: st.DataObject) -> None:
+    other = data.draw(st.permutations(words)) if data.draw(st.booleans()) else words[:-1] or ["z"]
+
+    def runs(text: list[str]) -> set[tuple[str, ...]]:
+        return {tuple(text[at : at + 5]) for at in range(max(1, len(text) - 4))}
+
+    exact = len(runs(words) & runs(other)) / len(runs(words) | runs(other))
+    assert similarity(sketch(" ".join(words)), sketch(" ".join(other))) == pytest.approx(exact)
