@@ -36,7 +36,7 @@ def discount_request(b: Builder) -> None:
         cut["amount"] = amount * (100 - percent) / 100
     if b.level == 2:
         b.request(
-            '{company} wants {percent} percent off "{name}". I give up to {cap} percent, never more. If it '
+            '{company} wants {percent} percent off "{name}". Up to {cap} percent is fine, never more. If it '
             'fits, lower the amount of the deal and set the next step to "Send offer"; if not, leave the '
             'amount and set the next step to "List price".',
             'Discount for "{name}": they ask for {percent} percent, my limit is {cap}. Within the limit: '

@@ -73,7 +73,7 @@ def quarter(b: Builder) -> None:
     percents = sorted(b.sample((10, 20, 30, 40, 50, 60, 70, 80), 3))
     weights = {**dict(zip(STAGES, percents, strict=True)), "renewal": 90}
     month = b.today.month
-    rates = {n: (b.integer(102, 119), b.integer(121, 138)) for n in {month, month - 1 or 2, month % 12 + 1}}
+    rates = {n: (b.integer(102, 119), b.integer(121, 138)) for n in (month - 1 or 2, month, month % 12 + 1)}
     fx = b.add("sheets.spreadsheets", name=f"FX rates {year}", columns=["Month", "EUR in USD", "GBP in USD"])
     for number, (euro, pound) in rates.items():
         cells = {"Month": f"{year}-{number:02d}", "EUR in USD": euro / 100, "GBP in USD": pound / 100}
@@ -81,10 +81,9 @@ def quarter(b: Builder) -> None:
     cents = dict(zip(("USD", "EUR", "GBP"), (100, *rates[month]), strict=True))
     reps = [b.person(b.org) for _ in range(b.level - 2)]
     totals = [_pipeline(b, rep, span, weights, cents) for rep in reps]
-    columns = ["Rep", "Quarter", "Forecast USD"]
-    sheet, old = (
-        b.add("sheets.spreadsheets", name=f"Forecast {of}", columns=columns) for of in (year, year - 1)
-    )
+    forecast = {"name": f"Forecast {year}", "columns": ["Rep", "Quarter", "Forecast USD"]}
+    sheet = b.add("sheets.spreadsheets", **forecast)
+    old = b.add("sheets.spreadsheets", **{**forecast, "name": f"Forecast {year - 1}"})
     rows = []
     for place, who, label in (
         *((sheet, rep, name) for rep in reps),
@@ -96,20 +95,19 @@ def quarter(b: Builder) -> None:
         rows.append(b.add("sheets.rows", spreadsheet_id=place["id"], values=cells))
     for app, count in (("crm", 150), ("mail", 50), ("sheets", 40)):
         b.background(app, count)
-    boss = b.pick(b.staff)
-    stages = ", ".join(f"{stage} {percent}%" for stage, percent in list(weights.items())[:3])
+    boss, stages = b.pick(b.staff), ", ".join(f"{stage} {weights[stage]}%" for stage in STAGES)
     values = {"rep": reps[0].email, "name": name, "stages": stages, "boss": boss.email}
     if b.level == 3:
         b.request(
             "I need the forecast of {rep} for {name}: open deals with a close date in the quarter, at "
             "the weight of their stage ({stages}), in USD at this month's rates from the sheet FX rates. "
-            "Update their row in the forecast sheet of this year and mail the figure to {boss}.",
+            "Update their row for the quarter in this year's forecast sheet and mail the figure to {boss}.",
             "Please work out what {rep} will bring in {name}. Weights: {stages}. Only open deals that close "
             "in that quarter count; convert with the current month in our FX rates sheet. The result goes "
             "into this year's forecast sheet (their row for the quarter) and by mail to {boss}.",
             "Can you refresh the {name} forecast of {rep}? Sum of the open deals closing in the quarter, at "
             "the weights of their stages ({stages}), all in USD by the FX rates sheet, row of this month. "
-            "Put it into their row in this year's forecast sheet and send the number to {boss} by mail.",
+            "Put it into their row for {name} in this year's forecast sheet and mail the number to {boss}.",
             **values,
         )
         _report(b, reps, (fx, sheet), span)
@@ -118,13 +116,13 @@ def quarter(b: Builder) -> None:
         b.do("mail_messages_send", to=[boss.email], subject=free(f"Forecast {name}"), body=text)
         return
 
-    goals = {"name": f"Sales targets {year}", "columns": ["Rep", "Quarter", "Target USD"]}
-    targets = b.add("sheets.spreadsheets", **goals)
-    gap = b.amount(1000, 9000, 500)
-    distances = b.sample((gap, -2000), 2)
-    for rep, total, distance in zip(reps, totals, distances, strict=True):
-        for label, more in ((name, distance), (later, 20000)):
-            cells = {"Rep": rep.email, "Quarter": label, "Target USD": total + more}
+    columns, gap = ["Rep", "Quarter", "Target USD"], b.amount(1000, 9000, 500)
+    targets = b.add("sheets.spreadsheets", name=f"Sales targets {year}", columns=columns)
+    short, fine = b.sample(range(2), 2)
+    goal = {short: totals[short] + gap, fine: totals[fine] * 3 // 4}
+    for n, rep in enumerate(reps):
+        for label, least in ((name, goal[n]), (later, goal[n] + 20000)):
+            cells = {"Rep": rep.email, "Quarter": label, "Target USD": least}
             b.add("sheets.rows", spreadsheet_id=targets["id"], values=cells)
     wrong = dict(zip(weights, (5, 25, 55, 75), strict=True))
     current = policy(b, "Forecast policy", _rules(weights), superseded=_rules(wrong)).current
@@ -152,31 +150,26 @@ def quarter(b: Builder) -> None:
     b.do("mail_messages_send", to=[boss.email], subject=free(f"Forecast {name}"), body=text)
     b.look("sheets_spreadsheets_search", query=f"Sales targets {year}")
     b.look("sheets_rows_list", spreadsheet_id=targets["id"])
-    b.do(
-        "chat_dms_send",
-        to=reps[distances.index(gap)].email,
-        text=says(f"{gap:,} USD are missing in {name}.", gap),
-    )
+    note = says(f"{gap:,} USD are missing in {name}.", gap)
+    b.do("chat_dms_send", to=reps[short].email, text=note)
 
 
 def _pipeline(b: Builder, rep: Person, span: Span, weights: Weights, cents: dict[str, int]) -> int:
     """Add a colleague's deals and return what those of the quarter are worth, in USD."""
     first, last = ((day - b.today).days for day in span)
     plan: list[tuple[str, int, str]] = [(stage, b.integer(max(first, 0), last), "new") for stage in STAGES]
-    plan += [
-        (b.pick(STAGES), b.integer(min(1, last), last), "renewal"),
-        (b.pick(STAGES[1:]), last + b.integer(1, 40), "new"),
-    ]
+    plan.append((b.pick(STAGES), b.integer(min(1, last), last), "renewal"))
+    plan.append((b.pick(STAGES[1:]), last + b.integer(1, 40), "new"))
     plan += [("won", max(first, -3), "new"), ("lost", max(first, -2), "new")]
     if b.today > span[0]:
         plan.append((b.pick(STAGES[1:]), b.integer(first, -1), "expansion"))
     total = 0
     for stage, offset, kind in plan:
-        company, currency, amount = b.company(), b.pick(tuple(cents)), b.amount(2000, 60000, 1000)
-        account = b.add("crm.accounts", name=company.name, owner_email=rep.email, status="customer")
+        name, currency, amount = b.company().name, b.pick(tuple(cents)), b.amount(2000, 60000, 1000)
+        account = b.add("crm.accounts", name=name, owner_email=rep.email, status="customer")
         values: dict[str, Any] = {"stage": stage, "kind": kind, "currency": currency, "amount": amount}
         values |= {"close_date": b.date(offset), "owner_email": rep.email, "account_id": account["id"]}
-        b.add("crm.deals", name=f"{company.name} {kind} {b.today.year}", **values)
+        b.add("crm.deals", name=f"{name} {kind} {b.today.year}", **values)
         overdue = offset < 0 and b.level == 4
         if stage in STAGES and first <= offset <= last and not overdue:
             percent = weights["renewal" if kind == "renewal" and b.level == 4 else stage]
@@ -197,7 +190,7 @@ def _report(b: Builder, reps: list[Person], sheets: tuple[Record, Record], span:
 def _rules(weights: Weights) -> str:
     stages = ", ".join(f"{stage} {weights[stage]}%" for stage in STAGES)
     return (
-        f"1. What counts are open deals with a close date in the quarter, from today on: deals whose close "
+        "1. What counts are open deals with a close date in the quarter, from today on: deals whose close "
         "date has passed count nothing.\n"
         f"2. Each counts with the weight of its stage: {stages}. Renewals count {weights['renewal']}% in "
         "every stage.\n"
