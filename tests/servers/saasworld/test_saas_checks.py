@@ -39,6 +39,8 @@ def matches(matcher: Matcher, value: Any) -> bool:
         ("Ask Ana.", "Ana", True),
         ("see INV-1042", "INV-1042", True),
         ("see INV-10421", "INV-1042", False),
+        ("It is 17,107.20 USD.", "17107.2", True),
+        ("It is 17,107.25 USD.", "17107.2", False),
     ],
 )
 def test_mentions_know_numbers_and_words(text: str, mention: str, found: bool) -> None:

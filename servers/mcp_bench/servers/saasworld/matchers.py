@@ -104,5 +104,6 @@ def _phrase(words: str) -> re.Pattern[str]:
     """Return a pattern for words that neither begin nor end within a longer word or number."""
     plain = spelled(words)
     before = r"(?<![\d.])" if plain[:1].isdigit() else r"(?<!\w)" if plain[:1].isalpha() else ""
-    after = r"(?:\.0+)?(?!\d|\.\d)" if plain[-1:].isdigit() else ""
+    zeros = "0*" if re.search(r"\.\d+$", plain) else r"(?:\.0+)?"  # 12.5 is spelled 12.50, too
+    after = zeros + r"(?!\d|\.\d)" if plain[-1:].isdigit() else ""
     return re.compile(before + re.escape(plain) + after)

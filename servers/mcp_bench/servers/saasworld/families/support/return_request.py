@@ -93,7 +93,7 @@ def return_request(b: Builder) -> None:
             "it says.",
             "Can you take ticket {number}? {name} would like to send back the {product}. Go by the "
             "returns policy.",
-            "Return request in {number} from {name} about the {product}. Handle it according to the "
+            "A return to settle in {number} from {name} about the {product}. Handle it according to the "
             "returns policy.",
             **values,
         )
