@@ -57,7 +57,8 @@ def given_up(b: Builder) -> None:
 def swept(b: Builder) -> None:
     """The user's own overdue deals are sorted into followed, to be called, and lost."""
     days, boss = b.pick((30, 45, 60)), b.pick(b.staff)
-    due, close = b.day(2, 6), b.day(20, 40)
+    soon, later = b.integer(2, 6), b.integer(20, 40)
+    due, close = b.date(soon), b.date(later)
     open_stages = ("discovery", "proposal", "negotiation")
     fresh = [_own(b, -b.integer(5, days - 1)) for _ in range(2 if b.level == 3 else 3)]
     given = [_own(b, -b.integer(days + 1, days + 60)) for _ in range(2)]
@@ -96,13 +97,14 @@ def swept(b: Builder) -> None:
             '2. Renewals are never given up. They go to negotiation with the next step "{step}", and '
             "{boss} gets a direct message in the chat with the name of the deal.\n"
             "3. Other deals that are overdue by more than {days} days are set to lost.\n"
-            "4. The others get the close date {close}, and a call is planned in the CRM for {due}, linked to "
-            "the deal.\n"
+            "4. The others get a close date {later} days from today, and a call is planned in the CRM for "
+            "{soon} days from today, linked to the deal.\n"
             "5. {boss} gets a mail with the sum of what was set to lost, in USD. Rates: 1 EUR = 1.08 USD, "
             "1 GBP = 1.27 USD."
         )
         step = b.pick(("Save the renewal", "Call the sponsor", "Send the renewal offer"))
-        old = {**values, "days": days + 90, "step": "Wait"}
+        values |= {"soon": soon, "later": later}
+        old = {**values, "days": days + 90, "later": later + 10, "step": "Wait"}
         body, before = rules.format(step=step, **values), rules.format(**old)
         current = policy(b, "Pipeline hygiene", body, superseded=before).current
         b.background("documents", 25)
