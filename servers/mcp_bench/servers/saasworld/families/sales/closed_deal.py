@@ -39,7 +39,7 @@ def closed_deal(b: Builder) -> None:
         deal_of(company.name, kind, year - 1, stage="lost", amount=amount, close_date=b.day(-420, -370))
         elsewhere = b.add("crm.accounts", name=sister.name, status="customer", city=city)
         deal_of(sister.name, kind, year, stage=stage, amount=amount, account_id=elsewhere["id"])
-    b.background("crm", {1: 12, 2: 150}.get(b.level, 170))
+    b.background("crm", {1: 12, 2: 150}.get(b.level, 120))
     if b.level > 2:
         handed_over(b, company, sister, deal)
         return
@@ -79,7 +79,7 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
     )
     channel = b.add("chat.channels", name="wins", topic="Signed!", members=[b.me.email])
     b.add("chat.channels", name="wins-archive", topic="Old ones", archived=True)
-    for app, count in (("mail", 40), ("chat", 30), ("billing", 90)):
+    for app, count in (("mail", 40), ("chat", 30), ("billing", 60)):
         b.background(app, count)
     text = "Hello {me}, {what} The total is {amount:,} {currency}. Regards, {first}"
     same = {"me": b.me.first, "currency": currency, "first": person.first}

@@ -34,7 +34,7 @@ def demo_slot(b: Builder) -> None:
     for someone in (*engineers.values(), alike):
         work = {"title": "Solution Engineer", "department": "Sales", "status": "active"}
         b.add("people.employees", name=someone.name, email=someone.email, **work)
-    for app, count in (("crm", 150), ("people", 40), ("calendar", 40), ("mail", 40)):
+    for app, count in (("crm", 100), ("people", 40), ("calendar", 40), ("mail", 40)):
         b.background(app, count)
 
     day, minutes = _free_day(b), 60 if b.level == 3 else LENGTHS[tier]

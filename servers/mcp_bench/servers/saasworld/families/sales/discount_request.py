@@ -29,7 +29,7 @@ def discount_request(b: Builder) -> None:
     percent, amount = caps[tier] + over, b.amount(5000, 80000, 200)
     deal = _deals(b, company, tier, amount)
     _deals(b, sister, b.pick(TIERS), amount)
-    b.background("crm", 150)
+    b.background("crm", 140)
     values = {"company": company.name, "percent": percent, "name": deal["name"], "cap": caps[tier]}
     cut: dict[str, Any] = {"next_step": outcome}
     if outcome == GRANTED:
