@@ -11,6 +11,7 @@ from mcp_bench.servers.saasworld.builder import Builder, Built
 from mcp_bench.servers.saasworld.checks import grade
 from mcp_bench.servers.saasworld.families.simple import contact_details
 from mcp_bench.servers.saasworld.seeder import FamilyError
+from mcp_bench.servers.saasworld.short_tools import MAX_CHARACTERS, size
 from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
 from mcp_bench.servers.saasworld.wording import also, free, one_of, says
@@ -81,6 +82,26 @@ def test_mistakes_of_an_author_are_told(mistake: str) -> None:
         make(builder())
 
 
+def test_the_smallest_tasks_stay_small() -> None:
+    def build(length: int) -> Built:
+        b = builder(level=1)
+        record = b.add("crm.deals", name="Pine")
+        b.request(*(f"{phrase:x<{length}}" for phrase in PHRASINGS))
+        b.look("crm_deals_search", query="Pine")
+        b.do("crm_deals_update", id=record["id"], stage="won")
+        return b.finish()
+
+    shown = []
+    for length in range(100, 780, 20):
+        built = build(length)
+        assert built.offers and len(built.offers) == 4
+        assert len(built.prompt) + size(built.offers) <= MAX_CHARACTERS
+        shown.append(sum(len(offer.parameters) for offer in built.offers))
+    assert shown[-1] < shown[0]
+    with pytest.raises(FamilyError, match="at most 1600"):
+        build(1500)
+
+
 def project() -> Built:
     """Return a task that makes a project with two tasks, the second in free words."""
     b = builder()
@@ -102,6 +123,26 @@ def test_ids_of_new_records_do_not_depend_on_the_order_of_the_calls() -> None:
             state, "projects_tasks_create", {"project_id": new, "title": title, **more}
         ).is_error
     assert grade(state, built.assertions).strict
+
+
+def test_what_belongs_to_a_new_record_is_found_by_what_that_record_is() -> None:
+    b = builder()
+    b.request(*PHRASINGS)
+    for name, person in (("Pine", "Ann"), ("Oak", "Bo")):
+        account = b.do("crm_accounts_create", name=name)
+        b.do("crm_contacts_create", name=person, account_id=account["id"])
+    built = b.finish()
+
+    def made(*pairs: tuple[str, str]) -> bool:
+        state = built.start()
+        for account, person in pairs:
+            Direct(built).call(state, "crm_accounts_create", {"name": account})
+            new = [change.id for change in state.changes() if change.collection == "crm.accounts"][-1]
+            Direct(built).call(state, "crm_contacts_create", {"name": person, "account_id": new})
+        return grade(state, built.assertions).strict
+
+    assert made(("Pine", "Ann"), ("Oak", "Bo")) and made(("Oak", "Bo"), ("Pine", "Ann"))
+    assert not made(("Pine", "Bo"), ("Oak", "Ann"))
 
 
 @pytest.mark.parametrize(

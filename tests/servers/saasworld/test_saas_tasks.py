@@ -37,20 +37,21 @@ for task in sys.argv[1:]:
     found = anyio.run(API_BENCHMARK.open, task)
     answers = [anyio.run(found.call, c.name, c.arguments).text for c in API_BENCHMARK.reference(task).calls]
     answers.append(anyio.run(found.call, "api_search", {"query": "find and change the status", "top_k": 20}).text)
-    print(hashlib.sha256(json.dumps([what, answers]).encode()).hexdigest())
+    print(task, hashlib.sha256(json.dumps([what, answers]).encode()).hexdigest())
 """
 
 
 def test_a_task_is_the_same_byte_for_byte_in_every_process() -> None:
     ids = [task_id(kind, 3) for kind in kinds()]
 
-    def fingerprints(hash_seed: str) -> str:
+    def fingerprints(hash_seed: str) -> list[str]:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         command = [sys.executable, "-c", FINGERPRINTS, *ids]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return done.stdout.splitlines()
 
     one = fingerprints("1")
-    assert len(set(one.split())) == len(ids)
+    assert len({line.split()[1] for line in one}) == len(ids)
     assert fingerprints("2") == one
 
 
@@ -120,6 +121,13 @@ def test_names_of_train_and_test_come_from_halves_that_share_nothing() -> None:
     for one, two in zip(pools(0), pools(1), strict=True):
         assert one and two and not set(one) & set(two)
     assert len(pools(0).first_names) * len(pools(0).last_names) > 20_000
+
+
+def test_a_task_uses_the_names_of_its_split() -> None:
+    one, two = (next(kind for kind in kinds() if kind[2] == split) for split in ("train", "test"))
+    for half, kind in enumerate((one, two)):
+        first, last = build(parse(task_id(kind, 0))).settings["me"]["name"].split()
+        assert first in pools(half).first_names and last in pools(half).last_names
 
 
 @pytest.mark.parametrize(

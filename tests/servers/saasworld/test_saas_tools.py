@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saas import TOOLSETS
@@ -79,9 +80,13 @@ def calls(draw: st.DrawFn, least: int = 0) -> tuple[Operation, dict[str, Any]]:
     return operation, arguments
 
 
+def not_json(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
+
+
 def checked(state: State, before: str, result: ToolResult) -> Any:
     """Check that an answer is JSON that can be sent, and that a refusal changed nothing."""
-    body = json.loads(result.text.encode())
+    body = json.loads(result.text.encode(), parse_constant=not_json)
     if result.is_error:
         assert json.dumps(state.tables) == before and body
     return body
@@ -226,6 +231,22 @@ def test_refusals_say_what_is_wrong_and_where() -> None:
     contact = next(row["contact_id"] for row in state.rows("crm.deals"))
     assert error(state, "crm_contacts_delete", id=contact)[0] == "conflict"
     assert error(state, "nothing_here")[0] == "not_found"
+    assert state.changes() == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("amount", float("nan")),
+        ("amount", float("inf")),
+        ("amount", 1e308),
+        ("name", "\ud800"),
+        ("name", " "),
+    ],
+)
+def test_values_that_no_service_could_store_are_refused(field: str, value: Any) -> None:
+    state = OFFICE.start()
+    assert error(state, "crm_deals_create", **{"name": "New", field: value})[0] == "validation_error"
     assert state.changes() == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.saasworld import effects
 from mcp_bench.servers.saasworld.api_error import ApiError
 from mcp_bench.servers.saasworld.apps import apps, operations
@@ -191,7 +192,7 @@ class Builder(Seeder):
 
     def _operation(self, tool: str) -> Operation:
         if tool not in operations():
-            raise FamilyError(f"there is no tool {tool!r}")
+            raise FamilyError(f"there is no tool {tool!r}{suggestion(tool, operations())}")
         return operations()[tool]
 
     def _play(

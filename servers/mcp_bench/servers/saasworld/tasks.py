@@ -15,7 +15,7 @@ from mcp_bench.servers.saasworld.builder import Builder, Built
 from mcp_bench.servers.saasworld.family import DOMAINS, Family, all_families, family_places, load_family
 from mcp_bench.servers.saasworld.secret import read_secret
 
-SIZES = {"train": 1000, "dev": 100, "test": 300, "private": 300}
+SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
 """Tasks that a split lists. Any other number is a task too: splits have no end."""
 
 PUBLIC = ("train", "dev", "test")
