@@ -59,11 +59,9 @@ def overdue_invoices(b: Builder) -> None:
         )
         _remind(b, debtors[0], deadline)
         account = b.look("crm_accounts_search", query=names)["items"][0]
-        values = {"account_id": account["id"], "due_date": call}
-        subject = free(f"Overdue invoices of {names}")
-        b.do(
-            "crm_activities_create", also("contact_id", "owner_email"), kind="call", subject=subject, **values
-        )
+        values = {"kind": "call", "account_id": account["id"], "due_date": call}
+        more = also("contact_id", "owner_email")
+        b.do("crm_activities_create", more, subject=free(f"Overdue invoices of {names}"), **values)
         text = says(f"{names} owes us {debtors[0].overdue:,}.", debtors[0].overdue)
         b.do("chat_dms_send", to=debtors[0].owner.email, text=text)
         return
@@ -127,9 +125,8 @@ def _find(b: Builder, debtor: Debtor) -> None:
 def _remind(b: Builder, debtor: Debtor, deadline: str) -> None:
     _find(b, debtor)
     total, currency = debtor.overdue, debtor.customer["currency"]
-    text = f"Dear customer, {total:,} {currency} are overdue." + (
-        f" Please pay by {deadline}." if deadline else ""
-    )
+    end = f" Please pay by {deadline}." if deadline else ""
+    text = f"Dear customer, {total:,} {currency} are overdue.{end}"
     said = says(text, total, *([spoken(deadline)] if deadline else []))
     b.do("mail_messages_send", to=[debtor.customer["email"]], subject=free("Reminder"), body=said)
 
