@@ -84,7 +84,7 @@ def duplicate_contacts(b: Builder) -> None:
             "are filled from the double. Deals and activities move over, done ones too, then the double is "
             "deleted. Subscribers in campaigns with the address that went are unsubscribed, not deleted. "
             'The spreadsheet "CRM clean-up {year}" gets a row with company, both addresses and the '
-            "day (YYYY-MM-DD). The owner of the account gets a direct message in the chat with the address that went."
+            "day (YYYY-MM-DD). The owner of the account gets a chat DM that names the address that went."
         )
         year, wrong = b.today.year, "last" if first_stays else "first"
         old = rules.format(which=wrong, year=year - 1)
