@@ -1,0 +1,85 @@
+"""A candidate comes to the next stage, or is turned down.
+
+Level 2: they applied for two jobs of the same title in different cities, and people of nearly the same
+name applied for the same one.
+"""
+
+from mcp_bench.servers.saasworld.builder import Builder
+from mcp_bench.servers.saasworld.draw import Person
+from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.traps import namesake
+
+ROLES = (
+    "Product Manager",
+    "Payroll Clerk",
+    "Field Engineer",
+    "Event Planner",
+    "Translator",
+    "Warehouse Lead",
+)
+ASKED = {
+    "screening": "goes on to screening",
+    "interview": "goes on to the interview stage",
+    "offer": "gets an offer, so the stage is offer",
+    "hired": "has signed, so the stage is hired",
+    "rejected": "is not what we need, so reject them",
+}
+
+
+@family(levels=(1, 2))
+def candidate_stage(b: Builder) -> None:
+    person, role = b.person(), b.pick(ROLES)
+    here, elsewhere = b.sample(b.words.cities, 2)
+    job = _job(b, role, here)
+    stages = tuple(ASKED)
+    now = b.integer(-1, 2)
+    stage = stages[now] if now >= 0 else "applied"
+    new = b.pick(stages[now + 1 :])
+    candidate = _candidate(b, job, person, stage)
+    b.background("hiring", 20 if b.level == 1 else 160)
+    values = {"name": person.name, "asked": ASKED[new], "role": role, "city": here}
+
+    if b.level == 1:
+        b.request(
+            "{name} {asked}. Please update the candidate.",
+            "Candidate {name} {asked}. Please put that in.",
+            "Good to know: {name} {asked}. Can you put that in?",
+            "Our candidate {name} {asked}. Can you record that?",
+            **values,
+        )
+        b.look("hiring_candidates_search", query=person.name)
+    else:
+        _candidate(b, _job(b, role, elsewhere), person, stage)
+        for _ in range(3):
+            _candidate(b, job, namesake(b, person), stage)
+        b.request(
+            "{name}, who applied as {role} in {city}, {asked}. Please update that.",
+            "{role} in {city}: {name} {asked}. Only this application, please.",
+            "For the {city} job ({role}), {name} {asked}. Can you put that in? Other applications stay.",
+            **values,
+        )
+        b.look("hiring_jobs_search", query=f"{role} {here}")
+        b.look("hiring_candidates_list", job_id=job["id"])
+    if new == "rejected":
+        b.do("hiring_candidates_reject", id=candidate["id"])
+    else:
+        b.do("hiring_candidates_advance", id=candidate["id"], stage=new)
+
+
+def _job(b: Builder, role: str, city: str) -> Record:
+    manager = b.pick(b.staff).email
+    where = {"department": "Operations", "location": city, "manager_email": manager}
+    return b.add("hiring.jobs", title=role, status="open", headcount=b.integer(1, 3), **where)
+
+
+def _candidate(b: Builder, job: Record, person: Person, stage: str) -> Record:
+    return b.add(
+        "hiring.candidates",
+        job_id=job["id"],
+        name=person.name,
+        email=person.email,
+        stage=stage,
+        source=b.pick(("website", "referral", "agency", "event")),
+        rating=b.integer(1, 5),
+    )
