@@ -1,0 +1,58 @@
+"""An invitation is accepted, declined or accepted tentatively.
+
+Level 2: colleagues invite to meetings of the same title, on the same day and on others.
+"""
+
+from mcp_bench.servers.saasworld.builder import Builder
+from mcp_bench.servers.saasworld.draw import Person
+from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld.state import Record
+
+KINDS = ("Price round", "Site visit", "Supplier talk", "Lessons learned", "Demo")
+ANSWERS = {"accepted": "accept", "declined": "decline", "tentative": "tentatively accept"}
+
+
+@family(levels=(1, 2), held_out=True)
+def invitation_reply(b: Builder) -> None:
+    title = f"{b.pick(KINDS)} {b.product()}"
+    host, other, third = b.sample(b.staff, 3)
+    response = b.pick(tuple(ANSWERS))
+    day, later, last = b.sample(range(2, 30), 3)
+    event = _invitation(b, title, host, day)
+    b.background("calendar", 20 if b.level == 1 else 160)
+    values = {"title": title, "verb": ANSWERS[response], "day": b.date(day), "host": host.name}
+
+    if b.level == 1:
+        b.request(
+            "Please {verb} the invitation to the {title}.",
+            "Can you {verb} the invitation to the {title} for me?",
+            "There is an invitation to the {title}. Please {verb} it.",
+            "Invitation to the {title}: {verb} it, thanks.",
+            **values,
+        )
+    else:
+        for who, when in ((host, later), (host, last), (other, day), (third, later)):
+            _invitation(b, title, who, when)
+        _invitation(b, f"{title} (optional)", host, day)
+        b.request(
+            "Please {verb} the invitation of {host} to the {title} on {day}, only that one.",
+            "{host} has invited me to the {title} on {day}. Please {verb} it. I answer the others myself.",
+            "Can you {verb} one invitation for me? It is the {title} on {day}, from {host}.",
+            **values,
+        )
+    b.look("calendar_events_search", query=title)
+    b.do("calendar_events_respond", id=event["id"], response=response)
+
+
+def _invitation(b: Builder, title: str, host: Person, offset: int) -> Record:
+    hour = b.integer(8, 17)
+    guests = [person.email for person in b.sample([one for one in b.staff if one != host], 2)]
+    return b.add(
+        "calendar.events",
+        title=title,
+        starts_at=f"{b.date(offset)}T{hour:02d}:00:00Z",
+        ends_at=f"{b.date(offset)}T{hour:02d}:{b.pick(('30', '45', '50'))}:00Z",
+        attendees=[b.me.email, *guests],
+        organizer=host.email,
+        my_response="none",
+    )
