@@ -13,7 +13,7 @@ from mcp_bench.servers.saasworld.family import family
 from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
 from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import USD_PER, planted, policy
-from mcp_bench.servers.saasworld.wording import free, plain, says
+from mcp_bench.servers.saasworld.wording import free, says
 
 RATES = {"EUR": USD_PER["EUR"], "GBP": USD_PER["GBP"]}
 OLD_RATES = {"EUR": 1.2, "GBP": 1.45}
@@ -104,7 +104,7 @@ def quarter_spending(b: Builder) -> None:
         b.do("expenses_budgets_update", id=second["id"], limit_usd=round(second["limit_usd"] - missing, 2))
     elif over:
         b.look("chat_channels_search", query="controlling")
-        text = says(f"{department} spent {spent:,.2f} USD.", department, (plain(spent), f"{spent:.2f}"))
+        text = says(f"{department} spent {spent:,.2f} USD.", department, spent)
         b.do("chat_messages_post", channel_id=channel["id"], text=text)
     _mail(b, head, spent)
 
@@ -120,7 +120,7 @@ def _figures(b: Builder, department: str, category: str, quarter: str, line: Rec
 
 
 def _mail(b: Builder, head: Person, spent: float) -> None:
-    body = says(f"Hello {head.first}, it was {spent:,.2f} USD.", (plain(spent), f"{spent:.2f}"))
+    body = says(f"Hello {head.first}, it was {spent:,.2f} USD.", spent)
     b.do("mail_messages_send", to=[head.email], subject=free("Your budget"), body=body)
 
 

@@ -32,7 +32,7 @@ class Wish(NamedTuple):
 
 
 @family(levels=(3, 4), held_out=True)
-def bank_details(b: Builder) -> None:
+def payee_change(b: Builder) -> None:
     case = b.pick(("good", "false") if b.level == 3 else ("good", "false", "missing", "old", "other"))
     sheet = b.add("sheets.spreadsheets", name=f"Vendor list {b.today.year}", columns=COLUMNS)
     before = b.add("sheets.spreadsheets", name=f"Vendor list {b.today.year - 1}", columns=COLUMNS)

@@ -23,7 +23,7 @@ class Wrong(NamedTuple):
 
 
 @family(levels=(3, 4), held_out=True)
-def invoice_correction(b: Builder) -> None:
+def billing_error(b: Builder) -> None:
     if b.level == 3:
         _reissue(b)
     else:

@@ -16,7 +16,7 @@ from mcp_bench.servers.saasworld.wording import also, free, says
 COLUMNS = ("Date", "Payer", "Text", "Amount", "Currency", "Reference", "Status")
 CASES = {
     3: (("number", "unclear"), ("part", "name"), ("name", "unclear"), ("part", "unclear")),
-    4: (("short", "over", "unclear"), ("double", "short", "name"), ("over", "name", "unclear")),
+    4: (("over", "unclear"), ("short", "unclear"), ("double", "short"), ("over", "name")),
     5: (("short", "over", "unclear", "name"), ("double", "short", "unclear", "part")),
 }
 
@@ -32,7 +32,7 @@ class Arrival(NamedTuple):
 
 
 @family(levels=(3, 4, 5))
-def bank_statement(b: Builder) -> None:
+def cash_application(b: Builder) -> None:
     month = f"{b.today:%B %Y}"
     sheet = b.add("sheets.spreadsheets", name=f"Bank statement {month}", columns=list(COLUMNS))
     b.add(

@@ -18,7 +18,7 @@ from mcp_bench.servers.saasworld.wording import free, says
 COLUMNS = ["Supplier", "Invoice", "Amount"]
 CASES = {
     3: (("good", "price"), ("quantity", "good"), ("good", "good")),
-    4: (("good", "price", "waiting"), ("quantity", "twice", "good"), ("waiting", "good", "twice")),
+    4: (("price", "waiting"), ("twice", "good"), ("waiting", "good"), ("quantity", "twice")),
     5: (("good", "price", "waiting", "large"), ("quantity", "good", "large", "good")),
 }
 
@@ -37,7 +37,7 @@ class Bill(NamedTuple):
 
 
 @family(levels=(3, 4, 5))
-def supplier_invoices(b: Builder) -> None:
+def three_way_match(b: Builder) -> None:
     run = b.add("sheets.spreadsheets", name=f"Payment run {b.date(7)}", columns=COLUMNS)
     earlier = b.add("sheets.spreadsheets", name=f"Payment run {b.date(-7)}", columns=COLUMNS)
     for sheet in (run, earlier):
@@ -58,14 +58,17 @@ def supplier_invoices(b: Builder) -> None:
         b.request(
             "I got invoices by mail from {names}. Please compare each with its purchase order. If quantity "
             "and "
-            'unit price agree, add it to the spreadsheet "{run}" (supplier, invoice number, amount). If '
+            'unit price agree, add it to the spreadsheet "{run}" (supplier, invoice number, amount as a '
+            "number). If "
             "not, answer the supplier with the total it should have been.",
             "Invoices from {names} are in my inbox. Check quantity and unit price against the purchase "
             "orders they "
             'name: what is right goes into "{run}" (a spreadsheet: name of the supplier, invoice number, '
-            "amount), what is wrong goes back, with a mail to the supplier that gives the right total.",
+            "amount as a number), what is wrong goes back, with a mail to the supplier that gives the right "
+            "total.",
             "Could you check the bills that {names} mailed me? Same quantity and unit price as in the "
-            'purchase order: put supplier, invoice number and amount into the spreadsheet "{run}". Anything '
+            "purchase order: put supplier, invoice number and the amount (as a number) into the spreadsheet "
+            '"{run}". Anything '
             "else: mail the supplier the total according to our order, and no row.",
             **values,
         )
@@ -173,11 +176,15 @@ def _rules(b: Builder, lead: Person, limit: int) -> str:
         '"Waiting".\n'
     )
     if b.level == 4:
-        return rules + "4. All others go into the payment run: Supplier (its name), Invoice (number), Amount."
+        return (
+            rules
+            + "4. All others go into the payment run: Supplier (its name), Invoice (its number), Amount (as a number)."
+        )
     return rules + (
         f"4. Totals above {limit:,} USD: {lead.email} gets a direct message in the chat with number and "
         f"total of "
         "the invoice, nothing goes into the payment run.\n"
-        "5. All others go into the payment run: Supplier (its name), Invoice (number), Amount.\n"
+        "5. All others go into the payment run: Supplier (its name), Invoice (its number), Amount (as a "
+        "number).\n"
         "At the end the chat channel payables is told the total of what was added to the run."
     )

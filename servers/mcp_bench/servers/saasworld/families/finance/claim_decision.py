@@ -28,7 +28,7 @@ CURRENCIES = ("USD", "EUR", "GBP")
 
 
 @family(levels=(1, 2))
-def expense_claim(b: Builder) -> None:
+def claim_decision(b: Builder) -> None:
     person = b.person(b.org)
     kind, category = b.pick(KINDS)
     amount, currency = b.amount(20, 900, 5), b.pick(CURRENCIES)

@@ -12,7 +12,7 @@ from mcp_bench.servers.saasworld.draw import Person
 from mcp_bench.servers.saasworld.family import family
 from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import USD_PER, namesake, planted, policy
-from mcp_bench.servers.saasworld.wording import free, plain, says
+from mcp_bench.servers.saasworld.wording import free, says
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 DEPARTMENT = "Sales"
@@ -52,7 +52,7 @@ class Decided(NamedTuple):
 
 
 @family(levels=(3, 4, 5))
-def expense_review(b: Builder) -> None:
+def claims_queue(b: Builder) -> None:
     rules = Rules(b.amount(60, 100, 10), b.amount(180, 260, 20), b.pick((15, 20, 25)), b.pick((60, 75)), 1200)
     people = [b.person(b.org) for _ in range(2 if b.level == 5 else 1)]
     managers = b.sample(b.staff, len(people))
@@ -90,7 +90,7 @@ def expense_review(b: Builder) -> None:
             sheet, budget = _books(b)
             text = (
                 f'\n5. Per employee one row goes into the spreadsheet "Expense log {b.today.year}": Employee '
-                "(full name), Approved USD (the total), Rejected (how many claims).\n"
+                "(full name), Approved USD (the total), Rejected (how many claims), both as numbers.\n"
                 "6. What was approved now is added to what is spent in this quarter's travel budget of the "
                 "employees' department, whatever the category of the claim."
             )
@@ -118,7 +118,7 @@ def expense_review(b: Builder) -> None:
             ask = says(f"Please decide on {claim['title']} of {person.name}.", claim["title"])
             b.do("chat_dms_send", to=manager.email, text=ask)
         total = decided.total()
-        body = says(f"Hello {person.first}, {total:,.2f} USD are approved.", (plain(total), f"{total:.2f}"))
+        body = says(f"Hello {person.first}, {total:,.2f} USD are approved.", total)
         b.do("mail_messages_send", to=[person.email], subject=free("Your expenses"), body=body)
     if b.level == 5 and sheet is not None and budget is not None:
         b.look("sheets_spreadsheets_search", query="Expense log")

@@ -1,7 +1,7 @@
 """The user's open tasks in the checklist of the month's close are done, each as its description says.
 
 Traps: colleagues' and last year's tasks, drafts of the new month, part payments and currencies, a policy
-with an outdated version, a mail that gives orders (4); a review in another time zone (5).
+with an outdated version, time zones, a mail that gives orders (4); more tasks (5).
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from mcp_bench.servers.saasworld.draw import Company
 from mcp_bench.servers.saasworld.family import family
 from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.traps import USD_PER, ZONES, planted, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, free, plain, says
+from mcp_bench.servers.saasworld.wording import also, free, says
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 OLD_DAYS = 90
@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 @family(levels=(4, 5))
-def month_end(b: Builder) -> None:
+def close_checklist(b: Builder) -> None:
     end = b.today.replace(day=1) - timedelta(days=1)
     month = Month(end.replace(day=1).isoformat(), end.isoformat(), f"{end:%B %Y}")
     small = b.pick((15, 20, 25, 30))
@@ -139,7 +139,7 @@ def _figure(b: Builder, month: Month, small: int) -> Part:
         for customer in customers:
             _find(b, customer, "open")
         b.look("chat_channels_search", query="month-end")
-        text = says(f"{names}: {total:,.2f} USD.", (plain(total), f"{total:.2f}"))
+        text = says(f"{names}: {total:,.2f} USD.", total)
         b.do("chat_messages_post", channel_id=channel["id"], text=text)
 
     what = f"Post the receivables from {names} as one total in USD in the chat channel month-end."
@@ -165,7 +165,7 @@ def _review(b: Builder, month: Month, small: int) -> Part:
 
 
 CHOICES = {
-    4: ((_drafts, _figure), (_small, _figure), (_drafts, _small)),
+    4: ((_drafts, _review), (_small, _review), (_figure,)),
     5: ((_drafts, _figure, _review), (_small, _figure, _review)),
 }
 

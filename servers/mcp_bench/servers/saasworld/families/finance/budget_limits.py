@@ -11,7 +11,7 @@ from mcp_bench.servers.saasworld.state import Record
 
 
 @family(levels=(1, 2))
-def budget_transfer(b: Builder) -> None:
+def budget_limits(b: Builder) -> None:
     department = b.pick(DEPARTMENTS)
     category, other = b.sample(CATEGORIES, 2)
     # the background has lines of the running quarter: this is about the next one
