@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.servers.saasworld.checks import View, assignable, differing, grade
+from mcp_bench.servers.saasworld.checks import assignable, differing, grade
 from mcp_bench.servers.saasworld.matchers import Matcher, holds
 from mcp_bench.servers.saasworld.state import State
+from mcp_bench.servers.saasworld.view import View
 from mcp_bench.servers.saasworld.wording import says, spoken
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from mcp_bench.servers.saasworld.operation import Operation
 from mcp_bench.servers.saasworld.resource import Resource
+from mcp_bench.servers.saasworld.seeder import Seeder
 
-if TYPE_CHECKING:
-    from mcp_bench.servers.saasworld.seeder import Seeder
-
-Populate = Callable[["Seeder", int], None]
+Populate = Callable[[Seeder, int], None]
 """Adds about that many ordinary records over the app's collections."""
 
 

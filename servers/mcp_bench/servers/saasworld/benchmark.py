@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from mcp_bench.servers.contracts import Reference, Replay, Task, World
-
-VERSION: Final = "1"
-"""Of the worlds and the grader. Whatever changes a task changes this."""
+from mcp_bench.servers.saasworld.version import VERSION
 
 
 class SaasWorldBenchmark:

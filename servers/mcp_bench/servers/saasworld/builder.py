@@ -8,7 +8,7 @@ from typing import Any
 from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.saasworld import effects
 from mcp_bench.servers.saasworld.api_error import ApiError
-from mcp_bench.servers.saasworld.apps import apps, operations
+from mcp_bench.servers.saasworld.apps import apps, operations, resources
 from mcp_bench.servers.saasworld.checks import Assertion, differing
 from mcp_bench.servers.saasworld.executor import execute, tick
 from mcp_bench.servers.saasworld.matchers import Matcher, Where
@@ -63,7 +63,7 @@ class Builder(Seeder):
     everything else follow by themselves."""
 
     def __init__(self, seed: int, half: int, now: int, level: int) -> None:
-        super().__init__(seed, half, now)
+        super().__init__(seed, half, now, resources())
         self.level = level
         self._seed = seed
         self._prompt = ""
@@ -78,6 +78,12 @@ class Builder(Seeder):
         if self._start is not None:
             raise FamilyError("add() after the first look() or do(): make all records before")
         return super().add(collection, **values)
+
+    def background(self, app: str, count: int) -> None:
+        """Add about `count` ordinary records to an app, with people and companies of their own."""
+        if app not in apps():
+            raise FamilyError(f"there is no app {app!r} (there are: {', '.join(apps())})")
+        apps()[app].populate(self, count)
 
     def request(self, *phrasings: str, **values: Any) -> None:
         """Say what is wanted: one of several phrasings is drawn, and `{name}` filled in."""

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcp_bench.servers.saasworld.state import Record
-
-if TYPE_CHECKING:
-    from mcp_bench.servers.saasworld.checks import View
+from mcp_bench.servers.saasworld.view import View
 
 Matcher = dict[str, Any]
 Where = dict[str, Matcher]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from mcp_bench.servers.saasworld.apps import apps, resources
 from mcp_bench.servers.saasworld.draw import Draw, Person
 from mcp_bench.servers.saasworld.fields import Field
-from mcp_bench.servers.saasworld.resource import automatic
+from mcp_bench.servers.saasworld.resource import Resource, automatic
 from mcp_bench.servers.saasworld.state import Record, State
 
 DEPARTMENTS = ("Sales", "Marketing", "Operations", "Support", "Finance", "People", "Engineering")
@@ -22,8 +22,10 @@ class Seeder(Draw):
     """Draws, plus records. `org` is the company that the user works for, `me` the user, `staff` the
     colleagues, who are the same people in every app."""
 
-    def __init__(self, seed: int, half: int, now: int) -> None:
+    def __init__(self, seed: int, half: int, now: int, resources: Mapping[str, Resource]) -> None:
+        """`resources` are those of all apps, by collection."""
         super().__init__(seed, half, datetime.fromtimestamp(now, UTC).date())
+        self._resources = resources
         self.org = self.company()
         self.me: Person = self.person(self.org)
         self.staff: list[Person] = [self.person(self.org) for _ in range(12)]
@@ -41,9 +43,10 @@ class Seeder(Draw):
         Raises:
             FamilyError: the collection or a field does not exist, or a required field is missing.
         """
-        resource = resources().get(collection)
+        resource = self._resources.get(collection)
         if resource is None:
-            raise FamilyError(f"there is no collection {collection!r} (there are: {', '.join(resources())})")
+            known = ", ".join(self._resources)
+            raise FamilyError(f"there is no collection {collection!r} (there are: {known})")
         if unknown := values.keys() - resource.by_name.keys():
             known = ", ".join(resource.by_name)
             raise FamilyError(f"{collection} has no field {', '.join(sorted(unknown))} (it has: {known})")
@@ -63,9 +66,3 @@ class Seeder(Draw):
         if field.auto == "now":
             return self.moment(-90, -1)
         return self.day(-90, -1) if field.auto == "today" else automatic(self.state, field, record_id)
-
-    def background(self, app: str, count: int) -> None:
-        """Add about `count` ordinary records to an app, with people and companies of their own."""
-        if app not in apps():
-            raise FamilyError(f"there is no app {app!r} (there are: {', '.join(apps())})")
-        apps()[app].populate(self, count)

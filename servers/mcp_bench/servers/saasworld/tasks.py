@@ -10,10 +10,10 @@ from itertools import islice, zip_longest
 from typing import NamedTuple, TypeVar
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
-from mcp_bench.servers.saasworld.benchmark import VERSION
 from mcp_bench.servers.saasworld.builder import Builder, Built
 from mcp_bench.servers.saasworld.family import DOMAINS, Family, all_families, family_places, load_family
 from mcp_bench.servers.saasworld.secret import read_secret
+from mcp_bench.servers.saasworld.version import VERSION
 
 SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
 """Tasks that a split lists. Any other number is a task too: splits have no end."""
