@@ -63,8 +63,7 @@ def cash_application(b: Builder) -> None:
     else:
         rules = (
             f"1. {basics}\n2. If up to {{fee}} are missing, banks have kept their charges: record what "
-            f"arrived and "
-            "write off the rest of the invoice. If more is missing it is a part payment.\n"
+            "arrived and write off the rest of the invoice. If more is missing it is a part payment.\n"
             "3. If more arrived than is owed, record what is owed and make a credit note for the rest, on "
             "the same customer. If the invoice is paid already, the credit note is over the whole amount. "
             "The row is booked in both cases.\n"

@@ -190,10 +190,11 @@ def _rules(b: Builder, lead: Person, first: int, second: int) -> str:
         "1. Customers with a support ticket about billing that is open are not reminded at all. The ticket "
         "gets an internal comment with the overdue total, and that is it for them.\n"
         f"2. Up to {first} days: a friendly reminder by mail with the overdue total.\n"
-        f"3. More than {first} and up to {second} days: the mail also gives a deadline, and the owner of the "
-        "CRM account gets a direct message in the chat with the customer's name and the overdue total.\n"
-        f"4. More than {second} days: the mail with the total and the deadline, no message to the owner; the "
-        f'subscription is paused, and the project "Collections {b.today.year}" gets a task "Call" and the '
-        f"name of the customer for {lead.email}, due on the deadline.\n"
+        f"3. More than {first} and up to {second} days: the mail also gives a deadline, and the owner of "
+        "the CRM account gets a direct message in the chat with the customer's name and the overdue "
+        "total.\n"
+        f"4. More than {second} days: the mail with the total and the deadline, no message to the owner; "
+        f'the subscription is paused, and the project "Collections {b.today.year}" gets a task "Call" and '
+        f"the name of the customer for {lead.email}, due on the deadline.\n"
         "Mails go to the address for invoices in billing, one per customer."
     )

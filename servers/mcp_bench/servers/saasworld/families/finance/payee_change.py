@@ -71,10 +71,9 @@ def payee_change(b: Builder) -> None:
             "2. Otherwise the tab Call-backs counts. The new account is entered only if a call-back after "
             "the day of the mail has confirmed that very account. Then the vendor gets a mail with the "
             "account.\n"
-            "3. If there is no such call-back, the account stays as it is, the vendor's row gets the status "
-            "on "
-            f'hold, and the project "{project["name"]}" gets a task "Call back" and the name of the vendor '
-            f"for {clerk.email}, due {{days}} days from today. The vendor is not written to."
+            "3. If there is no such call-back, the account stays as it is, the vendor's row gets the "
+            f'status on hold, and the project "{project["name"]}" gets a task "Call back" and the name of '
+            f"the vendor for {clerk.email}, due {{days}} days from today. The vendor is not written to."
         )
         old = (
             head

@@ -57,19 +57,15 @@ def three_way_match(b: Builder) -> None:
     if b.level == 3:
         b.request(
             "I got invoices by mail from {names}. Please compare each with its purchase order. If quantity "
-            "and "
-            'unit price agree, add it to the spreadsheet "{run}" (supplier, invoice number, amount as a '
-            "number). If "
-            "not, answer the supplier with the total it should have been.",
+            'and unit price agree, add it to the spreadsheet "{run}" (supplier, invoice number, amount as a '
+            "number). If not, answer the supplier with the total it should have been.",
             "Invoices from {names} are in my inbox. Check quantity and unit price against the purchase "
-            "orders they "
-            'name: what is right goes into "{run}" (a spreadsheet: name of the supplier, invoice number, '
-            "amount as a number), what is wrong goes back, with a mail to the supplier that gives the right "
-            "total.",
+            'orders they name: what is right goes into "{run}" (a spreadsheet: name of the supplier, '
+            "invoice number, amount as a number), what is wrong goes back, with a mail to the supplier that "
+            "gives the right total.",
             "Could you check the bills that {names} mailed me? Same quantity and unit price as in the "
             "purchase order: put supplier, invoice number and the amount (as a number) into the spreadsheet "
-            '"{run}". Anything '
-            "else: mail the supplier the total according to our order, and no row.",
+            '"{run}". Anything else: mail the supplier the total according to our order, and no row.',
             **values,
         )
     else:
@@ -175,16 +171,12 @@ def _rules(b: Builder, lead: Person, limit: int) -> str:
         "3. To be paid, the purchase order has to be received. If it is not, the mail gets the label "
         '"Waiting".\n'
     )
+    rest = "All others go into the payment run: Supplier (its name), Invoice (its number), Amount (a number)."
     if b.level == 4:
-        return (
-            rules
-            + "4. All others go into the payment run: Supplier (its name), Invoice (its number), Amount (as a number)."
-        )
+        return f"{rules}4. {rest}"
     return rules + (
         f"4. Totals above {limit:,} USD: {lead.email} gets a direct message in the chat with number and "
-        f"total of "
-        "the invoice, nothing goes into the payment run.\n"
-        "5. All others go into the payment run: Supplier (its name), Invoice (its number), Amount (as a "
-        "number).\n"
+        "total of the invoice, nothing goes into the payment run.\n"
+        f"5. {rest}\n"
         "At the end the chat channel payables is told the total of what was added to the run."
     )
