@@ -221,3 +221,21 @@ def test_what_is_optional_may_be_done_once() -> None:
     for extra in ([], [noted], [activity], [noted, activity]):
         assert grade(run(built, update, *extra), built.assertions).strict
     assert not grade(run(built, update, activity, activity), built.assertions).strict
+
+
+def test_a_new_row_may_hold_one_of_several_values() -> None:
+    b = builder()
+    sheet = b.add("sheets.spreadsheets", name="Costs", columns=["Item", "Amount"])
+    b.request(*PHRASINGS)
+    b.look("sheets_rows_list", spreadsheet_id=sheet["id"])
+    wanted = {"Item": "Desk", "Amount": one_of("12", "12.00")}
+    b.do("sheets_rows_create", spreadsheet_id=sheet["id"], values=wanted)
+    built = b.finish()
+
+    def partial(amount: str) -> float:
+        values = {"Item": "Desk", "Amount": amount}
+        made = run(built, ("sheets_rows_create", {"spreadsheet_id": sheet["id"], "values": values}))
+        return grade(made, built.assertions).partial
+
+    assert partial("12.00") == 1.0
+    assert partial("13") < 1.0

@@ -77,10 +77,10 @@ def differing(before: Record, after: Record) -> set[str]:
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
-        if isinstance(old, dict) and isinstance(new, dict):
-            found |= {f"{name}.{key}" for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        else:
-            found.add(name)
+        a, b = old or {}, new or {}  # an object that was not there had no keys
+        inner = isinstance(a, dict) and isinstance(b, dict)
+        keys = {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)} if inner else set()
+        found |= {f"{name}.{key}" for key in keys} or {name}
     return found
 
 

@@ -92,8 +92,8 @@ def _among_others(b: Builder, person: Person, claim: Record, reject: bool) -> No
         )
     else:
         b.request(
-            'Please approve the claim "{title}" of {name} over {amount} {currency}, only that one.',
-            'I have checked "{title}" by {name}: the one over {amount} {currency} can be approved.',
+            'Please approve the claim "{title}" of {name} of {amount} {currency}, only that one.',
+            'I have checked "{title}" by {name}: the one of {amount} {currency} can be approved.',
             '{name} may have {amount} {currency} for "{title}". Approve that claim, leave the others for '
             "now.",
             "{amount} {currency}, {name}, {title}: approve that claim, please.",

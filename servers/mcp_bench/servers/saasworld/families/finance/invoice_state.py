@@ -45,7 +45,7 @@ def invoice_state(b: Builder) -> None:
         _invoice(b, customer, amount + b.amount(20, 200, 20), status)
         _invoice(b, _customer(b, sister_company(b, company), customer["currency"]), amount, status)
         state = "draft" if status == "draft" else "open invoice"
-        which = f"the {state} of {company.name} over {amount} {customer['currency']}"
+        which = f"the {state} of {company.name} for {amount} {customer['currency']}"
     texts = (text.format(which=which, day=day) for text in WISHES[wish])
     b.request(*(text[0].upper() + text[1:] for text in texts))
     if b.level == 1:
