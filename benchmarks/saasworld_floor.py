@@ -24,6 +24,8 @@ from mcp_bench.servers.saasworld.family import all_families
 from mcp_bench.servers.saasworld.tasks import build, parse
 
 TASKS = 300
+accepted: Counter[bool] = Counter()
+"""Calls of the random agent: refused ones under True."""
 WORD = re.compile(r"[\w.@-]{3,}")
 
 
@@ -53,7 +55,9 @@ async def play_random(session: WorldSession, task: Task, reference: Reference) -
         schema: Any = tool.input_schema
         names = [n for n in schema["properties"] if n in schema.get("required", ()) or draw.random() < 0.3]
         arguments = {name: drawn(schema["properties"][name], seen, draw) for name in names}
-        seen += WORD.findall((await session.call(tool.name, arguments)).text)[:200]
+        result = await session.call(tool.name, arguments)
+        accepted[result.is_error] += 1
+        seen += WORD.findall(result.text)[:200]
 
 
 async def play_calls(session: WorldSession, calls: Sequence[ToolCall]) -> None:
@@ -118,7 +122,8 @@ def main() -> None:
     print(f"\n{'agent':8} {'split':6} {'tasks':>5} {'partial':>8} {'strict':>7}")
     for name, split, partial, strict in anyio.run(measure):
         mean, share = statistics.mean(partial), strict / len(partial)
-        print(f"{name:8} {split:6} {len(partial):5} {mean:8.3f} {share:7.3f}")
+        print(f"{name:8} {split:6} {len(partial):5} {mean:8.4f} {share:7.4f}")
+    print(f"calls of the random agent: {accepted[False]} accepted, {accepted[True]} refused")
 
 
 if __name__ == "__main__":
