@@ -84,9 +84,9 @@ def interview_round(b: Builder) -> None:
         b.request(
             "{name} is through the screening for {title} in {city}. Please arrange what our interview policy "
             "asks for; {first} has written to me about possible days.",
-            "Can you set up the next step for {name} ({title}, {city})? See the interview policy, and the "
-            "mails in which {first} named possible times.",
-            "{name} can come for {title} in {city}: when, is in the mails; how, in the interview policy.",
+            "Next step for {name} ({title}, {city}), please: see the interview policy, and {first}'s mails.",
+            "Please arrange what comes next for {name} ({title} in {city}): the mails to me say when, our "
+            "interview policy says how.",
             **values,
         )
         for found in b.look("documents_search", query="interview policy")["items"]:
