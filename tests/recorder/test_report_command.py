@@ -1,6 +1,15 @@
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import random
+import re
 import sqlite3
+import struct
+import subprocess
+import sys
+import termios
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -18,6 +27,30 @@ from mcp_bench.servers.errors import UnknownNameError
 
 Invoke = Callable[..., Result]
 CALLS = (("transfer", {"amount": 1}, "ok"), ("transfer", {"amount": 2}, "ok"))
+
+
+BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
+
+
+def on_terminal(columns: int, *args: str) -> str:
+    """Run a command on a terminal so wide, and return what it shows, without colours."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {**os.environ, "TERM": "xterm"}
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        environ.pop(name, None)
+    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
+    with subprocess.Popen(
+        argv, stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, env=environ
+    ) as run:
+        os.close(follower)
+        shown = bytearray()
+        with contextlib.suppress(OSError):  # the kernel's way to say that nobody writes any more
+            while data := os.read(leader, 65536):
+                shown += data
+    os.close(leader)
+    assert run.returncode == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
 
 
 def rows(invoke: Invoke, *options: str) -> list[dict[str, Any]]:
@@ -75,6 +108,26 @@ def test_the_table(invoke: Invoke) -> None:
     assert "0.750" in result.output
     assert "\x1b" not in result.output
     assert r"ev\x1b[31mil[bold]" in result.output
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_loses_nothing(columns: int) -> None:
+    stories = [(planned("a"), Episode()), (planned("b"), Episode(partial=0.5)), (planned("c"), BROKEN)]
+    record(stories, agent="claude-code", model="a-model")
+    shown = on_terminal(columns, "report")
+    for text in ("claude-code  a-model  agentdojo  train", "0.750 [0.500, 1.000]", "0.500 with invalid as 0",
+                 "3 episodes, 1 invalid", "isolation none"):  # fmt: skip
+        assert text in shown, shown
+
+
+def test_a_wide_terminal_has_a_table() -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="claude-code")
+    header, row = on_terminal(200, "report").splitlines()
+    assert header.split() == [
+        "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
+        "calls", "isolation",
+    ]  # fmt: skip
+    assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 
 
 def test_runs_that_are_not_done_are_named(invoke: Invoke) -> None:

@@ -51,10 +51,11 @@ def report(runs: tuple[str, ...], by: str, as_json: bool) -> None:
     elif rows:
         _print_table(rows, names)
     else:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --benchmark agentdojo")
+        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
 
 
 def _print_table(rows: list[dict[str, Any]], names: list[str]) -> None:
+    """Print a table; on a terminal that is too narrow for it, a few short lines for each row."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -81,8 +82,26 @@ def _print_table(rows: list[dict[str, Any]], names: list[str]) -> None:
         ]
         table.add_row(*(Text(cell) for cell in cells))
     console = Console()
-    # a file or a pipe has no width: nothing is cut there
-    Console(width=None if console.is_terminal else 240).print(table)
+    needed = Console(width=10_000).measure(table).maximum
+    if console.is_terminal and needed > console.width:
+        _print_stacked(rows, names)
+    else:  # a file or a pipe has no width: nothing is cut there
+        Console(width=needed).print(table)
+
+
+def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
+    from mcp_bench.recorder.printable import printable
+
+    for row in rows:
+        heading = "  ".join(printable(str(row[name] or "-")) for name in names) or "all"
+        click.secho(heading, bold=True)
+        for score in ("partial", "strict"):
+            lowered = (
+                f"  ({_share(row[f'{score}_invalid_as_0'])} with invalid as 0)" if row["invalid"] else ""
+            )
+            click.echo(f"  {score:<8}{_score(row[score], row[f'{score}_ci'])}{lowered}")
+        counts = f"{row['episodes']} episodes, {row['invalid']} invalid, {row['tool_calls']} calls"
+        click.echo(f"  {counts}, isolation {printable(str(row['isolation']))}")
 
 
 def _share(value: float | None) -> str:
