@@ -191,3 +191,22 @@ def test_help_shows_examples_and_loads_little(invoke: Invoke) -> None:
         "print([m for m in ('pydantic', 'sqlite_utils', 'rich', 'mcp', 'sqlite3') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--min-partial", "nan", "--out", "x.jsonl"), "nan"), (("--out", "-"), "name a file")],
+)
+def test_what_would_be_misread_is_refused(
+    ids: list[str],
+    invoke: Invoke,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(export, *options)
+    assert isinstance(result.exception, WrongUseError)
+    assert words in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["bench-home"]

@@ -45,6 +45,13 @@ def test_an_episode_that_never_ended_is_told_from_its_calls(invoke: Invoke) -> N
     assert "grade     none" in output
 
 
+def test_a_run_names_its_episodes(invoke: Invoke) -> None:
+    folder, episodes = record([(planned("a"), Episode()), (planned("b"), Episode())])
+    result = invoke(show, folder.id)
+    assert isinstance(result.exception, WrongUseError)
+    assert str(result.exception) == f"{folder.id} is a run; its episodes: {', '.join(episodes)}"
+
+
 def test_a_beginning_is_enough_where_it_fits_one(invoke: Invoke) -> None:
     _, (first, second) = record([(planned("a"), Episode()), (planned("b"), Episode())])
     shared = next(first[:n] for n in range(len(first), 0, -1) if second.startswith(first[:n]))

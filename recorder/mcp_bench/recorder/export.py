@@ -37,6 +37,10 @@ class Selection:
     min_partial: float = 0.5
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_partial <= 1:  # not a number, too: nothing would be below it
+            raise WrongUseError(f"the least partial score is {self.min_partial}: it must lie in 0 to 1")
+
     def verdict(self, episode: StoredEpisode) -> str:
         """Return `exported`, or the name of the first rule that drops the episode."""
         if self.agents and episode.agent not in self.agents:
@@ -75,11 +79,13 @@ def export(form: Format, out: Path, selection: Selection, *, force: bool = False
     `seen` to `exported`.
 
     Raises:
-        WrongUseError: a file is in the way and `force` is not given.
+        WrongUseError: a file is in the way and `force` is not given, or `out` is `-`.
         UnknownNameError: a run, agent, benchmark or split that no recording has.
         NothingToExportError: every recording was dropped; no file is written.
         StorageError: the files cannot be written.
     """
+    if str(out) == "-":
+        raise WrongUseError("--out - would not be standard output: name a file; the manifest goes beside it")
     manifest_path = out.with_name(out.name + ".manifest.json")
     for path in (out, manifest_path):
         if path.exists() and not force:

@@ -201,6 +201,8 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     for path in run_paths(root=root):
         with RunReader(path) as reader:
             ids = reader.episode_ids()
+        if path.name == prefix:
+            raise WrongUseError(f"{prefix} is a run; its episodes: {', '.join(ids) or 'none yet'}")
         known += ids
         found += [(path, episode) for episode in ids if episode.startswith(prefix)]
     exact = [match for match in found if match[1] == prefix]

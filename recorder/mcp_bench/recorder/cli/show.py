@@ -101,7 +101,7 @@ def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "grade     ", "none"
         return
     verdict = "solved" if grade["strict"] else "not solved"
-    yield "grade     ", f"partial {grade['partial']:.3f}, {verdict} ({grade['grader_version']})"
+    yield "grade     ", f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
     for assertion in grade["assertions"]:
         mark = "ok  " if assertion.get("passed") else "FAIL"
         detail = f": {assertion['detail']}" if assertion.get("detail") else ""
