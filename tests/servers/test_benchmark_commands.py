@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 
-def run(home: Path, *args: str, code: int = 0, columns: int = 100) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": str(columns)}
+def run(home: Path, *args: str, code: int = 0, columns: int | None = 100) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    if columns is not None:
+        environ["COLUMNS"] = str(columns)
     command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done
@@ -18,7 +20,8 @@ def run(home: Path, *args: str, code: int = 0, columns: int = 100) -> subprocess
 
 
 def test_benchmarks_are_listed(tmp_path: Path) -> None:
-    assert "agentdojo  v1.2.2" in run(tmp_path, "benchmarks").stdout
+    listed = [line.split()[:2] for line in run(tmp_path, "benchmarks").stdout.splitlines()]
+    assert ["agentdojo", "v1.2.2"] in listed
     rows = {row["name"]: row for row in json.loads(run(tmp_path, "benchmarks", "--json").stdout)}
     assert rows["agentdojo"]["version"] == "v1.2.2"
     assert rows["agentdojo"]["replay"] == "normalised"
@@ -29,6 +32,12 @@ def test_tasks_are_listed_within_the_terminal(tmp_path: Path) -> None:
     assert len(lines) == 4
     assert lines[1].split()[:3] == ["travel/user_task_0", "test", "travel"]
     assert max(map(len, lines)) == 100 and lines[1].endswith("…")
+
+
+def test_nothing_is_cut_where_there_is_no_terminal(tmp_path: Path) -> None:
+    (_, line) = run(tmp_path, "tasks", "agentdojo", "--limit", "1", columns=None).stdout.splitlines()
+    assert line.endswith("Do not assume which year it is; look it up with the tools.")
+    assert "…" not in run(tmp_path, "benchmarks", columns=None).stdout
 
 
 def test_tasks_as_json_are_whole(tmp_path: Path) -> None:

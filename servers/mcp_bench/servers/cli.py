@@ -15,9 +15,9 @@ Examples:
 
 TASKS_EPILOG = """\b
 Examples:
-  mcp-bench tasks agentdojo                        the default set
-  mcp-bench tasks agentdojo --split test --limit 5
-  mcp-bench tasks agentdojo --json                 with whole prompts
+  mcp-bench tasks saasworld                        the default set
+  mcp-bench tasks saasworld --split test --limit 5
+  mcp-bench tasks saasworld --json                 with whole prompts
 """
 
 
@@ -74,13 +74,18 @@ def tasks(benchmark: str, split: str | None, limit: int | None, as_json: bool) -
 
 
 def show(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table; the last column is shortened to what the terminal has left."""
+    """Print a table; the last column is shortened to what the terminal has left.
+
+    A file or a pipe has no width: nothing is cut there.
+    """
     import shutil
+    import sys
 
     # a prompt may hold terminal escapes
     table = [columns, *([clean(cell) for cell in row] for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]
-    left = max(shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths), 20)
+    width = shutil.get_terminal_size(fallback=(sys.maxsize, 0)).columns
+    left = max(width - sum(widths) - 2 * len(widths), 20)
     for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         text = row[-1] if len(row[-1]) <= left else row[-1][: left - 1] + "…"
