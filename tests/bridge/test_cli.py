@@ -34,7 +34,7 @@ def test_help_imports_nothing_heavy() -> None:
         ),
         (
             ["record", "--agent", "noop", "--benchmark", "notebook", "--agent-option", "x=1"],
-            "option of agent",
+            "agent 'noop' has no option 'x'",
         ),
         (["record", "--agent", "noop", "--benchmark", "notebook", "--agent-option", "x"], "KEY=VALUE"),
         (["record", "--agent", "chat", "--benchmark", "notebook"], "--model"),
@@ -42,6 +42,16 @@ def test_help_imports_nothing_heavy() -> None:
             ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "drop=much"],
             "drop=much",
         ),
+        (
+            ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "dorp=1"],
+            "did you mean drop",
+        ),
+        (["record", "--agent", "noop", "--timeout", "nan"], "'--timeout'"),
+        (["record", "--agent", "noop", "--timeout", "inf"], "'--timeout'"),
+        (["record", "--agent", "noop", "--base-url", "localhost:8000/v1"], "'--base-url'"),
+        (["record", "--agent", "noop", "--base-url", "http://[::1"], "'--base-url'"),
+        (["record", "--resume", "run_1", "--task", "a"], "leave out --task"),
+        (["record", "--resume", "run_1", "--agent-option", "a=b"], "leave out --agent-option"),
         (["tasks", "notebok"], "did you mean notebook"),
     ],
 )

@@ -33,13 +33,14 @@ class Tally:
             self.partial_sum += outcome.grade.partial
 
     @property
-    def partial(self) -> float:
-        """Mean partial credit of the graded episodes, 0 where there is none."""
-        return self.partial_sum / self.graded if self.graded else 0.0
+    def partial(self) -> float | None:
+        """Mean partial credit of the graded episodes, None where there is none."""
+        return self.partial_sum / self.graded if self.graded else None
 
     def __str__(self) -> str:
         invalid = f", {self.invalid} invalid" if self.invalid else ""
-        return f"partial {self.partial:.3f}, strict {self.strict}/{self.graded}, {self.calls} calls{invalid}"
+        partial = "-" if self.partial is None else f"{self.partial:.3f}"
+        return f"partial {partial}, strict {self.strict}/{self.graded}, {self.calls} calls{invalid}"
 
 
 class Display:

@@ -19,7 +19,7 @@ from mcp_bench.plugins.contracts import Agent, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark
-from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.registry import load
 
 
@@ -98,7 +98,7 @@ def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agen
     agent: Agent = load("agent", name)()
     for key in options:
         if key not in agent.options:
-            raise UnknownNameError(f"option of agent {name!r}", key, agent.options)
+            raise WrongUseError(f"agent {name!r} has no option {key!r}{suggestion(key, agent.options)}")
     if agent.capabilities.needs_model and model is None:
         raise WrongUseError(f"agent {name!r} has no model of its own: name one with --model")
     return agent
@@ -117,7 +117,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
     total = len(run.pending())
     title = f"{run.info.agent} on {run.info.benchmark}"
     with Display(total, title) as display:
-        display.say(f"{run.id}: {title}, {total} episodes, {jobs} at a time")
+        display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
         stopped = True
         try:
             stopped = anyio.run(run_until_stopped, setup, run, jobs, display)
@@ -133,7 +133,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
             "episodes": total,
             "graded": tally.graded,
             "invalid": tally.invalid,
-            "partial": tally.partial if tally.graded else None,
+            "partial": tally.partial,
             "strict": tally.strict / tally.graded if tally.graded else None,
             "calls": tally.calls,
             "stopped": stopped,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Collection
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -15,7 +18,7 @@ Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
-  mcp-bench record --agent oracle --split all --agent-option drop=0.3
+  mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --resume run_1m7yq0k21j2zyrv
 """
 
@@ -29,23 +32,63 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return {key: value for key, _, value in pairs}
 
 
+def finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """Refuse `nan`, which passes every range, and `inf`, which JSON cannot hold."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of seconds")
+    return value
+
+
+def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse what no client could open, before an agent retries it for long."""
+    try:
+        parts = urlsplit(value or "http://none")
+        usable = parts.scheme in ("http", "https") and parts.hostname
+    except ValueError:  # such as brackets that do not match
+        usable = False
+    if not usable:
+        raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
+    return value
+
+
 @click.command(epilog=EPILOG)
 @click.option("--agent", metavar="A", help="The agent: see `mcp-bench agents`.")
-@click.option("--benchmark", metavar="B", default=DEFAULT_BENCHMARK, show_default=True)
+@click.option(
+    "--benchmark",
+    metavar="B",
+    default=DEFAULT_BENCHMARK,
+    show_default=True,
+    help="What it works on: see `mcp-bench benchmarks`.",
+)
 @click.option(
     "--split", metavar="S", help="train, dev, test, or all; the benchmark's default set if not given."
 )
 @click.option("--task", "tasks", metavar="ID", multiple=True, help="One task by its id; may be repeated.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Attempts at each task.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N tasks; all of the split if not given."
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="K",
+    default=1,
+    show_default=True,
+    help="Attempts at each task.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="What the harness may vary in a world.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes at once.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="J", default=1, show_default=True, help="Episodes at once."
+)
 @click.option("--model", metavar="M", help="The model the agent is to use.")
-@click.option("--base-url", metavar="URL", help="A model endpoint instead of the agent's own.")
+@click.option(
+    "--base-url", metavar="URL", callback=http_url, help="A model endpoint instead of the agent's own."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     default=DEFAULT_TIMEOUT,
+    callback=finite,
     show_default=True,
     help="Seconds for one attempt, where the task sets none.",
 )
@@ -62,7 +105,7 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     metavar="KEY=VALUE",
     multiple=True,
     callback=key_values,
-    help="For the agent.",
+    help="An option of the agent's own, as `mcp-bench agents` lists them; may be repeated.",
 )
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
@@ -79,7 +122,7 @@ def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, 
             raise click.UsageError("say which agent with --agent (see `mcp-bench agents`)")
         setup, run = start_run(**choices)
     else:
-        given = [name for name in choices if was_given(ctx, name)]
+        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, choices)]
         if given:
             raise click.UsageError(f"--resume goes on with the run's own settings: leave out {given[0]}")
         setup, run = resume_run(resume)
@@ -88,5 +131,7 @@ def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, 
     sys.exit(code)
 
 
-def was_given(ctx: click.Context, name: str) -> bool:
+def was_given(ctx: click.Context, name: str | None, among: Collection[str]) -> bool:
+    if name is None or name not in among:
+        return False
     return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
