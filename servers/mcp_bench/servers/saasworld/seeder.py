@@ -47,17 +47,17 @@ class Seeder(Draw):
         if resource is None:
             known = ", ".join(self._resources)
             raise FamilyError(f"there is no collection {collection!r} (there are: {known})")
-        if unknown := values.keys() - resource.by_name.keys():
-            known = ", ".join(resource.by_name)
+        if not values.keys() <= resource.by_name.keys():
+            unknown, known = values.keys() - resource.by_name.keys(), ", ".join(resource.by_name)
             raise FamilyError(f"{collection} has no field {', '.join(sorted(unknown))} (it has: {known})")
         state = self.state
-        record: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
+        given: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
         for field in resource.automatic:
             if field.name not in values:
-                record[field.name] = self._past(field, record["id"])
-        record = {name: record[name] for name in resource.order if record.get(name) is not None}
-        if missing := resource.required - record.keys():
-            raise FamilyError(f"{collection} needs {', '.join(sorted(missing))}")
+                given[field.name] = self._past(field, given["id"])
+        record = {name: value for name in resource.order if (value := given.get(name)) is not None}
+        if not resource.required <= record.keys():
+            raise FamilyError(f"{collection} needs {', '.join(sorted(resource.required - record.keys()))}")
         state.tables.setdefault(collection, {})[record["id"]] = record
         return record
 
