@@ -66,6 +66,7 @@ async def test_a_daemon_that_left_its_session_is_gone(logs: tuple[Path, Path], t
         assert alive(daemon)
         assert descends(daemon, process.supervisor_pid)
     assert not alive(daemon)
+    assert logs[1].read_text() == ""  # the agent's stderr: its supervisor says nothing there
 
 
 async def test_an_agent_that_ignores_sigterm_is_killed(logs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -97,6 +98,14 @@ async def test_a_missing_program_is_a_launch_error(logs: tuple[Path, Path], tmp_
     with pytest.raises(LaunchError, match="/no/such/agent: No such file"):
         async with agent_process(b"", *logs) as process:
             await process.launch(["/no/such/agent"], {}, tmp_path)
+
+
+async def test_an_argument_that_no_program_can_take_is_a_launch_error(
+    logs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(LaunchError, match="null byte"):
+        async with agent_process(b"", *logs) as process:
+            await process.launch([*python("pass"), "a\0b"], {}, tmp_path)
 
 
 async def test_what_a_killed_supervisor_leaves_is_ended_by_the_referee(

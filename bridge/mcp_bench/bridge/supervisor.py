@@ -95,8 +95,8 @@ class Supervisor:
     def launch(self, spec: dict[str, Any]) -> bool:
         try:
             process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
-        except OSError as error:
-            self.tell({"failed": f"{spec['argv'][0]}: {error.strerror or error}"})
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
+            self.tell({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
             return False
         process.returncode = 0  # `reap` waits for it, with all the others
         self.agent = process.pid
@@ -163,6 +163,7 @@ def main() -> None:
     try:
         supervisor.run()
     finally:
+        signal.set_wakeup_fd(-1)  # its socket is closed, and children are about to end
         end_descendants()
         if supervisor.agent and not supervisor.exited:
             supervisor.tell({"exited": -signal.SIGKILL})
