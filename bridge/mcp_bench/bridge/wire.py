@@ -8,7 +8,7 @@ connections are refused, so that nobody starts a fresh session in the middle of 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -27,6 +27,8 @@ HANDSHAKES = {"initialize", "server/discover"}
 TOKEN_SECONDS = 10.0
 IN_FLIGHT_SECONDS = 30.0
 """How long calls that are under way when the agent ends may take to finish."""
+MAX_CONNECTIONS = 32
+"""Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
 
 
 @dataclass
@@ -65,7 +67,8 @@ class Wire:
         self._root = root
         self._closing = False
         self._open: dict[tuple[int, str | None], str | None] = {}
-        self._answered = anyio.Event()
+        self._peers = 0
+        self._change = anyio.Event()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Accept the agent's connections until cancelled."""
@@ -76,16 +79,31 @@ class Wire:
     async def drain(self) -> None:
         """Refuse new connections and let the calls under way finish, for a bounded time."""
         self._closing = True
-        await self._calls_answered(range(1, self.seen.connections + 1))
+        await self._answered(lambda _, method: method == "tools/call")
 
-    async def _calls_answered(self, connections: Container[int]) -> None:
+    async def _answered(self, awaited: Callable[[int, str | None], bool]) -> None:
+        """Wait, for a bounded time, until no open request (connection, method) is an awaited one."""
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
-            while any(at in connections and it == "tools/call" for (at, _), it in self._open.items()):
-                self._answered = anyio.Event()
-                await self._answered.wait()
+            while any(awaited(number, method) for (number, _), method in self._open.items()):
+                await self._change.wait()
+
+    def _changed(self) -> None:
+        """Wake all who wait for requests to be settled: each change has an event of its own."""
+        self._change.set()
+        self._change = anyio.Event()
 
     async def _handle(self, client: SocketStream) -> None:
+        self._peers += 1
+        try:
+            await self._serve_peer(client)
+        finally:
+            self._peers -= 1
+
+    async def _serve_peer(self, client: SocketStream) -> None:
         async with client:
+            if self._peers > MAX_CONNECTIONS:
+                self.seen.refused += 1
+                return
             source = BufferedByteReceiveStream(client)
             if self._closing or self.seen.calls or not await self._admit(client, source):
                 self.seen.refused += 1
@@ -97,7 +115,7 @@ class Wire:
             finally:
                 for key in [key for key in self._open if key[0] == number]:
                     del self._open[key]
-                self._answered.set()
+                self._changed()
                 self._recording.close_connection(self._episode, number)
 
     async def _admit(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
@@ -125,7 +143,8 @@ class Wire:
 
         async def upstream() -> None:
             await pump(source, tap_end, lambda line: self._from_agent(number, line))
-            await self._calls_answered({number})  # at the end of its input a server drops open calls
+            # At the end of its input a server drops the requests it has not answered.
+            await self._answered(lambda at, _: at == number)
             await tap_end.send_eof()
 
         async with anyio.create_task_group() as tasks, tap_end:
@@ -136,6 +155,9 @@ class Wire:
 
     def _from_agent(self, number: int, line: bytes) -> None:
         frame = self._recording.store_frame(self._episode, number, "client", line)
+        if frame.cancels is not None:  # nobody will answer it
+            self._open.pop((number, frame.cancels), None)
+            self._changed()
         if frame.kind != "request":
             return
         self._open[number, frame.rpc_id] = frame.method
@@ -147,7 +169,7 @@ class Wire:
         if frame.kind == "response":
             method = self._open.pop((number, frame.rpc_id), None)
             self.seen.answered.add(method or "")
-            self._answered.set()
+            self._changed()
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
