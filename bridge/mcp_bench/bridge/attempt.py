@@ -85,7 +85,11 @@ async def work(
     """
     with EpisodeFolder() as folder:
         names = tuple(tool.name for tool in world.tools())
-        played = await reference(setup, planned.task)
+        try:
+            played = await reference(setup, planned.task)
+        except Exception as error:  # a benchmark's own code
+            attempt.spoil("world_failed", told(error))
+            return
         request = launch_request(setup, folder, planned.prompt, names, played)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
@@ -148,6 +152,11 @@ def asked(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise  # worded for the user, and likely to hit every episode
     except Exception as error:
         raise PluginError(f"{step.__qualname__} raised {type(error).__name__}: {error}") from error
+
+
+def told(error: Exception) -> str:
+    """Return an error in one line; those of ours are worded for people already."""
+    return str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
 
 
 async def until_over(

@@ -7,21 +7,24 @@ row comes last of all; an episode without one is not done.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio
 
-from mcp_bench.bridge.attempt import Attempt, Setup, work
+from mcp_bench.bridge.attempt import Attempt, Setup, told, work
 from mcp_bench.recorder.assemble import merge
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema
 from mcp_bench.servers.contracts import JSON, Grade, ToolSpec, World
-from mcp_bench.servers.errors import BenchError
+
+logger = logging.getLogger(__name__)
 
 GRADE_SECONDS = 300.0
+CLOSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -46,19 +49,21 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     """
     started = time.monotonic()
     episode, attempt, grade = new_id("ep"), Attempt(), None
+    world: World | None = None
     try:
-        world = await setup.benchmark.open(planned.task, seed=planned.seed)
-    except BenchError as error:
-        attempt.spoil("world_failed", str(error))
-        begin(run, episode, planned, number, [])
-        finish(run, episode, planned, attempt)
-    else:
         try:
-            begin(run, episode, planned, number, world.tools())
+            world = await setup.benchmark.open(planned.task, seed=planned.seed)
+            tools = world.tools()
+        except Exception as error:  # a benchmark's own code: the other episodes may fare better
+            attempt.spoil("world_failed", told(error))
+            begin(run, episode, planned, number, [])
+            finish(run, episode, planned, attempt)
+        else:
+            begin(run, episode, planned, number, tools)
             grade = await play(setup, run, planned, episode, world, attempt)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await world.close()
+    finally:
+        if world is not None:
+            await close(world)
     return Outcome(
         episode=episode,
         task=planned.task,
@@ -106,6 +111,17 @@ async def play(
     return grade
 
 
+async def close(world: World) -> None:
+    """Close a world whose episode is stored: what goes wrong is logged, and holds nobody up."""
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
+        try:
+            await world.close()
+        except Exception:
+            logger.exception("a world could not be closed")
+    if scope.cancelled_caught:
+        logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)
+
+
 async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
     """Grade the final state and take a snapshot of it; a grader that fails spoils the episode."""
     try:
@@ -114,7 +130,7 @@ async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
     except TimeoutError:
         attempt.spoil("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
     except Exception as error:  # a benchmark's own code: whatever it raises, the agent is not to blame
-        attempt.spoil("grader_failed", f"{type(error).__name__}: {error}")
+        attempt.spoil("grader_failed", told(error))
     return None
 
 
