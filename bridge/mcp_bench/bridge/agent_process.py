@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bench.bridge import supervisor
@@ -99,20 +99,11 @@ async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterat
 
     `stdin` reaches the agent through a file without a name: nobody else can read it, and nothing
     waits for the agent to read.
+
+    Raises:
+        LaunchError: its supervisor could not be started.
     """
-    ours, theirs = socket.socketpair()
-    with TemporaryFile() as feed, stdout.open("ab") as out, stderr.open("ab") as err, theirs:
-        feed.write(stdin)
-        feed.seek(0)
-        process = await anyio.open_process(
-            [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
-            stdin=feed,
-            stdout=out,
-            stderr=err,
-            pass_fds=[theirs.fileno()],
-            env={},
-            start_new_session=True,  # a terminal's Ctrl-C is the referee's business
-        )
+    process, ours = await start_supervisor(stdin, stdout, stderr)
     async with await SocketStream.from_socket(ours) as control, process:
         agent = AgentProcess(process.pid, control)
         _supervisors.add(process.pid)
@@ -123,3 +114,32 @@ async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterat
                 await agent.end()
                 await process.wait()
             _supervisors.discard(process.pid)
+
+
+async def start_supervisor(stdin: bytes, stdout: Path, stderr: Path) -> tuple[Process, socket.socket]:
+    """Return a new supervisor, and our end of its control socket.
+
+    Raises:
+        LaunchError: no room on the disk, too many open files, ...
+    """
+    try:
+        ours, theirs = socket.socketpair()
+        try:
+            with TemporaryFile() as feed, stdout.open("ab") as out, stderr.open("ab") as err, theirs:
+                feed.write(stdin)
+                feed.seek(0)
+                process = await anyio.open_process(
+                    [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                    stdin=feed,
+                    stdout=out,
+                    stderr=err,
+                    pass_fds=[theirs.fileno()],
+                    env={},
+                    start_new_session=True,  # a terminal's Ctrl-C is the referee's business
+                )
+        except BaseException:
+            ours.close()
+            raise
+    except OSError as error:
+        raise LaunchError(f"an agent cannot be started: {error}") from error
+    return process, ours

@@ -6,6 +6,7 @@ agent, and the path of a Unix socket has room for about a hundred characters onl
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import tempfile
@@ -15,19 +16,45 @@ from typing import Self
 
 from mcp_bench.bridge import shim
 from mcp_bench.bridge.agent_process import INTERPRETER
+from mcp_bench.servers.errors import BenchError
+
+SOCKET_PATH_BYTES = 107
+"""The longest path of a Unix socket (sun_path less its closing zero, see unix(7))."""
 
 
 class EpisodeFolder:
     """Made on construction, removed on leaving the context."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
+        """Make the folder.
+
+        Raises:
+            BenchError: the temporary directory cannot be written, or its path is too long.
+        """
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
+            try:
+                self._fill()
+            except BaseException:
+                shutil.rmtree(self.path, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise BenchError(
+                f"cannot make the folder of an episode: {error}. Set TMPDIR to a folder that you can write"
+            ) from error
+
+    def _fill(self) -> None:
         self.home = self.path / "home"
         self.workdir = self.path / "work"
         self.scratch = self.path / "tmp"
         self.relay = self.path / "mcp"
         for folder in (self.home, self.workdir, self.scratch, self.relay):
             folder.mkdir(mode=0o700)
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+            raise BenchError(
+                f"the path of the temporary directory is too long for a Unix socket: {self.path.parent}. "
+                "Set TMPDIR to a shorter one, such as /tmp"
+            )
         self.token = secrets.token_urlsafe(24)
         shutil.copyfile(shim.__file__, self.relay / "shim.py")
         (self.relay / "token").write_text(self.token)
