@@ -103,5 +103,5 @@ def test_a_run_has_one_writer(bench, hanging: tuple[str, Path, Path]) -> None:
 
 
 def test_resume_takes_no_other_choices(bench) -> None:
-    assert "leave out agent" in bench.run("record", "--resume", "run_x", "--agent", "noop", code=2).stderr
+    assert "leave out --agent" in bench.run("record", "--resume", "run_x", "--agent", "noop", code=2).stderr
     assert "run_x" in bench.run("record", "--resume", "run_x", code=2).stderr

@@ -73,14 +73,32 @@ def resume_run(run_id: str) -> tuple[Setup, RunFolder]:
         BenchError: there is no such run, somebody else is writing it, its agent is gone.
     """
     run = RunFolder.resume(run_id)
-    info, settings = run.info, run.info.settings
+    try:
+        return setup_again(run.info), run
+    except BaseException:
+        run.close()
+        raise
+
+
+def setup_again(info: RunInfo) -> Setup:
+    """Return the settings that a run was started with.
+
+    Raises:
+        WrongUseError: its benchmark is of another version by now: grades of two would be mixed.
+    """
+    bench: Benchmark = load("benchmark", info.benchmark)
+    if bench.version != info.benchmark_version:
+        raise WrongUseError(
+            f"run {info.id} was started with version {info.benchmark_version} of benchmark "
+            f"{info.benchmark!r}, and this is version {bench.version}: start a new run"
+        )
+    settings = info.settings
     options = settings["options"]
     base_url = settings["base_url"]
     assert isinstance(options, dict) and isinstance(settings["timeout"], int | float)  # noqa: S101 - we wrote it
     texts = {key: str(value) for key, value in options.items()}
     player = load_agent(info.agent, texts, info.model)
-    bench: Benchmark = load("benchmark", info.benchmark)
-    setup = Setup(
+    return Setup(
         benchmark=bench,
         agent=player,
         installation=player.find(os.environ),
@@ -90,7 +108,6 @@ def resume_run(run_id: str) -> tuple[Setup, RunFolder]:
         tools="all" if info.tools == "all" else "mcp-only",
         options=texts,
     )
-    return setup, run
 
 
 def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agent:
