@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.wire import IN_FLIGHT_SECONDS
+
 Write = Callable[[str], str]
 
 BUGGY = """
@@ -149,9 +151,10 @@ gate = os.open(gate, os.O_WRONLY)          # returns once the call reads
 """
 
 
-def seconds(bench) -> float:
+def ran_into_the_bound(bench) -> bool:
+    """Whether the end of the one episode was held up until the wire stopped waiting for calls."""
     (row,) = bench.rows("select (ended_us - started_us) / 1e6 as seconds from episodes")
-    return float(row["seconds"])
+    return bool(row["seconds"] > IN_FLIGHT_SECONDS)
 
 
 def test_a_call_that_was_given_up_holds_no_episode_up(bench, script: Write) -> None:
@@ -162,28 +165,7 @@ os.close(gate)
 """
     record(bench, script(WAITS + gives_up))
     assert bench.rows("select outcome from calls") == [{"outcome": "cancelled"}]
-    assert seconds(bench) < 15
-
-
-def test_an_answer_wakes_everybody_who_waits_for_it(bench, script: Write) -> None:
-    """The agent is gone (the episode waits) when its relay's input ends (the connection waits, too)."""
-    hasty = """
-import time
-agent = os.getpid()
-if os.fork() == 0:
-    os.setsid()
-    while os.getppid() == agent:
-        pass
-    time.sleep(0.5)                     # the referee hears of it
-    server.process.stdin.close()
-    time.sleep(0.5)
-    os.close(gate)
-    time.sleep(600)
-os._exit(0)
-"""
-    record(bench, script(WAITS + hasty))
-    assert bench.rows("select outcome from calls") == [{"outcome": "ok"}]
-    assert seconds(bench) < 15
+    assert not ran_into_the_bound(bench)
 
 
 def test_a_client_that_ends_its_input_early_gets_every_answer(bench, script: Write) -> None:

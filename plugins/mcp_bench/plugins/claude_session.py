@@ -58,7 +58,7 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
 
 def add(session: Session, event: dict[str, Any], names: Mapping[str, str]) -> None:
     if event.get("parent_tool_use_id"):
-        return  # of a subagent
+        return  # of a side conversation
     kind = event["type"]
     if kind in ("system", "assistant", "result") and event.get("subtype") != "thinking_tokens":
         session.retrying = ""

@@ -1,0 +1,91 @@
+"""The end of an episode's wire, in one process: who waits for a call under way, and what wakes them."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+
+from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.wire import Wire
+from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
+from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
+from mcp_bench.servers.mcp_server import WorldSession
+
+pytestmark = pytest.mark.anyio
+
+TASK = {"task": "t", "split": "s", "domain": "d", "prompt": "p"}
+NAMES = {"benchmark": "b", "benchmark_version": "1", "agent": "a", "agent_version": "1"}
+KINDS = {"isolation": "none", "home": "sealed", "tools": "mcp-only"}
+
+
+class SlowWorld:
+    """Its one tool returns when it is let go."""
+
+    def __init__(self) -> None:
+        self.called = anyio.Event()
+        self.release = anyio.Event()
+
+    def tools(self) -> list[ToolSpec]:
+        return [ToolSpec(name="slow", description="Slow.", input_schema={"type": "object"})]
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        self.called.set()
+        await self.release.wait()
+        return ToolResult(text="done")
+
+    async def grade(self, answer: str) -> Grade:
+        return Grade(partial=1.0, strict=True, grader_version="1")
+
+    async def snapshot(self) -> JSON:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> None:
+    """The connection waits for it, since its input ended, and so does the episode."""
+    info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
+    with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
+        run.recording.begin_episode(
+            EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
+        )
+        world = SlowWorld()
+        wire = Wire("ep", folder, WorldSession(world), run.recording, root=os.getpid())
+        drained = anyio.Event()
+
+        async def drain() -> None:
+            await wire.drain()
+            drained.set()
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(wire.serve)
+                async with await anyio.connect_unix(folder.socket) as agent:
+                    await send_call(agent, folder.token)
+                    await world.called.wait()
+                    agent.extra(anyio.abc.SocketAttribute.raw_socket).shutdown(socket.SHUT_WR)
+                    await anyio.wait_all_tasks_blocked()
+                    tasks.start_soon(drain)
+                    await anyio.wait_all_tasks_blocked()
+                    assert not drained.is_set()
+                    world.release.set()
+                    await drained.wait()
+                tasks.cancel_scope.cancel()
+        (call,) = run.recording.recorded_calls("ep")
+        assert call.outcome == "ok"
+
+
+async def send_call(agent: SocketStream, token: str) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow", "arguments": {}}},
+    ]
+    await agent.send(token.encode() + b"\n" + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
