@@ -60,7 +60,8 @@ class ClaudeCode:
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Raises:
-        WrongUseError: there is no login, or an option's value makes no sense.
+        LoginMissingError: there is no login.
+        WrongUseError: an option's value makes no sense.
         """
         # A prompt that begins with a slash would be taken for a command of its own.
         prompt = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt

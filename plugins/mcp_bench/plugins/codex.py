@@ -59,7 +59,8 @@ class Codex:
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Raises:
-        WrongUseError: there is no login, or an option's value makes no sense.
+        LoginMissingError: there is no login.
+        WrongUseError: an option's value makes no sense.
         """
         home = request.home / ".codex"
         home.mkdir()
