@@ -116,7 +116,9 @@ class Server:
 
     def connect(self):
         client = {"name": "script", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+        if self.ask("initialize", hello) is None:  # refused: nobody reads what would come next
+            return None
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
         return self.ask("tools/list")
 

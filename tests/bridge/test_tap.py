@@ -1,15 +1,18 @@
 """The pump forwards exactly what it was given, and stores each line before anyone sees it."""
 
 import itertools
+from collections.abc import Sequence
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from anyio.streams.stapled import StapledObjectStream
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.tap import pump
 from mcp_bench.bridge.wire import byte_stream_pair
+from mcp_bench.recorder.body import Body
 
 LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
 
@@ -24,6 +27,10 @@ def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
         left, into = byte_stream_pair()
         out, right = byte_stream_pair()
 
+        async def store(frames: Sequence[Body]) -> None:
+            await checkpoint()
+            stored.extend(frame for frame in frames if isinstance(frame, bytes))
+
         async def feed() -> None:
             for chunk in chunks:
                 await left.send(chunk)
@@ -32,12 +39,13 @@ def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
         async def collect() -> None:
             async for chunk in right:
                 arrived.extend(chunk)
-                in_time.append(b"".join(stored).startswith(bytes(arrived)))
+                whole_lines = arrived[: arrived.rfind(b"\n") + 1]
+                in_time.append(b"".join(stored).startswith(whole_lines))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(feed)
             tasks.start_soon(collect)
-            await pump(into, out, stored.append)
+            await pump(into, out, store)
             await out.aclose()
         for stream in (left, into, right):
             await stream.aclose()
@@ -61,7 +69,7 @@ def test_bytes_arrive_as_they_were_however_they_were_split(
 
 
 def test_a_store_that_fails_lets_nothing_through() -> None:
-    def full(_: bytes) -> None:
+    async def full(_: Sequence[Body]) -> None:
         raise RuntimeError("disk full")
 
     async def main() -> None:

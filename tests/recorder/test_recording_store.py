@@ -126,6 +126,7 @@ def test_calls_come_in_the_order_they_ran(folder: RunFolder, episode: str) -> No
     folder.recording.store_frame(episode, 1, "server", response(3, "bad arguments", is_error=True))
     for rpc_id in (4, 1, 2):
         folder.recording.mark_executed(episode, 1, rpc_id)
+    folder.recording.close_connection(episode, 1)
     calls = folder.recording.recorded_calls(episode)
     assert [(call.tool, call.execution) for call in calls] == [("d", 1), ("a", 2), ("c", None), ("b", 3)]
 
@@ -153,12 +154,12 @@ def test_the_end_settles_what_is_open_and_happens_once(folder: RunFolder, episod
 def test_a_full_disk_is_said_and_loses_nothing(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     store(episode, 1, "client", request(1, "before", {}))
-    pages = folder.recording.connection.execute("PRAGMA page_count").fetchone()[0]
-    folder.recording.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    pages = folder.recording.writer.connection.execute("PRAGMA page_count").fetchone()[0]
+    folder.recording.writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(DiskFullError, match=r"recordings\.db") as raised:
         store(episode, 1, "client", request(2, "lost", {"text": "x" * 100_000}))
     assert "free" in str(raised.value)
-    folder.recording.connection.execute("PRAGMA max_page_count = 100000")
+    folder.recording.writer.connection.execute("PRAGMA max_page_count = 100000")
     store(episode, 1, "server", response(1, "answer"))
     assert rows(folder, "SELECT tool, outcome FROM calls") == [("before", "ok")]
     assert rows(folder, "SELECT count(*) FROM frames") == [(2,)]

@@ -1,42 +1,65 @@
-"""The byte pump between an agent and a server. It parses a copy, and forwards what it was given.
+"""The byte pump between an agent and a server. It reads a copy, and forwards what it was given.
 
-A line is stored before it is forwarded, so what either side saw is in the recording even after
-`kill -9`. Nothing is rewritten: unknown methods, odd ids and lines that are no JSON pass as they
-are, byte for byte.
+A frame is stored before its last byte is forwarded, so whatever either side can act on is in the
+recording, even after `kill -9`. Nothing is rewritten: unknown methods, odd ids and lines that are
+no JSON pass as they are, byte for byte. Nothing is held back either: the beginning of a long line
+goes on while its end is still to come, so memory stays flat and a slow reader slows the sender.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 import anyio
 from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
 
-Store = Callable[[bytes], object]
-"""Called with each raw line, terminator included, before it is forwarded."""
+from mcp_bench.recorder.body import Body, GrowingBody
+
+Store = Callable[[Sequence[Body]], Awaitable[None]]
+"""Gets the frames of one direction, terminators included; returns when they are on disk."""
+
+
+class Splitter(Protocol):
+    """Cuts a stream of bytes into frames as it comes, in whatever pieces it comes."""
+
+    def feed(self, chunk: bytes) -> list[Body]:
+        """Return the frames that `chunk` completes."""
+        ...
+
+    def rest(self) -> Body | None:
+        """Return what is left when the stream ends."""
+        ...
+
+
+class Lines:
+    """Cuts after each newline: a carriage return alone ends no JSON-RPC line."""
+
+    def __init__(self) -> None:
+        self._unfinished = GrowingBody()
+
+    def feed(self, chunk: bytes) -> list[Body]:
+        *lines, rest = chunk.split(b"\n")
+        frames: list[Body] = [line + b"\n" for line in lines]
+        if lines and self._unfinished:
+            self._unfinished.add(lines[0] + b"\n")
+            frames[0] = self._unfinished.take()
+        self._unfinished.add(rest)
+        return frames
+
+    def rest(self) -> Body | None:
+        return self._unfinished.take() if self._unfinished else None
 
 
 async def pump(source: AnyByteReceiveStream, sink: AnyByteSendStream, store: Store) -> None:
-    """Forward whole lines until `source` ends, then what is left of an unfinished one."""
-    unfinished = bytearray()
+    """Forward lines until `source` ends, and with it what is left of an unfinished one."""
+    lines = Lines()
     try:
         async for chunk in source:
-            end = chunk.rfind(b"\n") + 1
-            if end == 0:
-                unfinished += chunk
-                continue
-            lines = bytes(unfinished) + chunk[:end]
-            unfinished = bytearray(chunk[end:])
-            for line in _lines(lines):
-                store(line)
-            await sink.send(lines)
-        if unfinished:
-            store(bytes(unfinished))
-            await sink.send(bytes(unfinished))
+            if frames := lines.feed(chunk):
+                await store(frames)
+            await sink.send(chunk)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass  # one side went away: the other one is told by the caller
-
-
-def _lines(block: bytes) -> list[bytes]:
-    """Split after each newline only: a carriage return alone ends no JSON-RPC line."""
-    return [line + b"\n" for line in block.split(b"\n")[:-1]]
+    if rest := lines.rest():
+        await store([rest])

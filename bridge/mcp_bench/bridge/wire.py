@@ -8,8 +8,9 @@ connections are refused, so that nobody starts a fresh session in the middle of 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from anyio.abc import ObjectStream, SocketStream, TaskStatus
@@ -19,7 +20,9 @@ from anyio.streams.stapled import StapledObjectStream
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.peer import descends, peer_pid
 from mcp_bench.bridge.tap import pump
+from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.wire import Frame
 from mcp_bench.servers.mcp_server import WorldSession, serve
 
 SERVER_NAME = "bench"
@@ -39,7 +42,7 @@ class Seen:
     refused: int = 0
     calls: int = 0
     answered: set[str] = field(default_factory=set)
-    """Methods that got a response."""
+    """Methods that got a result."""
 
     @property
     def ready(self) -> bool:
@@ -142,7 +145,7 @@ class Wire:
                 )
 
         async def upstream() -> None:
-            await pump(source, tap_end, lambda line: self._from_agent(number, line))
+            await pump(source, tap_end, partial(self._from_agent, number))
             # At the end of its input a server drops the requests it has not answered.
             await self._answered(lambda at, _: at == number)
             await tap_end.send_eof()
@@ -150,26 +153,30 @@ class Wire:
         async with anyio.create_task_group() as tasks, tap_end:
             tasks.start_soon(run_server)
             tasks.start_soon(upstream)
-            await pump(tap_end, client, lambda line: self._from_server(number, line))
+            await pump(tap_end, client, partial(self._from_server, number))
             tasks.cancel_scope.cancel()  # the server is done, or the agent reads no more
 
-    def _from_agent(self, number: int, line: bytes) -> None:
-        frame = self._recording.store_frame(self._episode, number, "client", line)
-        if frame.cancels is not None:  # nobody will answer it
-            self._open.pop((number, frame.cancels), None)
-            self._changed()
-        if frame.kind != "request":
-            return
-        self._open[number, frame.rpc_id] = frame.method
-        if frame.method == "tools/call":
-            self.seen.calls += 1
+    async def _from_agent(self, number: int, lines: Sequence[Body]) -> None:
+        for frame in await self._recording.store(self._episode, number, "client", lines):
+            for message in frame.items or (frame,):
+                self._asked(number, message)
 
-    def _from_server(self, number: int, line: bytes) -> None:
-        frame = self._recording.store_frame(self._episode, number, "server", line)
-        if frame.kind == "response":
-            method = self._open.pop((number, frame.rpc_id), None)
-            self.seen.answered.add(method or "")
+    def _asked(self, number: int, message: Frame) -> None:
+        if message.cancels is not None:  # nobody will answer it
+            self._open.pop((number, message.cancels), None)
             self._changed()
+        if message.kind == "request":
+            self._open[number, message.rpc_id] = message.method
+            self.seen.calls += message.is_call
+
+    async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
+        for frame in await self._recording.store(self._episode, number, "server", lines):
+            for message in frame.items or (frame,):
+                if message.kind == "response":
+                    method = self._open.pop((number, message.rpc_id), None)
+                    if message.outcome != "rpc_error":
+                        self.seen.answered.add(method or "")
+                    self._changed()
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from mcp_bench.recorder import wire
+from mcp_bench.recorder.body import LargeBody
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import Message
 
@@ -27,6 +28,23 @@ def stored_body(body: bytes) -> str | bytes:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         return body
+
+
+def large_frame(
+    insert: str, row: tuple[object, ...], body: LargeBody
+) -> Callable[[sqlite3.Connection], None]:
+    """Return the step that stores a frame piece by piece, as a blob, and closes its file."""
+
+    def store(connection: sqlite3.Connection) -> None:
+        number = connection.execute(insert, (*row, sqlite3.Binary(b""))).lastrowid
+        assert number is not None  # noqa: S101 - an insert has a row
+        connection.execute("UPDATE frames SET body = zeroblob(?) WHERE id = ?", (body.size, number))
+        with connection.blobopen("frames", "body", number) as blob:
+            for chunk in body.chunks():
+                blob.write(chunk)
+        body.close()
+
+    return store
 
 
 def body_bytes(stored: str | bytes) -> bytes:

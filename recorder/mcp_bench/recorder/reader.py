@@ -23,7 +23,8 @@ _NEAR_MATCHES_AMONG = 1000
 """Newest episodes that an unknown id is compared with: comparing takes time."""
 
 _EPISODES = """
-    SELECT e.id, e.run, r.benchmark, r.benchmark_version, r.agent, r.agent_version,
+    SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
+           coalesce(e.agent_version, r.agent_version) AS agent_version,
            coalesce(e.model, r.model) AS model, r.isolation, r.home, r.tools AS tools_mode,
            e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
            e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,

@@ -1,25 +1,24 @@
-"""The single writer of `recordings.db`.
+"""What is stored of a run while it goes on: the tables of `recordings.db`.
 
-What an agent sees is stored first: `store_frame` returns when the frame is committed, and a
-commit outlives a killed process. Plain sqlite3, since this is the hot path.
+What an agent sees is stored first: a frame is queued by `add_frame`, and on disk when `commit`
+returns. A commit outlives a killed process. Plain sqlite3, since this is the hot path.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from mcp_bench.recorder import conversation, schema, wire
-from mcp_bench.recorder.database import close_writer, open_writer
-from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError, database_error, database_errors
+from mcp_bench.recorder.body import Body, LargeBody
+from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError
+from mcp_bench.recorder.outline import parse_large, read_frame
 from mcp_bench.recorder.records import (
     REFEREE_DIED,
     EpisodeEnd,
@@ -29,16 +28,27 @@ from mcp_bench.recorder.records import (
     now_us,
 )
 from mcp_bench.recorder.trajectory import Message
+from mcp_bench.recorder.writer import Step, Writer
 
 Direction = Literal["client", "server"]
 _log = logging.getLogger(__name__)
+
+_INSERT_FRAME = (
+    "INSERT INTO frames (id, episode, connection, direction, stored_us, kind, method, rpc_id, body)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_OPEN_CALL = (
+    "INSERT INTO calls (id, episode, connection, rpc_id, tool, arguments, started_us, request_frame)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SETTLE_CALL = "UPDATE calls SET execution = ?, outcome = ?, ended_us = ?, response_frame = ? WHERE id = ?"
 
 
 @dataclass(slots=True)
 class _OpenCall:
     row: int
     rpc_id: str
-    executed: bool = False
+    execution: int | None = None
     cancelled: bool = False
 
 
@@ -49,14 +59,17 @@ class Recording:
     def __init__(self, path: Path) -> None:
         """Open or create the database at `path`."""
         self.path = path
-        self.connection = open_writer(path, schema.recordings)
+        self.writer = Writer(path, schema.recordings)
         self._lock = threading.RLock()
         self._open: dict[tuple[str, int], list[_OpenCall]] = defaultdict(list)
         self._executed: dict[str, int] = {}
         self._run: str | None = None
+        with self.writer.reading() as db:
+            (self._last_frame,) = db.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()
+            (self._last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
 
     def close(self) -> None:
-        close_writer(self.connection)
+        self.writer.close()
 
     def add_run(self, info: RunInfo) -> None:
         row = info.model_dump()
@@ -67,8 +80,8 @@ class Recording:
 
     def info(self) -> RunInfo:
         """Return the run that this database belongs to."""
-        with database_errors(self.path):
-            cursor = self.connection.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
+        with self.writer.reading() as db:
+            cursor = db.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
             found = cursor.fetchone()
         if found is None:
             raise CorruptDatabaseError(f"{self.path} holds no run: it was never set up. Remove its folder")
@@ -83,39 +96,57 @@ class Recording:
         self._insert("episodes", row)
         self._executed[start.id] = 0
 
-    def store_frame(self, episode: str, connection: int, direction: Direction, body: bytes) -> wire.Frame:
-        """Store one raw line, terminator included, and the call that it opens or settles.
+    async def store(
+        self, episode: str | None, connection: int, direction: Direction, bodies: Sequence[Body]
+    ) -> list[wire.Frame]:
+        """Store frames, and return when they are on disk. Tasks that run in one turn share a commit."""
+        frames = [self._add(episode, connection, direction, body, await read_frame(body)) for body in bodies]
+        await self.commit()
+        return frames
 
-        `direction` is who sent it; `connection` tells the wires of one episode apart. The frame
-        is committed when this returns.
+    def add_frame(self, episode: str | None, connection: int, direction: Direction, body: Body) -> wire.Frame:
+        """Queue one raw frame, terminator included, and the call that it opens or settles.
+
+        `direction` is who sent it; `connection` tells the wires of one episode apart. A frame without
+        an episode (the handshake of a hand session) opens no call.
         """
-        frame = wire.parse(body)
-        now = now_us()
-        opened: list[_OpenCall] = []
+        frame = parse_large(body) if isinstance(body, LargeBody) else wire.parse(body)
+        return self._add(episode, connection, direction, body, frame)
+
+    def _add(
+        self, episode: str | None, connection: int, direction: Direction, body: Body, frame: wire.Frame
+    ) -> wire.Frame:
         with self._lock:
-            with self._transaction() as db:
-                frame_id = db.execute(
-                    "INSERT INTO frames (episode, connection, direction, stored_us, kind, method, rpc_id,"
-                    " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (episode, connection, direction, now, frame.kind, frame.method, frame.rpc_id,
-                     conversation.stored_body(body)),
-                ).lastrowid  # fmt: skip
+            now = now_us()
+            self._last_frame += 1
+            number = self._last_frame
+            row = (number, episode, connection, direction, now, frame.kind, frame.method, frame.rpc_id)
+            if isinstance(body, LargeBody):
+                self.writer.add(conversation.large_frame(_INSERT_FRAME, row, body), slow=True)
+            else:
+                self.writer.add((_INSERT_FRAME, (*row, conversation.stored_body(body))))
+            if episode is not None:
                 for message in frame.items or (frame,):
-                    if direction == "server":
-                        self._settle(db, (episode, connection), message, frame_id, now)
-                    elif message.is_call:
-                        opened.append(_open_call(db, (episode, connection), message, frame_id, now))
-                    elif message.cancels is not None:
-                        for call in self._open.get((episode, connection), ()):
-                            call.cancelled |= call.rpc_id == message.cancels
-            if opened:  # only once committed: a row that was rolled back has no number
-                self._open[episode, connection] += opened
+                    self._follow((episode, connection), direction, message, number, now)
+        return frame
+
+    async def commit(self) -> None:
+        """Return when everything queued before is on disk."""
+        await self.writer.commit()
+
+    def store_frame(
+        self, episode: str | None, connection: int, direction: Direction, body: Body
+    ) -> wire.Frame:
+        """Add a frame and commit it, at once."""
+        with self._lock:
+            frame = self.add_frame(episode, connection, direction, body)
+            self.writer.flush()
         return frame
 
     def mark_executed(self, episode: str, connection: int, rpc_id: int | str | float | None) -> None:
-        """Number the call that the server starts to run now."""
+        """Number the call that the server starts to run now. Stored with its outcome."""
         with self._lock:
-            waiting = [call for call in self._open.get((episode, connection), ()) if not call.executed]
+            waiting = [call for call in self._open.get((episode, connection), ()) if call.execution is None]
             exact = wire.id_text(rpc_id)
             call = next((c for c in waiting if c.rpc_id == exact), None) or next(
                 (c for c in waiting if _same_number(c.rpc_id, rpc_id)), None
@@ -123,52 +154,46 @@ class Recording:
             if call is None:
                 _log.warning("episode %s: no open call has the id %s", episode, exact)
                 return
-            number = self._executed.get(episode, 0) + 1
-            with self._transaction() as db:
-                db.execute("UPDATE calls SET execution = ? WHERE id = ?", (number, call.row))
-            self._executed[episode] = number
-            call.executed = True
+            call.execution = self._executed[episode] = self._executed.get(episode, 0) + 1
 
     def close_connection(self, episode: str, connection: int) -> None:
         """Settle the calls that got no response: `cancelled` where the client gave up on them, else
         `transport_error`."""
-        with self._transaction() as db:
-            self._abandon(db, (episode, connection))
-        self._open.pop((episode, connection), None)
+        with self._lock:
+            self._abandon((episode, connection))
+            self.writer.flush()
 
     def recorded_calls(self, episode: str) -> list[RecordedCall]:
         """Return the calls of an episode in the order the server ran them."""
-        with self._lock, database_errors(self.path):
-            return conversation.recorded_calls(self.connection, episode)
+        with self.writer.reading() as db:
+            return conversation.recorded_calls(db, episode)
 
     def end_episode(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
         """Store how an episode ended and its conversation. Its connections count as closed."""
         row = end.model_dump()
         row["usage"] = end.usage.model_dump_json(exclude_none=True) if end.usage else None
         columns = ", ".join(f"{name} = :{name}" for name in row)
-        keys = [key for key in self._open if key[0] == episode]
-        with self._transaction() as db:
-            for key in keys:
-                self._abandon(db, key)
-            changed = db.execute(
-                f"UPDATE episodes SET {columns} WHERE id = :id AND ended_us IS NULL",  # noqa: S608
-                {**row, "id": episode},
-            ).rowcount
-            if not changed:
-                raise StorageError(f"{self.path}: there is no open episode {episode} to end")
-            conversation.write_messages(db, episode, messages)
-        for key in keys:
-            del self._open[key]
-        self._executed.pop(episode, None)
+        with self._lock:
+            for key in [key for key in self._open if key[0] == episode]:
+                self._abandon(key)
+            with self.writer.transaction() as db:
+                changed = db.execute(
+                    f"UPDATE episodes SET {columns} WHERE id = :id AND ended_us IS NULL",  # noqa: S608
+                    {**row, "id": episode},
+                ).rowcount
+                if not changed:
+                    raise StorageError(f"{self.path}: there is no open episode {episode} to end")
+                conversation.write_messages(db, episode, messages)
+            self._executed.pop(episode, None)
 
-    def mark_died(self, graded: Collection[str]) -> list[str]:
-        """Mark the valid episodes that have no grade as invalid, since their referee is gone.
+    def mark_died(self, done: Collection[str]) -> list[str]:
+        """Mark the valid episodes that are not done as invalid, since their referee is gone.
 
         Returns their ids. They stay in the file; calls without a response get `transport_error`.
         """
-        with self._transaction() as db:
+        with self.writer.transaction() as db:
             rows = db.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id").fetchall()
-            died = [episode for (episode,) in rows if episode not in graded]
+            died = [episode for (episode,) in rows if episode not in done]
             for episode in died:
                 db.execute("UPDATE episodes SET invalid = ? WHERE id = ?", (REFEREE_DIED, episode))
                 db.execute(
@@ -177,68 +202,55 @@ class Recording:
                 )
         return died
 
+    def ended(self) -> set[str]:
+        """Return the ids of the episodes that ended validly."""
+        with self.writer.reading() as db:
+            rows = db.execute("SELECT id FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL")
+            return {episode for (episode,) in rows}
+
     def attempts(self) -> list[tuple[str, str, int, int, int]]:
         """Return `(episode, task, seed, repeat, attempt)` of every attempt, oldest first."""
-        with self._lock, database_errors(self.path):
-            rows = self.connection.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
+        with self.writer.reading() as db:
+            rows = db.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
             return rows.fetchall()
 
-    def _settle(
-        self, db: sqlite3.Connection, key: tuple[str, int], response: wire.Frame, frame: int | None, now: int
+    def _follow(
+        self, key: tuple[str, int], direction: Direction, message: wire.Frame, frame: int, now: int
     ) -> None:
+        if direction == "server":
+            self._settle(key, message, frame, now)
+        elif message.is_call and message.rpc_id is not None:
+            self._last_call += 1
+            row = (self._last_call, *key, message.rpc_id, message.tool, message.arguments, now, frame)
+            self.writer.add((_OPEN_CALL, row))
+            self._open[key].append(_OpenCall(self._last_call, message.rpc_id))
+        elif message.cancels is not None:
+            for call in self._open.get(key, ()):
+                call.cancelled |= call.rpc_id == message.cancels
+
+    def _settle(self, key: tuple[str, int], response: wire.Frame, frame: int, now: int) -> None:
         calls = self._open.get(key, [])
         call = next((c for c in calls if c.rpc_id == response.rpc_id), None)
         if call is None or response.outcome is None:  # the answer to something else, or a request
             return
         given_up = call.cancelled and response.outcome == "rpc_error"
-        db.execute(
-            "UPDATE calls SET outcome = ?, ended_us = ?, response_frame = ? WHERE id = ?",
-            ("cancelled" if given_up else response.outcome, now, frame, call.row),
-        )
+        outcome = "cancelled" if given_up else response.outcome
+        self.writer.add((_SETTLE_CALL, (call.execution, outcome, now, frame, call.row)))
         calls.remove(call)
 
-    def _abandon(self, db: sqlite3.Connection, key: tuple[str, int]) -> None:
+    def _abandon(self, key: tuple[str, int]) -> None:
         now = now_us()
-        db.executemany(
-            "UPDATE calls SET outcome = ?, ended_us = ? WHERE id = ?",
-            [
-                ("cancelled" if c.cancelled else "transport_error", now, c.row)
-                for c in self._open.get(key, ())
-            ],
-        )
+        for call in self._open.pop(key, ()):
+            outcome = "cancelled" if call.cancelled else "transport_error"
+            self.writer.add((_SETTLE_CALL, (call.execution, outcome, now, None, call.row)))
 
     def _insert(self, table: str, row: dict[str, object]) -> None:
-        with self._transaction() as db:
-            db.execute(
-                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join(':' + name for name in row)})",  # noqa: S608
-                row,
-            )
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self.connection.execute("BEGIN IMMEDIATE")
-                yield self.connection
-                self.connection.execute("COMMIT")
-            except BaseException as error:
-                with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back some by itself
-                    self.connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise database_error(self.path, error) from error
-                raise
-
-
-def _open_call(
-    db: sqlite3.Connection, key: tuple[str, int], call: wire.Frame, frame: int | None, now: int
-) -> _OpenCall:
-    row = db.execute(
-        "INSERT INTO calls (episode, connection, rpc_id, tool, arguments, started_us, request_frame)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key, call.rpc_id, call.tool, call.arguments, now, frame),
-    ).lastrowid
-    assert row is not None and call.rpc_id is not None  # noqa: S101 - an insert has a row, a request an id
-    return _OpenCall(row, call.rpc_id)
+        step: Step = (
+            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' for _ in row)})",  # noqa: S608
+            tuple(row.values()),
+        )
+        self.writer.add(step)
+        self.writer.flush()
 
 
 def _same_number(spelled: str, value: object) -> bool:

@@ -73,6 +73,8 @@ class RunInfo(Model):
     isolation: str
     home: str
     tools: str
+    graded: bool = True
+    """False where there is no grader: an episode is done when it has ended validly."""
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     plan: list[PlannedEpisode] = Field(default_factory=list)
 
@@ -89,6 +91,9 @@ class EpisodeStart(Model):
     repeat: int = 0
     attempt: int = 1
     started_us: int
+    agent: str | None = None
+    """As the client told it, where the run's agent is not known beforehand."""
+    agent_version: str | None = None
     tools: list[ToolSchema] = Field(default_factory=list)
 
 

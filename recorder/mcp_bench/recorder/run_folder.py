@@ -37,6 +37,8 @@ class RunFolder:
                 if info is not None:
                     self.recording.add_run(info)
                 self.info = self.recording.info()
+                if self.info.settings.get("durability") == "full":
+                    self.recording.writer.set_durability("full")
                 if not (path / GRADES).exists() and self.recording.attempts():
                     raise StorageError(
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
@@ -79,7 +81,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, run_id: str, *, root: Path | None = None) -> RunFolder:
-        """Open the folder of an interrupted run, and mark the attempts without a grade as invalid.
+        """Open the folder of an interrupted run, and mark the attempts that are not done as invalid.
 
         Raises:
             UnknownNameError: there is no such run; the text lists near matches.
@@ -92,21 +94,25 @@ class RunFolder:
             raise UnknownNameError("run", run_id, known)
         folder = cls(root / run_id, None)
         try:
-            folder.recording.mark_died(folder.grades.graded())
+            folder.recording.mark_died(folder.done())
         except BaseException:
             folder.close()
             raise
         return folder
 
+    def done(self) -> set[str]:
+        """Return the ids of the episodes that are done: graded, or, where nobody grades, ended."""
+        return self.grades.graded() if self.info.graded else self.recording.ended()
+
     def pending(self) -> list[tuple[PlannedEpisode, int]]:
-        """Return the planned slots that have no grade yet, each with its next attempt number."""
-        graded = self.grades.graded()
+        """Return the planned slots that are not done yet, each with its next attempt number."""
+        finished = self.done()
         done: set[tuple[str, int, int]] = set()
         last: dict[tuple[str, int, int], int] = {}
         for episode, task, seed, repeat, attempt in self.recording.attempts():
             slot = (task, seed, repeat)
             last[slot] = max(attempt, last.get(slot, 0))
-            if episode in graded:
+            if episode in finished:
                 done.add(slot)
         slots = ((planned, (planned.task, planned.seed, planned.repeat)) for planned in self.info.plan)
         return [(planned, last.get(slot, 0) + 1) for planned, slot in slots if slot not in done]

@@ -23,6 +23,7 @@ _RECORDINGS_1 = (
         isolation TEXT NOT NULL,
         home TEXT NOT NULL,
         tools TEXT NOT NULL,
+        graded INTEGER NOT NULL, -- 0: a foreign server's run, which nobody grades
         settings TEXT NOT NULL, -- JSON object
         plan TEXT NOT NULL -- JSON array of the planned episodes
     )
@@ -46,6 +47,8 @@ _RECORDINGS_1 = (
         invalid_detail TEXT,
         exit_code INTEGER,
         answer TEXT,
+        agent TEXT, -- as the client told it, where the run's own agent is "hand" or "proxy"
+        agent_version TEXT,
         model TEXT, -- as the agent told it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
@@ -55,7 +58,7 @@ _RECORDINGS_1 = (
     """
     CREATE TABLE frames (
         id INTEGER PRIMARY KEY,
-        episode TEXT NOT NULL REFERENCES episodes(id),
+        episode TEXT REFERENCES episodes(id), -- NULL: between the tasks of a hand session
         connection INTEGER NOT NULL,
         direction TEXT NOT NULL CHECK (direction IN ('client', 'server')), -- who sent it
         stored_us INTEGER NOT NULL,
@@ -109,8 +112,8 @@ _RECORDINGS_1 = (
     """,
     """
     CREATE VIEW episode_summary AS
-    SELECT e.id, r.agent, coalesce(e.model, r.model) AS model, r.benchmark, e.task, e.split, e.domain,
-           e.seed, e.repeat, e.attempt, e.termination, e.invalid,
+    SELECT e.id, coalesce(e.agent, r.agent) AS agent, coalesce(e.model, r.model) AS model, r.benchmark,
+           e.task, e.split, e.domain, e.seed, e.repeat, e.attempt, e.termination, e.invalid,
            strftime('%Y-%m-%d %H:%M:%S', e.started_us / 1000000, 'unixepoch') AS started,
            (e.ended_us - e.started_us) / 1e6 AS seconds,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls

@@ -38,7 +38,7 @@ class Frame:
         return self.kind == "request" and self.method == "tools/call"
 
 
-_INVALID = Frame("invalid")
+INVALID = Frame("invalid")
 
 
 class _Number(float):
@@ -96,15 +96,16 @@ def parse(body: bytes) -> Frame:
     try:
         value = loads(body)
         if isinstance(value, list):
-            return Frame("batch", items=tuple(_message(item) for item in value))
-        return _message(value)
+            return Frame("batch", items=tuple(message(item) for item in value))
+        return message(value)
     except (ValueError, RecursionError):
-        return _INVALID
+        return INVALID
 
 
-def _message(value: Any) -> Frame:
+def message(value: Any) -> Frame:
+    """Say what one JSON-RPC message is, batches aside."""
     if not isinstance(value, dict):
-        return _INVALID
+        return INVALID
     rpc_id = id_text(value["id"]) if "id" in value else None
     method = value.get("method")
     if isinstance(method, str):
@@ -115,7 +116,7 @@ def _message(value: Any) -> Frame:
         result = value["result"]
         refused = isinstance(result, dict) and result.get("isError") is True
         return Frame("response", rpc_id=rpc_id, outcome="tool_error" if refused else "ok")
-    return _INVALID
+    return INVALID
 
 
 def _called(method: str, rpc_id: str | None, params: Any) -> Frame:

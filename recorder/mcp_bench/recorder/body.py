@@ -1,0 +1,74 @@
+"""The bytes of one frame: in memory, or in a file where they are too many for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from tempfile import TemporaryFile
+from typing import TypeAlias
+
+LARGE = 8 << 20
+"""Bytes from which on a frame is kept on disk while it passes."""
+CHUNK = 1 << 18
+
+
+class LargeBody:
+    """A frame in a file without a name: it is gone with the process, or when it is closed."""
+
+    def __init__(self) -> None:
+        self.file = TemporaryFile()  # noqa: SIM115 - it lives as long as the frame
+        self.size = 0
+
+    def append(self, chunk: bytes) -> None:
+        self.file.write(chunk)
+        self.size += len(chunk)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes from the start, at most `CHUNK` at a time."""
+        self.file.seek(0)
+        while chunk := self.file.read(CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        self.file.close()
+
+
+Body: TypeAlias = bytes | LargeBody
+
+
+class GrowingBody:
+    """Collects the bytes of a frame as they come; truthy when there are any."""
+
+    def __init__(self, large: int = LARGE) -> None:
+        """Keep up to `large` bytes in memory."""
+        self._threshold = large
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._large: LargeBody | None = None
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def add(self, chunk: bytes) -> None:
+        if not chunk:
+            return
+        self._size += len(chunk)
+        if self._large is None:
+            self._parts.append(chunk)
+            if self._size < self._threshold:
+                return
+            self._large = LargeBody()
+            chunk = b"".join(self._parts)
+            self._parts.clear()
+        self._large.append(chunk)
+
+    def take(self) -> Body:
+        """Return what was collected, and begin anew."""
+        body: Body = b"".join(self._parts) if self._large is None else self._large
+        self._parts, self._size, self._large = [], 0, None
+        return body
+
+    def close(self) -> None:
+        """Drop what was collected."""
+        if self._large is not None:
+            self._large.close()
+        self._parts, self._size, self._large = [], 0, None
