@@ -135,7 +135,7 @@ def test_runs_that_are_not_done_are_named(invoke: Invoke) -> None:
         begin(folder, planned("a"))
         result = invoke(report, "--json")
     assert json.loads(result.stdout) == []
-    assert f"{folder.id}: 2 of 2 planned episodes have no grade yet" in result.stderr
+    assert f"{folder.id}: 2 of 2 planned episodes are not done yet" in result.stderr
     assert f"--resume {folder.id}" in result.stderr
 
 
@@ -207,3 +207,21 @@ def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:
         )
     (row,) = rows(invoke)
     assert row["episodes"] == count + 1
+
+
+def test_a_damaged_run_is_named_and_hides_no_other(invoke: Invoke) -> None:
+    folder, _ = record([(planned(), Episode())])
+    (folder.path.parent / "run_damaged").mkdir()
+    (folder.path.parent / "run_damaged" / "recordings.db").write_bytes(b"not a database, " * 99)
+    result = invoke(report, "--json")
+    assert [row["episodes"] for row in json.loads(result.stdout)] == [1]
+    assert result.exit_code == 1
+    assert "run_damaged" in result.stderr
+
+
+def test_a_run_without_a_grader_is_done_when_its_episodes_ended(invoke: Invoke) -> None:
+    record([(planned(), Episode(partial=None))], graded=False)
+    result = invoke(report, "--json")
+    (row,) = json.loads(result.stdout)
+    assert (row["episodes"], row["ungraded"], row["partial"]) == (1, 1, None)
+    assert result.stderr == ""

@@ -40,7 +40,7 @@ def test_a_resumed_run_does_what_has_no_grade() -> None:
         states = {episode.id: (episode.invalid, episode.partial) for episode in reader.episodes()}
         assert states == {done: (None, 1.0), again: (None, 1.0), running: ("referee_died", None)}
         assert reader.episode(ungraded).invalid == "referee_died"
-        assert reader.summary().graded == 2  # type: ignore[union-attr]
+        assert reader.summary().done == 2  # type: ignore[union-attr]
 
 
 def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:

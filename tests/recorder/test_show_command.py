@@ -45,11 +45,28 @@ def test_an_episode_that_never_ended_is_told_from_its_calls(invoke: Invoke) -> N
     assert "grade     none" in output
 
 
-def test_a_run_names_its_episodes(invoke: Invoke) -> None:
-    folder, episodes = record([(planned("a"), Episode()), (planned("b"), Episode())])
-    result = invoke(show, folder.id)
-    assert isinstance(result.exception, WrongUseError)
-    assert str(result.exception) == f"{folder.id} is a run; its episodes: {', '.join(episodes)}"
+def test_a_run_lists_its_episodes(invoke: Invoke) -> None:
+    folder, episodes = record([(planned("a"), Episode(partial=0.5)), (planned("b"), Episode())])
+    output = invoke(show, folder.id).output
+    assert [line.split()[0] for line in output.splitlines()[1:]] == episodes
+    assert "partial 0.50, not solved" in output
+    listed = json.loads(invoke(show, folder.id, "--json").stdout)
+    assert [(row["id"], row["task"], row["calls"]) for row in listed] == [
+        (episodes[0], "a", 1), (episodes[1], "b", 1),
+    ]  # fmt: skip
+
+
+def test_without_a_name_the_runs_are_listed_and_a_damaged_one_hides_no_other(invoke: Invoke) -> None:
+    assert "no recordings yet" in invoke(show).output
+    folder, _ = record([(planned(), Episode())])
+    damaged = folder.path.parent / "run_damaged"
+    damaged.mkdir()
+    (damaged / "recordings.db").write_bytes(b"not a database, " * 99)
+    result = invoke(show, "--json")
+    (run,) = json.loads(result.stdout)
+    assert (run["id"], run["planned"], run["done"]) == (folder.id, 1, 1)
+    assert result.exit_code == 1
+    assert "run_damaged" in result.stderr
 
 
 def test_a_beginning_is_enough_where_it_fits_one(invoke: Invoke) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_bench.recorder import conversation, schema
 from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.errors import database_errors
+from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
@@ -77,13 +77,15 @@ class StoredEpisode:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """`planned` counts the slots of the run, `graded` those that are done."""
+    """`planned` counts the slots of the run (0 where people work by hand), `done` those that are
+    graded, or, in a run without a grader, ended validly."""
 
     id: str
+    created_us: int
     benchmark: str
     agent: str
     planned: int
-    graded: int
+    done: int
 
 
 class RunReader:
@@ -128,8 +130,10 @@ class RunReader:
 
     def summary(self) -> RunSummary | None:
         rows = self._query(
-            "SELECT id, benchmark, agent, json_array_length(plan),"
-            " (SELECT count(*) FROM episodes e JOIN sealed.grades g ON g.episode = e.id) FROM runs"
+            "SELECT id, created_us, benchmark, agent, json_array_length(plan),"
+            " CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)"
+            " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
+            " FROM runs"
         )
         return next((RunSummary(*row) for row in rows), None)
 
@@ -191,7 +195,8 @@ def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Pat
 
 
 def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
-    """Return the run folder and the full id of the episode that `prefix` begins.
+    """Return the run folder and the full id of the episode that `prefix` begins. Runs that cannot be
+    read are passed over.
 
     Raises:
         UnknownNameError: there is none; the text lists near matches.
@@ -199,11 +204,14 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     """
     known: list[str] = []
     found: list[tuple[Path, str]] = []
+    unreadable: list[str] = []
     for path in run_paths(root=root):
-        with RunReader(path) as reader:
-            ids = reader.episode_ids()
-        if path.name == prefix:
-            raise WrongUseError(f"{prefix} is a run; its episodes: {', '.join(ids) or 'none yet'}")
+        try:
+            with RunReader(path) as reader:
+                ids = reader.episode_ids()
+        except StorageError:
+            unreadable.append(path.name)
+            continue
         known += ids
         found += [(path, episode) for episode in ids if episode.startswith(prefix)]
     exact = [match for match in found if match[1] == prefix]
@@ -211,6 +219,10 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
         some = ", ".join(episode for _, episode in found[:5])
         raise WrongUseError(f"episode {prefix!r} fits {len(found)} episodes ({some}, ...): give more of it")
     if not found:
+        if unreadable:
+            raise StorageError(
+                f"no episode {prefix!r} in the runs that can be read; {unreadable[0]} cannot be"
+            )
         raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
     return (exact or found)[0]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.statistics import TaskSum, bootstrap, mean
 from mcp_bench.servers.errors import UnknownNameError
@@ -94,11 +95,17 @@ def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[st
     return [found[key].row() for key in sorted(found, key=lambda key: [str(part) for part in key])]
 
 
-def stored_episodes(paths: Iterable[Path], unfinished: list[RunSummary]) -> Iterable[StoredEpisode]:
-    """Yield the episodes of many runs, and note the runs that are not done in `unfinished`."""
+def stored_episodes(
+    paths: Iterable[Path], unfinished: list[RunSummary], unreadable: list[StorageError]
+) -> Iterable[StoredEpisode]:
+    """Yield the episodes of many runs. Runs that are not done are noted in `unfinished`, and those that
+    cannot be read in `unreadable`: one damaged file hides no other run."""
     for path in paths:
-        with RunReader(path) as reader:
-            summary = reader.summary()
-            if summary is not None and summary.graded < summary.planned:
-                unfinished.append(summary)
-            yield from reader.episodes()
+        try:
+            with RunReader(path) as reader:
+                summary = reader.summary()
+                if summary is not None and summary.done < summary.planned:
+                    unfinished.append(summary)
+                yield from reader.episodes()
+        except StorageError as error:
+            unreadable.append(error)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.reader import RunSummary
 
 
@@ -39,19 +41,24 @@ def report(runs: tuple[str, ...], by: str, as_json: bool) -> None:
 
     names = groups(by)
     unfinished: list[RunSummary] = []
-    rows = summarise(stored_episodes(run_paths(runs), unfinished), names)
+    unreadable: list[StorageError] = []
+    rows = summarise(stored_episodes(run_paths(runs), unfinished, unreadable), names)
     for run in unfinished:
         click.echo(
-            f"{run.id}: {run.planned - run.graded} of {run.planned} planned episodes have no grade yet"
+            f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
             f" (mcp-bench record --resume {run.id})",
             err=True,
         )
+    for problem in unreadable:
+        click.echo(f"Left out: {problem}", err=True)
     if as_json:
         click.echo(json.dumps(rows))
     elif rows:
         _print_table(rows, names)
-    else:
+    elif not unreadable:
         click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+    if unreadable:
+        sys.exit(1)
 
 
 def _print_table(rows: list[dict[str, Any]], names: list[str]) -> None:

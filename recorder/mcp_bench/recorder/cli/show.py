@@ -1,4 +1,4 @@
-"""`mcp-bench show`: one episode, its grade and its conversation."""
+"""`mcp-bench show`: what was recorded; one episode with its grade and its conversation."""
 
 from __future__ import annotations
 
@@ -13,22 +13,33 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("episode")
-@click.option("--json", "as_json", is_flag=True, help="Print the episode as one JSON document.")
-def show(episode: str, as_json: bool) -> None:
-    """Show one episode, its grade and its conversation.
+@click.argument("what", required=False, metavar="[RUN|EPISODE]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def show(what: str | None, as_json: bool) -> None:
+    """Show the runs, the episodes of one, or one episode with its grade and its conversation.
 
     EPISODE is an id, or the beginning of one that fits no other. Control characters in what agents and
     tools wrote are spelled out.
 
     \b
     Examples:
+      mcp-bench show
+      mcp-bench show run_01kbf3x9qv2m8t0
       mcp-bench show ep_01kbf3x9qv2m8t0
       mcp-bench show ep_01kbf3x9qv2m8t0 --json | jq .grade
     """
+    from mcp_bench.recorder.cli.listing import show_episodes, show_runs
+    from mcp_bench.recorder.paths import runs_dir
     from mcp_bench.recorder.reader import RunReader, find_episode
+    from mcp_bench.recorder.run_folder import RECORDINGS
 
-    path, found = find_episode(episode)
+    if what is None:
+        show_runs(as_json)
+        return
+    if (runs_dir() / what / RECORDINGS).exists():
+        show_episodes(runs_dir() / what, as_json)
+        return
+    path, found = find_episode(what)
     with RunReader(path) as reader:
         document = _document(reader, found)
     if as_json:
