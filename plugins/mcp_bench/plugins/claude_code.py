@@ -24,6 +24,7 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD
 from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
@@ -49,7 +50,7 @@ WEB = ("WebFetch", "WebSearch")
 class ClaudeCode:
     name = "claude-code"
     summary = "Anthropic's Claude Code."
-    capabilities = Capabilities(reports_usage=True, reports_cost=True, reports_reasoning=True)
+    capabilities = Capabilities(reports_usage=True, reports_cost=True, reports_reasoning=True, http=True)
     options: Mapping[str, str] = {
         "effort": "effort level (low, medium, high, ...)",
         "max_retries": "attempts again on failed model requests (default 10)",
@@ -86,11 +87,9 @@ class ClaudeCode:
 def arguments(request: LaunchRequest) -> list[str]:
     """Write the MCP configuration into the private HOME; return the command's arguments."""
     server = request.server
-    executable, *args = server.command
     config = request.home / "mcp.json"
-    entry = {"type": "stdio", "command": executable, "args": args}
-    config.write_text(json.dumps({"mcpServers": {server.name: entry}}), encoding="utf-8")
-    allowed = list(model_names(server))
+    config.write_text(json.dumps(mcp_servers(server)), encoding="utf-8")
+    allowed = list(model_names(server)) or [f"mcp__{server.name}"]  # the server's name stands for all
     argv = ["--print", "--output-format=stream-json", "--verbose"]
     argv += [f"--mcp-config={config}", "--strict-mcp-config", "--setting-sources="]
     argv += ["--permission-mode=dontAsk"]  # what is not allowed is denied, and nobody is asked

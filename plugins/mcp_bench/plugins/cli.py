@@ -83,6 +83,7 @@ def told(capabilities: dict[str, bool]) -> list[str]:
         "reports_reasoning": "reports reasoning",
         "needs_model": "needs --model",
         "plays_reference": "is given the solution",
+        "http": "speaks HTTP",
     }
     kept = [] if capabilities["builtin_tools_off"] else ["keeps its built-in tools"]
     return [*kept, *(text for key, text in words.items() if capabilities[key])]

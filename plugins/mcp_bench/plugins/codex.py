@@ -48,7 +48,7 @@ OWN_FAILURE = re.compile(r"context window|max_output_tokens")
 class Codex:
     name = "codex"
     summary = "OpenAI's Codex CLI."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True)
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
     options: Mapping[str, str] = {
         "effort": "reasoning effort (minimal, low, medium, high, ...)",
         "max_retries": "attempts again on failed model requests; needs an endpoint of your own",
@@ -111,10 +111,13 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
         },
         "mcp_servers": {
             server.name: {
-                "command": server.command[0],
-                "args": list(server.command[1:]),
+                **(
+                    {"url": server.url}
+                    if server.url
+                    else {"command": server.command[0], "args": list(server.command[1:])}
+                ),
                 "required": True,
-                "enabled_tools": list(server.tools),
+                **({"enabled_tools": list(server.tools)} if server.tools else {}),
                 "default_tools_approval_mode": "approve",
                 "startup_timeout_sec": 60,
                 "tool_timeout_sec": 3600,

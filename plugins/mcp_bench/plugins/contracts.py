@@ -27,6 +27,8 @@ class Capabilities:
     """`--model` must be given."""
     plays_reference: bool = False
     """Trusted by the referee: it is handed the task's reference calls on stdin."""
+    http: bool = False
+    """Connects to an MCP server by URL (streamable HTTP), too."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,16 @@ class Installation:
 
 @dataclass(frozen=True)
 class McpServer:
-    """The entry that goes into the agent's configuration. It holds no secret."""
+    """The entry that goes into the agent's configuration. It holds no secret that outlives its episode."""
 
     name: str
     command: tuple[str, ...]
+    """What to start, which speaks MCP on stdio. Empty where there is a URL instead."""
     tools: tuple[str, ...]
-    """Names of the world's tools, for agents that want an allow-list."""
+    """Names of the tools, for agents that want an allow-list. Empty where they are not known beforehand (a
+    server that is no benchmark's): then every tool of this server is to be allowed."""
+    url: str | None = None
+    """Where the server is on streamable HTTP; only for agents whose capabilities say `http`."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from mcp_bench.plugins.contracts import (
 class Noop:
     name = "noop"
     summary = "Connects and does nothing: the floor of every benchmark."
-    capabilities = Capabilities()
+    capabilities = Capabilities(http=True)
     options: Mapping[str, str] = {}
 
     def find(self, environ: Mapping[str, str]) -> Installation:

@@ -29,7 +29,7 @@ class NoReferenceError(BenchError):
 class Oracle:
     name = "oracle"
     summary = "Referee-trusted: plays the task's reference calls; with drop or spoil, imperfectly."
-    capabilities = Capabilities(plays_reference=True)
+    capabilities = Capabilities(plays_reference=True, http=True)
     options: Mapping[str, str] = {
         "drop": "share of calls left out, 0 to 1",
         "spoil": "share of calls with an argument changed, 0 to 1",

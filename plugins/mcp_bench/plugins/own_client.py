@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
 from mcp_bench.plugins.contracts import Installation, LaunchRequest
+from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.servers.errors import WrongUseError
 
 
@@ -21,10 +22,8 @@ def command(client: str, request: LaunchRequest) -> list[str]:
 
     `-P` keeps the working directory, which the agent can write to, off the import path.
     """
-    executable, *args = request.server.command
-    entry = {"type": "stdio", "command": executable, "args": args}
     config = request.home / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {request.server.name: entry}}))
+    config.write_text(json.dumps(mcp_servers(request.server)))
     return [
         request.installation.executable,
         "-P",
