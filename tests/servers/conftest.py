@@ -13,9 +13,9 @@ import pytest
 from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client
+from sdk_lines import MessageReader, MessageWriter
 
 from mcp_bench.servers.mcp_server import OnExecute, WorldSession, serve
-from mcp_bench.servers.mcp_stream import MessageReader, MessageWriter
 
 SERVER_NAME = "workspace"
 
@@ -74,8 +74,7 @@ async def sdk_client(
 
         @asynccontextmanager
         async def transport() -> AsyncIterator[Any]:
-            writer = MessageWriter(stream)
-            yield MessageReader(stream, writer), writer
+            yield MessageReader(stream), MessageWriter(stream)
 
         async with Client(transport(), mode=mode) as client:
             yield client

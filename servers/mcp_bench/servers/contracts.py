@@ -137,8 +137,8 @@ class World(Protocol):
 class Benchmark(Protocol):
     """A named set of tasks, the tools they are solved with, and a grader.
 
-    `tasks` and `reference` may block (they can start a worker process): call them in a thread
-    from async code. Entry points of the group `mcp_bench.benchmarks` name an instance.
+    `tasks`, `reference` and `tools` may block (they can start a worker process): call them in a
+    thread from async code. Entry points of the group `mcp_bench.benchmarks` name an instance.
     """
 
     name: str
@@ -166,6 +166,10 @@ class Benchmark(Protocol):
     async def open(self, task_id: str, *, seed: int = 0) -> World: ...
 
     def reference(self, task_id: str) -> Reference | None: ...
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return every tool that a world of any task may have: what hand use lists from the start."""
+        ...
 
     async def aclose(self) -> None:
         """End what the benchmark holds (a worker process); worlds still open die with it."""

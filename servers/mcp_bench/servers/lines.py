@@ -2,27 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 
 import anyio
 from anyio.abc import AnyByteReceiveStream
 
+ENDS = 4096
+"""Bytes that are kept of either end of a line that is too long."""
 
-async def read_lines(stream: AnyByteReceiveStream) -> AsyncIterator[bytes]:
+
+@dataclass(frozen=True)
+class LongLine:
+    """What is left of a line that was longer than its reader takes."""
+
+    size: int
+    head: bytes
+    tail: bytes
+
+
+class UnfinishedLine:
+    """Collects the pieces of one line after the other; of a line over `limit` bytes, only its ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []  # joined once, so that long lines stay cheap
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def add(self, part: bytes) -> None:
+        self._size += len(part)
+        self._parts.append(part)
+        if self._size > self._limit:
+            kept = b"".join(self._parts)
+            self._parts = [kept[:ENDS], kept[ENDS:][-ENDS:]]
+
+    def take(self) -> bytes | LongLine:
+        """Return the line and begin the next one."""
+        parts, size = self._parts, self._size
+        self._parts, self._size = [], 0
+        if size <= self._limit:
+            return b"".join(parts)
+        return LongLine(size, parts[0], b"".join(parts)[-ENDS:])
+
+
+def join(chunks: Iterable[bytes], limit: int) -> bytes | LongLine:
+    """Return one line that comes in chunks; of one over `limit` bytes, only its ends."""
+    line = UnfinishedLine(limit)
+    for chunk in chunks:
+        line.add(chunk)
+    return line.take()
+
+
+async def read_bounded_lines(stream: AnyByteReceiveStream, limit: int) -> AsyncIterator[bytes | LongLine]:
     """Yield each line without its newline, and a last one that has none.
 
-    Ends with the stream, also where the other side broke it off.
+    Ends with the stream, also where the other side broke it off. Of a line over `limit` bytes no
+    more than that is ever held.
     """
-    parts: list[bytes] = []  # of the unfinished line: joined once, so that long lines stay cheap
+    line = UnfinishedLine(limit)
     while True:
         try:
             chunk = await stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             break
         first, *rest = chunk.split(b"\n")
-        parts.append(first)
+        line.add(first)
         for part in rest:
-            yield b"".join(parts)
-            parts = [part]
-    if last := b"".join(parts):
-        yield last
+            yield line.take()
+            line.add(part)
+    if line:
+        yield line.take()
+
+
+async def read_lines(stream: AnyByteReceiveStream) -> AsyncIterator[bytes]:
+    """Do the same from a peer that is trusted to keep its lines in bounds."""
+    async for line in read_bounded_lines(stream, sys.maxsize):
+        assert isinstance(line, bytes)  # noqa: S101 - nothing is longer
+        yield line

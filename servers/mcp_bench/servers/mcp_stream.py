@@ -1,17 +1,10 @@
-"""MCP's newline-delimited JSON over any stream of bytes, as the SDK's dispatcher wants it.
-
-Reading and writing happen in the dispatcher's own tasks: no threads, no queues in between.
-"""
+"""Between the lines on a wire and the SDK's messages: MCP's newline-delimited JSON."""
 
 from __future__ import annotations
 
 import json
-from types import TracebackType
-from typing import Self
+import re
 
-import anyio
-from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -23,68 +16,14 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from mcp_bench.servers.lines import read_lines
+from mcp_bench.servers.lines import LongLine
 
-
-class _Closing:
-    async def aclose(self) -> None:
-        """The byte stream belongs to the caller: nothing to close."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        await self.aclose()
-        return None
-
-
-class MessageWriter(_Closing):
-    """Writes one message a line; messages of concurrent handlers do not mix."""
-
-    def __init__(self, stream: AnyByteSendStream) -> None:
-        self._stream = stream
-        self._lock = anyio.Lock()
-
-    async def send(self, item: SessionMessage, /) -> None:
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        async with self._lock:
-            await self._stream.send(text.encode() + b"\n")
-
-
-class MessageReader(_Closing):
-    """Reads messages, and answers each line that is none with a JSON-RPC error."""
-
-    def __init__(self, stream: AnyByteReceiveStream, writer: MessageWriter) -> None:
-        self._lines = read_lines(stream)
-        self._writer = writer
-
-    async def receive(self) -> SessionMessage:
-        async for line in self._lines:
-            if not line.strip():
-                continue
-            try:
-                return SessionMessage(parse(line))
-            except NotAMessageError as error:
-                try:
-                    await self._writer.send(SessionMessage(error.reply))
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    break  # nobody is there to read it
-        raise anyio.EndOfStream
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
+_ID = rb'"id"\s*:\s*(-?\d{1,40}|"(?:[^"\\]|\\.){0,200}")\s*'
+_SHORT = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,200}"\s*'
+FIRST_ID = re.compile(rb"\s*\{\s*(?:" + _SHORT + rb",\s*)*" + _ID + rb"[,}]")
+LAST_ID = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _SHORT + rb")*\}\s*$")
 
 
 class NotAMessageError(Exception):
@@ -93,6 +32,11 @@ class NotAMessageError(Exception):
     def __init__(self, code: int, message: str, request_id: RequestId | None) -> None:
         super().__init__(message)
         self.reply = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+
+
+def encode(message: JSONRPCMessage) -> bytes:
+    """Return the line of a message, newline included."""
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 def parse(line: bytes) -> JSONRPCMessage:
@@ -117,6 +61,16 @@ def parse(line: bytes) -> JSONRPCMessage:
 
 def request_id(line: bytes) -> RequestId | None:
     """Return the id of what looks like a request, so that its sender can tell which one failed."""
-    value = json.loads(line)
+    value = from_json(line)
     found = value.get("id") if isinstance(value, dict) and "method" in value else None
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+def too_long(line: LongLine, limit: int) -> NotAMessageError:
+    """Return the refusal of a line over `limit` bytes, with the request's id where it is at either end."""
+    found = FIRST_ID.match(line.head) or LAST_ID.search(line.tail)
+    text = f"Invalid request: the line has {line.size} bytes, this server takes at most {limit}"
+    try:
+        return NotAMessageError(INVALID_REQUEST, text, from_json(found[1]) if found else None)
+    except ValueError:  # no JSON string after all
+        return NotAMessageError(INVALID_REQUEST, text, None)

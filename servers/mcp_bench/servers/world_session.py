@@ -67,7 +67,7 @@ class WorldSession:
         """Calls that came in, refused ones included."""
         self.limit_reached = anyio.Event()
         self._max_calls = max_calls
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
 
     async def call(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 
@@ -12,8 +12,19 @@ from agentdojo.task_suite.load_suites import get_suites
 from mcp_bench.servers.agentdojo.facts import CONTEXT, NAME, REPLAY_IGNORES, VACUOUS_TASKS, VERSION
 from mcp_bench.servers.agentdojo.grading import Suite, UserTask, fresh
 from mcp_bench.servers.agentdojo.splits import SPLITS, assign
+from mcp_bench.servers.agentdojo.tools import tool_spec
 from mcp_bench.servers.agentdojo.world import AgentDojoWorld
-from mcp_bench.servers.contracts import ALL_SPLITS, VACUOUS, Reference, Replay, Task, ToolCall, World
+from mcp_bench.servers.answer import SUBMIT_ANSWER
+from mcp_bench.servers.contracts import (
+    ALL_SPLITS,
+    VACUOUS,
+    Reference,
+    Replay,
+    Task,
+    ToolCall,
+    ToolSpec,
+    World,
+)
 from mcp_bench.servers.errors import UnknownNameError
 
 
@@ -98,6 +109,11 @@ class AgentDojo:
             for call in task.ground_truth(fresh(suite, task))
         )
         return Reference(calls=calls, answer=task.GROUND_TRUTH_OUTPUT)
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the tools of all suites; those that several have are the same in each."""
+        found = {tool.name: tool for suite in self._suites.values() for tool in suite.tools}
+        return (*map(tool_spec, found.values()), SUBMIT_ANSWER)
 
     async def aclose(self) -> None:
         """Nothing is held outside memory."""

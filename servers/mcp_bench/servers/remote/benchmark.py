@@ -23,7 +23,7 @@ PAGE = 50
 class RemoteBenchmark:
     """The Benchmark contract, spoken to a worker that starts on first use.
 
-    `tasks`, `task` and `reference` block; the rest is async, with many worlds and requests at once.
+    `tasks`, `task`, `reference` and `tools` block; the rest is async, with many worlds and requests at once.
     When the worker dies, every request that it owes fails with WorkerDiedError, its worlds are
     gone, and the next use of the benchmark starts a new one. The worker ends with `aclose`, with
     this object, or with the process, however that ends.
@@ -82,6 +82,9 @@ class RemoteBenchmark:
     def reference(self, task_id: str) -> Reference | None:
         found = self._connected().request("reference", task_id=task_id)
         return None if found is None else Reference.model_validate(found)
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return [ToolSpec.model_validate(tool) for tool in self._connected().request("tools")]
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
         connection = await anyio.to_thread.run_sync(self._connected)

@@ -84,6 +84,7 @@ class Worker:
             "forget": self.forget,
             "task": self.task,
             "reference": self.reference,
+            "tools": self.tools,
             "open": self.open,
             "call": self.call,
             "grade": self.grade,
@@ -161,6 +162,10 @@ class Worker:
         found = await self._in_thread(lambda: self.benchmark.reference(task_id))
         dumped: JSON = None if found is None else found.model_dump(mode="json")
         return dumped
+
+    async def tools(self) -> JSON:
+        found = await self._in_thread(lambda: self.benchmark.tools())
+        return [tool.model_dump(mode="json") for tool in found]
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await self.benchmark.open(task_id, seed=seed)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mcp_bench.servers.contracts import Reference, Replay, Task, World
+from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
 from mcp_bench.servers.saasworld.version import VERSION
 
 
@@ -70,6 +70,13 @@ class SaasWorldBenchmark:
         built = build(parse(task_id))
         toolset = Api(built) if self._api else Direct(built)
         return Reference(calls=tuple(toolset.play(step) for step in built.steps), answer="Done.")
+
+    def tools(self) -> Sequence[ToolSpec]:
+        from mcp_bench.servers.saasworld.apps import operations
+        from mcp_bench.servers.saasworld.rest import SPECS
+        from mcp_bench.servers.saasworld.toolsets import spec
+
+        return SPECS if self._api else tuple(map(spec, operations().values()))
 
     async def aclose(self) -> None:
         """Nothing to end."""

@@ -1,0 +1,105 @@
+"""The SDK's server over any session of tools: it knows the protocol, the session knows the tools."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptMessage,
+    RequestId,
+    TextContent,
+    Tool,
+)
+
+from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.progress import reporting_to
+from mcp_bench.servers.tool_result import to_mcp
+from mcp_bench.servers.tool_session import Prompts, ToolSession
+
+logger = logging.getLogger(__name__)
+
+OnExecute = Callable[[RequestId], None]
+"""Gets the JSON-RPC id of a call at the moment it begins to execute on the world."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+SessionOf = Callable[[Context], Awaitable[ToolSession]]
+"""Finds the session that a request belongs to, where one server has many (streamable HTTP)."""
+
+
+def build_server(
+    session: ToolSession | SessionOf,
+    *,
+    name: str,
+    on_execute: OnExecute | None = None,
+    prompts: Prompts | None = None,
+) -> Server[Any]:
+    """Return an MCP server with the tools of a session, its prompts if there are any, and nothing else.
+
+    `name` is shown to the agent: it must tell nothing of the task or of how it is graded.
+    """
+
+    async def session_of(ctx: Context) -> ToolSession:
+        return await session(ctx) if callable(session) else session
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                Tool(name=tool.name, description=tool.description, input_schema=dict(tool.input_schema))
+                for tool in (await session_of(ctx)).tools
+            ]
+        )
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        def begins() -> None:
+            if on_execute is not None and ctx.request_id is not None:
+                on_execute(ctx.request_id)
+
+        with reporting_to(ctx.session.report_progress):
+            try:
+                found = await session_of(ctx)
+                return to_mcp(await found.call(params.name, params.arguments or {}, begins))
+            except Exception as error:  # a session answers what is wrong with a call: this is a bug
+                logger.exception("call of %s", params.name)
+                raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
+
+    server: Server[Any] = Server(name, version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+    if prompts is not None:
+        add_prompts(server, prompts)
+    return server
+
+
+def add_prompts(server: Server[Any], prompts: Prompts) -> None:
+    async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
+        return ListPromptsResult(
+            prompts=[Prompt(name=prompt.name, description=prompt.description) for prompt in prompts.prompts]
+        )
+
+    async def get_prompt(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        try:
+            text = await prompts.prompt(params.name)
+        except BenchError as error:
+            code = INVALID_PARAMS if isinstance(error, UnknownNameError) else INTERNAL_ERROR
+            raise MCPError(code=code, message=str(error)) from error
+        return GetPromptResult(
+            messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))]
+        )
+
+    server.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
+    server.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)

@@ -1,0 +1,50 @@
+"""A tool's result on its way into MCP."""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult, TextContent
+from pydantic_core import to_json
+
+from mcp_bench.servers.contracts import JSON, ToolResult
+
+
+def to_mcp(result: ToolResult) -> CallToolResult:
+    """Return the result as MCP has it; lone surrogates, which are not Unicode, become U+FFFD."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=well_formed(result.text))],
+        structured_content=None if result.structured is None else well_formed_object(result.structured),
+        is_error=result.is_error,
+    )
+
+
+def well_formed_object(value: dict[str, JSON]) -> dict[str, JSON]:
+    try:
+        to_json(value)  # far cheaper than to look at each string
+    except ValueError:
+        return {well_formed(key): well_formed_value(inner) for key, inner in value.items()}
+    return value
+
+
+def structured_json(value: dict[str, JSON]) -> bytes:
+    """Return an object as the SDK writes it: what is no number in JSON is null."""
+    return to_json(well_formed_object(value), inf_nan_mode="null")
+
+
+def well_formed_value(value: JSON) -> JSON:
+    match value:
+        case str():
+            return well_formed(value)
+        case list():
+            return [well_formed_value(inner) for inner in value]
+        case dict():
+            return {well_formed(key): well_formed_value(inner) for key, inner in value.items()}
+    return value
+
+
+def well_formed(text: str) -> str:
+    """Return a text that UTF-8 can carry: pairs of surrogates joined, lone ones replaced."""
+    try:
+        text.encode()  # costs next to nothing where all is well
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
