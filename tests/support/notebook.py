@@ -139,6 +139,9 @@ class Notebook:
     async def open(self, task_id: str, *, seed: int = 0) -> World:
         return NotebookWorld(int(self.task(task_id).id.removeprefix("page-")))
 
+    def tools(self) -> Sequence[ToolSpec]:
+        return NotebookWorld(0).tools()
+
     def reference(self, task_id: str) -> Reference | None:
         page = int(self.task(task_id).id.removeprefix("page-"))
         if page == 1:

@@ -135,6 +135,9 @@ class Notebook:
         self.task(task_id)
         return NotebookWorld(self.WANTED[task_id])
 
+    def tools(self) -> Sequence[ToolSpec]:
+        return TOOLS
+
     def reference(self, task_id: str) -> Reference:
         wanted = self.WANTED[task_id]
         calls = tuple(
