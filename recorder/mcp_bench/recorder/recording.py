@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,8 @@ from mcp_bench.recorder.trajectory import Message
 from mcp_bench.recorder.writer import Step, Writer
 
 Direction = Literal["client", "server"]
+EpisodeOf = Callable[[wire.Frame], str | None]
+"""Says which episode a frame belongs to; None: it is stored outside any."""
 _log = logging.getLogger(__name__)
 
 _INSERT_FRAME = (
@@ -97,10 +99,17 @@ class Recording:
         self._executed[start.id] = 0
 
     async def store(
-        self, episode: str | None, connection: int, direction: Direction, bodies: Sequence[Body]
+        self, episode: str | None | EpisodeOf, connection: int, direction: Direction, bodies: Sequence[Body]
     ) -> list[wire.Frame]:
-        """Store frames, and return when they are on disk. Tasks that run in one turn share a commit."""
-        frames = [self._add(episode, connection, direction, body, await read_frame(body)) for body in bodies]
+        """Store frames, and return when they are on disk. Tasks that run in one turn share a commit.
+
+        Where the episode depends on the frame, `episode` is asked for each, when its turn has come.
+        """
+        frames = []
+        for body in bodies:
+            frame = await read_frame(body)
+            belongs_to = episode(frame) if callable(episode) else episode
+            frames.append(self._add(belongs_to, connection, direction, body, frame))
         await self.commit()
         return frames
 
@@ -143,8 +152,11 @@ class Recording:
             self.writer.flush()
         return frame
 
-    def mark_executed(self, episode: str, connection: int, rpc_id: int | str | float | None) -> None:
-        """Number the call that the server starts to run now. Stored with its outcome."""
+    def mark_executed(self, episode: str, connection: int, rpc_id: int | str | float | None) -> bool:
+        """Number the call that the server starts to run now; return whether the episode has such a call.
+
+        The number is stored with the outcome.
+        """
         with self._lock:
             waiting = [call for call in self._open.get((episode, connection), ()) if call.execution is None]
             exact = wire.id_text(rpc_id)
@@ -153,8 +165,9 @@ class Recording:
             )
             if call is None:
                 _log.warning("episode %s: no open call has the id %s", episode, exact)
-                return
+                return False
             call.execution = self._executed[episode] = self._executed.get(episode, 0) + 1
+            return True
 
     def close_connection(self, episode: str, connection: int) -> None:
         """Settle the calls that got no response: `cancelled` where the client gave up on them, else
