@@ -33,7 +33,7 @@ from mcp_bench.servers.tool_session import Prompts, ToolSession
 
 logger = logging.getLogger(__name__)
 
-OnExecute = Callable[[RequestId], None]
+OnExecute = Callable[[RequestId], object]
 """Gets the JSON-RPC id of a call at the moment it begins to execute on the world."""
 
 Context = ServerRequestContext[Any, Any]
@@ -42,13 +42,16 @@ Context = ServerRequestContext[Any, Any]
 SessionOf = Callable[[Context], Awaitable[ToolSession]]
 """Finds the session that a request belongs to, where one server has many (streamable HTTP)."""
 
+PromptsOf = Callable[[Context], Awaitable[Prompts]]
+"""Finds the prompts that a request may ask for."""
+
 
 def build_server(
     session: ToolSession | SessionOf,
     *,
     name: str,
     on_execute: OnExecute | None = None,
-    prompts: Prompts | None = None,
+    prompts: Prompts | PromptsOf | None = None,
 ) -> Server[Any]:
     """Return an MCP server with the tools of a session, its prompts if there are any, and nothing else.
 
@@ -85,15 +88,19 @@ def build_server(
     return server
 
 
-def add_prompts(server: Server[Any], prompts: Prompts) -> None:
+def add_prompts(server: Server[Any], prompts: Prompts | PromptsOf) -> None:
+    async def prompts_of(ctx: Context) -> Prompts:
+        return await prompts(ctx) if callable(prompts) else prompts
+
     async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
+        found = await prompts_of(ctx)
         return ListPromptsResult(
-            prompts=[Prompt(name=prompt.name, description=prompt.description) for prompt in prompts.prompts]
+            prompts=[Prompt(name=prompt.name, description=prompt.description) for prompt in found.prompts]
         )
 
     async def get_prompt(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         try:
-            text = await prompts.prompt(params.name)
+            text = await (await prompts_of(ctx)).prompt(params.name)
         except BenchError as error:
             code = INVALID_PARAMS if isinstance(error, UnknownNameError) else INTERNAL_ERROR
             raise MCPError(code=code, message=str(error)) from error
