@@ -23,7 +23,7 @@ PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPI
 class Chat:
     name = "chat"
     summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True)
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True, http=True)
     options: Mapping[str, str] = {
         "provider": "openai or anthropic (default: by whose variables are set)",
         "max_steps": "turns of the model at most (default 50)",
@@ -42,12 +42,12 @@ class Chat:
         WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.
         """
         if request.model is None:
-            raise WrongUseError("agent 'chat' has no model of its own: name one with --model")
+            raise WrongUseError(f"agent {self.name!r} has no model of its own: name one with --model")
         env = {name: request.environ[name] for name in PASSED_ON if request.environ.get(name)}
         if not env and request.base_url is None:
             raise WrongUseError(
-                "agent 'chat' knows no model endpoint: name one with --base-url, or set OPENAI_API_KEY,"
-                " OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+                f"agent {self.name!r} knows no model endpoint: name one with --base-url, or set"
+                " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
         argv = [*own_client.command("chat", request), f"--model={request.model}"]
         if request.base_url is not None:

@@ -41,6 +41,9 @@ def arguments() -> argparse.ArgumentParser:
     result.add_argument(
         "--max-retries", type=natural, default=6, help="on 429, 5xx and lost connections (default: 6)"
     )
+    result.add_argument(
+        "--one-action", action="store_true", help="one tool call a turn, and no words between"
+    )
     return result
 
 
@@ -86,6 +89,8 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
         )
     if options.thinking and provider != "anthropic":
         raise ClientError("usage", "--thinking is for --provider anthropic only")
+    if options.thinking and options.one_action:
+        raise ClientError("usage", "--one-action leaves no room for --thinking: leave one of them out")
     return Settings(
         model=options.model,
         base_url=base_url,
@@ -95,6 +100,7 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
         max_tokens=options.max_tokens,
         thinking=options.thinking,
         max_retries=options.max_retries,
+        one_action=options.one_action,
     )
 
 
@@ -104,7 +110,7 @@ async def solve(options: argparse.Namespace) -> None:
     name = choose_provider(options.provider, os.environ)
     chosen = settings(options, name, os.environ)
     async with connect(server, options.connect_timeout) as connection:
-        toolbox = Toolbox(connection)
+        toolbox = Toolbox(connection, one_action=options.one_action)
         await converse(open_provider(name, chosen, prompt, toolbox), toolbox, options.max_steps)
 
 

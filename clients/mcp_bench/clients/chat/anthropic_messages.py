@@ -41,6 +41,7 @@ class AnthropicMessages:
 
     def __init__(self, settings: Settings, prompt: str, tools: Sequence[OfferedTool]) -> None:
         self._key = settings.api_key
+        self._one_action = settings.one_action
         self._client = anthropic.AsyncAnthropic(
             api_key=settings.api_key,
             base_url=settings.base_url,
@@ -59,6 +60,8 @@ class AnthropicMessages:
                 {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
                 for tool in tools
             ]
+            if settings.one_action:
+                self._request["tool_choice"] = {"type": "any", "disable_parallel_tool_use": True}
         if settings.system:
             self._request["system"] = settings.system
         if settings.temperature is not None:
@@ -81,7 +84,10 @@ class AnthropicMessages:
         if message.stop_reason == "model_context_window_exceeded":
             raise ContextOverflowError("the model stopped at the end of its context window")
         if message.content:  # an empty turn must not go back
-            blocks = [sendable(block.model_dump(exclude_none=True)) for block in message.content]
+            kept = message.content
+            if self._one_action:
+                kept = [block for block in kept if isinstance(block, ToolUseBlock)] or kept
+            blocks = [sendable(block.model_dump(exclude_none=True)) for block in kept]
             self._messages.append({"role": "assistant", "content": blocks})
         return Reply(
             text="\n".join(block.text for block in message.content if isinstance(block, TextBlock)) or None,

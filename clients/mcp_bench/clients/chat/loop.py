@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_bench.clients.chat.provider import ContextOverflowError, Provider, Usage
-from mcp_bench.clients.chat.toolbox import Toolbox
+from mcp_bench.clients.chat.toolbox import NOT_MADE, Toolbox
 from mcp_bench.clients.events import say_assistant, say_error, say_final, say_result, say_usage
 
 
@@ -26,14 +26,17 @@ async def converse(provider: Provider, toolbox: Toolbox, max_steps: int) -> None
             return
         usage += reply.usage
         text = reply.text or text
-        calls = [toolbox.told(request) for request in reply.calls]
-        say_assistant(reply.text, reply.reasoning, calls)
+        answer = toolbox.answer(reply.calls)
+        made = [] if answer is not None else toolbox.made(reply.calls)
+        calls = [toolbox.told(request) for request in made]
+        say_assistant(reply.text if answer is None else answer, reply.reasoning, calls)
         say_usage(usage.as_dict())
         if not calls:
-            say_final(reply.text or "", reply.stopped)
+            say_final(answer if answer is not None else reply.text or "", reply.stopped)
             return
-        outcomes = await toolbox.call_all(reply.calls)
+        outcomes = await toolbox.call_all(made)
         for call, outcome in zip(calls, outcomes, strict=True):
             say_result(call, outcome.text, is_error=outcome.is_error)
-        provider.add_results(list(zip(reply.calls, outcomes, strict=True)))
+        left_out = [NOT_MADE] * (len(reply.calls) - len(made))
+        provider.add_results(list(zip(reply.calls, [*outcomes, *left_out], strict=True)))
     say_final(text, "max_steps")

@@ -38,6 +38,7 @@ class OpenAIChat:
 
     def __init__(self, settings: Settings, prompt: str, tools: Sequence[OfferedTool]) -> None:
         self._key = settings.api_key
+        self._one_action = settings.one_action
         self._client = openai.AsyncOpenAI(
             api_key=settings.api_key,
             base_url=settings.base_url,
@@ -59,6 +60,8 @@ class OpenAIChat:
                 }
                 for tool in tools
             ]
+            if settings.one_action:
+                self._request |= {"tool_choice": "required", "parallel_tool_calls": False}
         if settings.temperature is not None:
             self._request["temperature"] = settings.temperature
         if settings.max_tokens is not None:
@@ -96,6 +99,8 @@ class OpenAIChat:
         """Put the model's turn into the conversation as it came; return its calls."""
         turn: dict[str, Any] = {"role": "assistant", "content": message.content}
         turn |= {key: text for key in REASONING if (text := _extra(message, key))}
+        if self._one_action and message.tool_calls:
+            turn = {"role": "assistant", "content": None}
         requests = []
         sent = [call.model_dump(exclude_none=True) for call in message.tool_calls or ()]
         for number, call in enumerate(sent):

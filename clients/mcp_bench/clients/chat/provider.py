@@ -29,6 +29,8 @@ class Settings:
     thinking: str | None = None
     max_retries: int = 6
     """The SDKs wait 0.5 to 8 seconds in between, with jitter, or what `retry-after` says."""
+    one_action: bool = False
+    """Each turn must be one tool call, and nothing else of it stays in the conversation."""
 
 
 @dataclass(frozen=True)

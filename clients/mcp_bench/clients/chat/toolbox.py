@@ -16,16 +16,42 @@ MAX_NAME = 64
 """Model APIs accept letters, digits, `_` and `-`, so many of them; MCP is more generous."""
 
 
+FINISH = OfferedTool(
+    "finish",
+    "End the work. Call it when the task is done, with your answer or a short report.",
+    {
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+)
+NOT_MADE = Outcome("Nothing was done: one action a turn.", is_error=True)
+
+
 class Toolbox:
     """Offers a connection's tools under names that every model API accepts."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, one_action: bool = False) -> None:
+        """Offer the tools of `connection`. With `one_action`, a model that must call a tool in every turn
+        is offered one to end with, and only the first call of a turn is made."""
         self._connection = connection
         self._tools = model_names(connection.tools)
+        self.one_action = one_action
 
     @property
     def offered(self) -> list[OfferedTool]:
-        return [OfferedTool(name, tool.description, dict(tool.schema)) for name, tool in self._tools.items()]
+        tools = [OfferedTool(name, tool.description, dict(tool.schema)) for name, tool in self._tools.items()]
+        return [*tools, FINISH] if self.one_action else tools
+
+    def made(self, requests: Sequence[ToolRequest]) -> Sequence[ToolRequest]:
+        """Return those of a turn's calls that are going to be made."""
+        return requests[:1] if self.one_action else requests
+
+    def answer(self, requests: Sequence[ToolRequest]) -> str | None:
+        """Return what the model ends with, where it calls the tool for that."""
+        ends = self.one_action and requests and requests[0].name == FINISH.name
+        return str(requests[0].arguments.get("answer", "")) if ends else None
 
     def told(self, request: ToolRequest) -> CalledTool:
         """Return a call by the server's name for the tool, as it is told to the world."""

@@ -1,0 +1,21 @@
+"""The chat agent held to one action a turn, without a word between: shows what a harness costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_bench.plugins.chat import Chat
+from mcp_bench.plugins.contracts import Launch, LaunchRequest
+
+
+class OneAction(Chat):
+    name = "one-action"
+    summary = "The chat agent held to one tool call a turn, no words between: what a harness costs."
+    options: Mapping[str, str] = {key: text for key, text in Chat.options.items() if key != "thinking"}
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Raises:
+        WrongUseError: as the chat agent does.
+        """
+        launch = super().prepare(request)
+        return Launch((*launch.argv, "--one-action"), launch.env, launch.stdin)

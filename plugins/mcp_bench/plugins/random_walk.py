@@ -1,0 +1,38 @@
+"""An agent that calls tools at random: what one without understanding gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_bench.plugins import own_client
+from mcp_bench.plugins.client_events import read_transcript
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Installation,
+    Launch,
+    LaunchRequest,
+    McpServer,
+    Transcript,
+)
+
+
+class Random:
+    name = "random"
+    summary = "Calls tools at random, with arguments that fit: what luck alone gets."
+    capabilities = Capabilities()
+    options: Mapping[str, str] = {
+        "calls": "how many (default 20)",
+        "seed": "which calls those are, a number",
+    }
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return own_client.installation()
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        argv = own_client.command("random_walk", request)
+        argv += own_client.flags(request, {"calls": own_client.natural, "seed": int})
+        return Launch(tuple(argv), stdin=request.prompt.encode())
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read_transcript(output.stdout)

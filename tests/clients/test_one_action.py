@@ -1,0 +1,62 @@
+"""The chat agent held to one action a turn, in both dialects."""
+
+import json
+from typing import Any
+
+import pytest
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
+
+PROMPT = "Add two and three, then write it down."
+ADD = ScriptedCall("add", {"a": 2, "b": 3})
+NOTE = ScriptedCall("note", {"text": "five", "colour": "blue"})
+REFERENCE = {
+    "calls": [{"name": c.name, "arguments": c.arguments} for c in (ADD, NOTE)],
+    "answer": "It is five.",
+}
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def act(request: pytest.FixtureRequest, desk: Any) -> Any:
+    """Play a script; return what the client told and what the endpoint was asked."""
+    name = str(request.param)
+
+    def play(script: Script) -> Any:
+        with ModelEndpoint([script]) as endpoint:
+            url = endpoint.openai_url if name == "openai" else endpoint.anthropic_url
+            env = {f"{name.upper()}_BASE_URL": url}
+            told = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
+            return told, [request.body for request in endpoint.requests]
+
+    return play
+
+
+def test_it_solves_a_task_one_call_at_a_time(act: Any) -> None:
+    told, asked = act(script_from_reference(PROMPT, REFERENCE))
+    assert told.journal == [(call.name, call.arguments) for call in (ADD, NOTE)]
+    assert told.final == {"type": "final", "answer": "It is five."}
+    assert asked[0]["tool_choice"] in ("required", {"type": "any", "disable_parallel_tool_use": True})
+    assert "think first" in json.dumps(told.events)
+    assert "think first" not in json.dumps(asked[-1]), "no thoughts stay in the conversation"
+
+
+def test_of_several_calls_in_a_turn_the_first_is_made(act: Any) -> None:
+    told, asked = act(Script(PROMPT, (Step((ADD, NOTE)), Step(text="Done."))))
+    assert told.journal == [("add", ADD.arguments)]
+    assert "one action a turn" in json.dumps(asked[-1])
+    assert [m["role"] for m in told.messages] == ["assistant", "tool", "assistant"]
+
+
+def test_the_model_ends_with_a_tool_of_its_own(act: Any) -> None:
+    told, _ = act(Script(PROMPT, (Step((ADD,)), Step((ScriptedCall("finish", {"answer": "five"}),)))))
+    assert told.journal == [("add", ADD.arguments)]
+    assert told.final == {"type": "final", "answer": "five"}
+    assert told.messages[-1] == {"role": "assistant", "content": "five"}
+
+
+def test_thinking_has_no_place_in_it(desk: Any) -> None:
+    told = desk.run(
+        "chat", "--model", "m", "--one-action", "--provider=anthropic", "--thinking=adaptive",
+        "--base-url=http://127.0.0.1:9", stdin=PROMPT,
+    )  # fmt: skip
+    assert (told.code, told.errors[0][0]) == (2, "usage")
