@@ -7,6 +7,7 @@ import anyio
 import pytest
 from notebook import BENCHMARK, NotebookWorld
 
+from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.mcp_server import WorldSession
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +130,27 @@ async def test_a_tool_that_raises_is_an_error_result_without_a_traceback(
     assert result.is_error
     assert result.content[0].text == "fail failed: ValueError: no ink"
     assert "no ink" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_result_that_is_no_unicode_is_mended(mode: str, connect: Any) -> None:
+    class Torn(NotebookWorld):
+        async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+            return ToolResult(text="a\ud83d\ude00b\udc00", structured={"\ud800": ["\udfff", {"x": 1}]})
+
+    async with connect(WorldSession(Torn(3)), mode) as client:
+        for _ in range(2):
+            result = await client.call_tool("read", {"page": 1})
+            assert result.content[0].text == "a\U0001f600b\ufffd"
+            assert result.structured_content == {"\ufffd": ["\ufffd", {"x": 1}]}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_tool_that_quits_is_an_error_and_the_run_goes_on(mode: str, connect: Any) -> None:
+    async with connect(WorldSession(NotebookWorld(3)), mode) as client:
+        result = await client.call_tool("quit", {})
+        assert result.is_error and "quit failed: SystemExit" in result.content[0].text
+        assert (await client.call_tool("write", {"page": 1, "text": "x"})).content[0].text == "written"
 
 
 async def test_a_ten_megabyte_result_arrives_whole(session: WorldSession, connect: Any) -> None:

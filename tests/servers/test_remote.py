@@ -271,3 +271,12 @@ def any_worker_count(remote: RemoteBenchmark) -> int:
         for pid in pids
         if Path(f"/proc/{pid}").exists()
     )
+
+
+async def test_a_tool_that_quits_ends_its_call_and_not_the_worker(remote: RemoteBenchmark) -> None:
+    session = WorldSession(await remote.open("page-4"))
+    before = worker(remote)
+    result = await session.call("quit", {})
+    assert result.is_error and result.text == "quit failed: SystemExit: bye"
+    assert (await session.call("write", {"page": 4, "text": "hello"})).text == "written"
+    assert worker(remote) == before

@@ -1,6 +1,10 @@
 """A session refuses a tool table that would mislead an agent or the server."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from notebook import NotebookWorld, tool
@@ -39,8 +43,12 @@ def test_a_schema_that_is_none_is_refused(schema: dict[str, JSON]) -> None:
         WorldSession(Offering(ToolSpec(name="odd", description="", input_schema=schema)))
 
 
+class PanicError(BaseException):
+    """As libraries written in other languages raise where they are at their end."""
+
+
 class Gone(NotebookWorld):
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__(0)
         self._error = error
 
@@ -63,3 +71,41 @@ async def test_what_an_agent_is_told_of_an_error_is_short_and_no_more_than_it_ne
     result = await WorldSession(Gone(error)).call("read", {"page": 1})
     assert result.is_error and text in result.text
     assert "SECRET" not in result.text and len(result.text) < 600
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("typed by the world"), PanicError()])
+async def test_a_tool_that_would_end_the_process_is_an_error(error: BaseException) -> None:
+    """Under a handler such as asyncio's: Python's own leaves no trace by which to tell a Ctrl-C."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        session = WorldSession(Gone(error))
+        for _ in range(2):  # the world is not left locked
+            result = await session.call("read", {"page": 1})
+            assert result.is_error and f"read failed: {type(error).__name__}" in result.text
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+INTERRUPTED = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[1] / "support")!r})
+import anyio, os, signal
+from notebook import NotebookWorld
+from mcp_bench.servers.world_session import WorldSession
+
+class Stubborn(NotebookWorld):
+    async def call(self, name, arguments):
+        os.kill(os.getpid(), signal.SIGINT)       # asyncio asks politely first, ...
+        os.kill(os.getpid(), signal.SIGINT)       # ... then interrupts what runs
+        return await super().call(name, arguments)
+
+anyio.run(WorldSession(Stubborn(1)).call, "read", {{"page": 1}})
+print("went on")
+"""
+
+
+def test_ctrl_c_in_a_call_is_not_held_up() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert "KeyboardInterrupt" in done.stderr
+    assert done.stdout == "" and done.returncode != 0

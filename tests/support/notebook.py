@@ -26,6 +26,7 @@ from mcp_bench.servers.contracts import (
     partial_credit,
 )
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.progress import report_progress
 
 TASKS = 120
 
@@ -56,6 +57,8 @@ class NotebookWorld:
             tool("read", "Read a page.", page=number),
             tool("repeat", "Return a text many times.", text=text, times=number),
             tool("fail", "Raise an error.", message=text),
+            tool("quit", "End the process that runs the world, or try to."),
+            tool("count", "Count aloud.", times=number),
             tool("say", "Print on standard output.", text=text),
             tool("wait", "Wait until cancelled."),
             tool("spin", "Never come back, and let nobody else run."),
@@ -84,6 +87,12 @@ class NotebookWorld:
                 return ToolResult(text=text * times)
             case "fail", {"message": str(message)}:
                 raise ValueError(message)
+            case "quit", _:
+                sys.exit("bye")
+            case "count", {"times": int(times)}:
+                for done in range(1, times + 1):
+                    await report_progress(done, times, f"line {done}")
+                return ToolResult(text=f"counted to {times}")
             case "say", {"text": str(text)}:
                 print(text, flush=True)
                 return ToolResult(text="said")

@@ -119,7 +119,10 @@ class World(Protocol):
     def tools(self) -> Sequence[ToolSpec]: ...
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        """Run one tool on arguments that already fit its schema."""
+        """Run one tool on arguments that already fit its schema.
+
+        What takes long may tell how far it is: `mcp_bench.servers.progress.report_progress`.
+        """
         ...
 
     async def grade(self, answer: str) -> Grade:

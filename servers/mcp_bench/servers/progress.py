@@ -7,11 +7,12 @@ goes nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
+Report = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Takes done, total and message, as `report_progress` does."""
 
 _current: ContextVar[Report | None] = ContextVar("report", default=None)

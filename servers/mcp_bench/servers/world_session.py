@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio.runners
 import logging
+import signal
+import traceback
 from collections.abc import Callable
 
 import anyio
@@ -95,7 +98,11 @@ class WorldSession:
                 # its text holds the worker's last words, which are not for the agent
                 logger.exception("tool %s: the world is gone", name)
                 return refusal(f"{name} failed: the environment is not available any more.")
-            except Exception as error:
+            except (anyio.get_cancelled_exc_class(), GeneratorExit):
+                raise
+            except BaseException as error:  # a tool that calls sys.exit must not end the run
+                if isinstance(error, KeyboardInterrupt) and is_signal(error):
+                    raise
                 logger.exception("tool %s raised", name)
                 return refusal(f"{name} failed: {error_text(error)}")
 
@@ -104,7 +111,18 @@ def refusal(text: str) -> ToolResult:
     return ToolResult(text=text, is_error=True)
 
 
-def error_text(error: Exception) -> str:
+def is_signal(interrupt: KeyboardInterrupt) -> bool:
+    """Tell a Ctrl-C from a tool that raises the same: asyncio's handler stands at the end of its traceback.
+
+    Python's own handler leaves no trace: where that one is installed, every interrupt counts as Ctrl-C.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    frames = traceback.extract_tb(interrupt.__traceback__)
+    return bool(frames) and frames[-1].filename == asyncio.runners.__file__
+
+
+def error_text(error: BaseException) -> str:
     """Return class and message, without a traceback; errors of ours already are worded for people."""
     text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
     return text if len(text) <= MAX_ERROR_TEXT else f"{text[:MAX_ERROR_TEXT]}..."

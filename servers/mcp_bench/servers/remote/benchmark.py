@@ -13,6 +13,7 @@ import anyio
 
 from mcp_bench.servers.contracts import JSON, Grade, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.progress import current_report
 from mcp_bench.servers.remote.connection import WorkerConnection
 from mcp_bench.servers.remote.process import WorkerProcess
 
@@ -144,7 +145,10 @@ class RemoteWorld:
         return self._tools
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        return ToolResult.model_validate(await self._ask("call", name=name, arguments=arguments))
+        result = await self._connection.arequest(
+            "call", current_report(), world=self._number, name=name, arguments=arguments
+        )
+        return ToolResult.model_validate(result)
 
     async def grade(self, answer: str) -> Grade:
         return Grade.model_validate(await self._ask("grade", answer=answer))

@@ -8,16 +8,24 @@ import json
 import socket
 import threading
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
 import anyio
+import anyio.from_thread
 
 from mcp_bench.servers.contracts import JSON
 from mcp_bench.servers.errors import WorkerDiedError
+from mcp_bench.servers.progress import Report
 from mcp_bench.servers.remote.failures import from_wire
 from mcp_bench.servers.remote.process import WorkerProcess
 
 CLOSE_SECONDS = 5.0
+MAX_TOLD = 16
+"""Reports of one call that may wait for who listens."""
+
+Told = SimpleQueue[tuple[float, float | None, str | None] | None]
+"""What the worker told of one call; None at the end."""
 
 
 class WorkerConnection:
@@ -29,6 +37,7 @@ class WorkerConnection:
         self._process = process
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Any]] = {}
+        self._listeners: dict[int, Told] = {}
         self._state = threading.Lock()
         self._sending = threading.Lock()
         self._closing = False
@@ -50,14 +59,26 @@ class WorkerConnection:
         self._send({"id": number, "method": method, "params": params})
         return future.result()
 
-    async def arequest(self, method: str, **params: JSON) -> Any:
-        """Do the same from async code. When cancelled, the worker is told to stop it."""
+    async def arequest(self, method: str, report: Report | None = None, /, **params: JSON) -> Any:
+        """Do the same from async code. When cancelled, the worker is told to stop it.
+
+        Until the answer is there, `report` gets the progress that the worker tells.
+        """
         number, future = self._register()
+        request: dict[str, JSON] = {"id": number, "method": method, "params": params}
+        told: Told = SimpleQueue()
+        if report is not None:
+            request["progress"] = True
+            self._listeners[number] = told
+            future.add_done_callback(lambda _: told.put(None))
 
         def exchange() -> Any:
             # in a thread throughout: sending blocks, too, where the worker is busy
             if not future.cancelled():
-                self._send({"id": number, "method": method, "params": params})
+                self._send(request)
+            if report is not None:
+                for progress in iter(told.get, None):
+                    anyio.from_thread.run(report, *progress)
             return future.result()
 
         try:
@@ -70,6 +91,8 @@ class WorkerConnection:
             future.cancel()  # lets the thread go
             self.post({"cancel": number})
             raise
+        finally:
+            self._listeners.pop(number, None)
 
     def post(self, message: dict[str, JSON]) -> None:
         """Send something that has no answer, without waiting for the worker to read it."""
@@ -106,6 +129,12 @@ class WorkerConnection:
             self._fail_pending()
 
     def _settle(self, answer: dict[str, Any]) -> None:
+        if (progress := answer.get("progress")) is not None:
+            told = self._listeners.get(answer["id"])
+            # who listens slowly misses some: the next one says more
+            if told is not None and told.qsize() < MAX_TOLD:
+                told.put(tuple(progress))
+            return
         with self._state:
             future = self._pending.pop(answer["id"], None)
         if future is None or not future.set_running_or_notify_cancel():

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from anyio.abc import SocketStream, TaskGroup
 from mcp_bench.servers.contracts import JSON, Benchmark, Task, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.lines import read_lines
+from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
 
 logger = logging.getLogger(__name__)
@@ -112,17 +114,24 @@ class Worker:
     async def _answer(self, message: dict[str, Any], scope: anyio.CancelScope) -> None:
         number, method, params = message["id"], message["method"], message["params"]
         answer: dict[str, JSON] = {"id": number}
-        with scope:
+        wanted = message.get("progress", False)  # only of a call, and only where somebody listens
+        with scope, reporting_to(partial(self._report, number) if wanted else None):
             try:
                 answer["result"] = await self._methods[method](**params)
-            except Exception as error:
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # it ends the request, no more
                 if not isinstance(error, BenchError):
                     logger.exception("%s failed", method)
                 answer["error"] = to_wire(error)
         self._scopes.pop(number, None)
         if scope.cancelled_caught:
             return  # nobody waits for it any more
-        data = json.dumps(answer).encode() + b"\n"
+        await self._send(answer)
+
+    async def _report(self, number: int, done: float, total: float | None, text: str | None) -> None:
+        await self._send({"id": number, "progress": [done, total, text]})
+
+    async def _send(self, message: dict[str, JSON]) -> None:
+        data = json.dumps(message).encode() + b"\n"
         async with self._sending:
             # where the parent is gone, the reading side ends us
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
