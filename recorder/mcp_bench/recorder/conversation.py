@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import LargeBody
 from mcp_bench.recorder.records import RecordedCall
-from mcp_bench.recorder.trajectory import Message
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
 _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
@@ -93,6 +94,36 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
         )
         for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
     ]
+
+
+def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:
+    """Return the tools that a server told of in its answers to `tools/list`, each as it did last."""
+    rows = connection.execute(
+        "SELECT answer.body FROM frames ask JOIN frames answer"
+        " ON answer.episode = ask.episode AND answer.connection = ask.connection AND answer.id > ask.id"
+        " AND answer.direction = 'server' AND answer.kind = 'response' AND answer.rpc_id = ask.rpc_id"
+        " WHERE ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
+        " ORDER BY answer.id",
+        [episode],
+    )
+    tools: dict[str, ToolSchema] = {}
+    for (body,) in rows:
+        for tool in _tools(body):
+            tools[tool.function.name] = tool
+    return list(tools.values())
+
+
+def _tools(body: str | bytes) -> Iterator[ToolSchema]:
+    # whatever a server sends, the episode is kept
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        for tool in json.loads(wire.dumps(wire.loads(body_bytes(body))))["result"]["tools"]:
+            yield ToolSchema(
+                function=FunctionSchema(
+                    name=tool["name"],
+                    description=tool.get("description") or "",
+                    parameters=tool.get("inputSchema") or {},
+                )
+            )
 
 
 def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:

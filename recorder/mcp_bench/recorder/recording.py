@@ -27,7 +27,7 @@ from mcp_bench.recorder.records import (
     RunInfo,
     now_us,
 )
-from mcp_bench.recorder.trajectory import Message
+from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.recorder.writer import Step, Writer
 
 Direction = Literal["client", "server"]
@@ -181,8 +181,22 @@ class Recording:
         with self.writer.reading() as db:
             return conversation.recorded_calls(db, episode)
 
+    def listed_tools(self, episode: str) -> list[ToolSchema]:
+        """Return the tools that the server of an episode listed."""
+        with self.writer.reading() as db:
+            return conversation.listed_tools(db, episode)
+
+    def identify(self, episode: str, agent: str, version: str) -> None:
+        """Name the agent of an episode, as it told, with the next commit."""
+        self.writer.add(
+            ("UPDATE episodes SET agent = ?, agent_version = ? WHERE id = ?", (agent, version, episode))
+        )
+
     def end_episode(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
-        """Store how an episode ended and its conversation. Its connections count as closed."""
+        """Store how an episode ended and its conversation. Its connections count as closed.
+
+        An episode that began without tools gets those that its server listed.
+        """
         row = end.model_dump()
         row["usage"] = end.usage.model_dump_json(exclude_none=True) if end.usage else None
         columns = ", ".join(f"{name} = :{name}" for name in row)
@@ -197,6 +211,9 @@ class Recording:
                 if not changed:
                     raise StorageError(f"{self.path}: there is no open episode {episode} to end")
                 conversation.write_messages(db, episode, messages)
+                if db.execute("SELECT 1 FROM episodes WHERE id = ? AND tools = '[]'", [episode]).fetchone():
+                    tools = [tool.model_dump() for tool in conversation.listed_tools(db, episode)]
+                    db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (wire.dumps(tools), episode))
             self._executed.pop(episode, None)
 
     def mark_died(self, done: Collection[str]) -> list[str]:
