@@ -97,7 +97,12 @@ async def play(
     finish(run, episode, planned, attempt)
     if verdict is None:
         return None
-    grade, state = verdict
+    seal(run, episode, *verdict)
+    return verdict[0]
+
+
+def seal(run: RunFolder, episode: str, grade: Grade, state: JSON) -> None:
+    """Store the grade of an episode that is over: the last thing of all."""
     run.grades.put(
         episode,
         partial=grade.partial,
@@ -108,7 +113,6 @@ async def play(
         final_state=state,
         graded_us=now_us(),
     )
-    return grade
 
 
 async def close(world: World) -> None:
@@ -135,8 +139,14 @@ async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
 
 
 def begin(
-    run: RunFolder, episode: str, planned: PlannedEpisode, number: int, tools: Sequence[ToolSpec]
+    run: RunFolder,
+    episode: str,
+    planned: PlannedEpisode,
+    number: int,
+    tools: Sequence[ToolSpec],
+    client: tuple[str, str] | None = None,
 ) -> None:
+    """Store that an attempt begins; `client` is the agent's name and version, where only it knows them."""
     run.recording.begin_episode(
         EpisodeStart(
             id=episode,
@@ -148,6 +158,8 @@ def begin(
             repeat=planned.repeat,
             attempt=number,
             started_us=now_us(),
+            agent=client[0] if client else None,
+            agent_version=client[1] if client else None,
             tools=[
                 ToolSchema(
                     function=FunctionSchema(

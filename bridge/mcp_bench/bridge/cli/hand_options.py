@@ -1,0 +1,56 @@
+"""Options that the commands for hand use have in common."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
+
+import click
+
+from mcp_bench.bridge.cli.record import finite
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_IDLE = 3600.0
+
+TASK_OPTIONS = (
+    click.option(
+        "--split", metavar="S", help="train, dev, test, or all; the benchmark's default set if not given."
+    ),
+    click.option("--task", "tasks", metavar="ID", multiple=True, help="One task by its id; may be repeated."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="What the harness may vary in a world."
+    ),
+    click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="At most N tasks; all of the split if not given.",
+    ),
+)
+
+
+def task_options(command: F) -> F:
+    """Add the options that choose which tasks `next_task` hands out, in their order."""
+    return reduce(lambda inner, option: option(inner), reversed(TASK_OPTIONS), command)
+
+
+def idle_option(command: F) -> F:
+    return click.option(
+        "--idle",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=DEFAULT_IDLE,
+        callback=finite,
+        show_default=True,
+        help="An open task ends, and is graded, after so long without a call.",
+    )(command)
+
+
+def log_to_stderr() -> None:
+    """Show what goes on. Nothing of it is private: an agent may read its server's stderr."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mcp-bench: %(message)s")
+    logging.getLogger("mcp_bench.bridge.hand").setLevel(logging.INFO)

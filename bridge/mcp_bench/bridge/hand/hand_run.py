@@ -1,0 +1,86 @@
+"""Where hand use is recorded: one run for a benchmark and the process that serves it.
+
+Its episodes are not planned: they come as the tasks are taken. The folder is made with the first
+connection, and goes again where nobody took a task.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Callable
+
+from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.servers.contracts import Benchmark, Task
+
+AGENT = "hand"
+"""The run's agent; that of an episode is what its client told."""
+
+
+class HandRun:
+    """The recordings and grades of hand use on one benchmark."""
+
+    def __init__(self, benchmark: Benchmark, on_create: Callable[[str], None] = lambda run: None) -> None:
+        """Nothing is written yet. `on_create` is told the run's id once its folder is made."""
+        self.benchmark = benchmark
+        self._on_create = on_create
+        self._folder: RunFolder | None = None
+        self._connections = itertools.count(1)
+        self._times: Counter[tuple[str, int]] = Counter()
+
+    @property
+    def folder(self) -> RunFolder:
+        """The run's folder.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+        if self._folder is None:
+            info = RunInfo(
+                id=new_id("run"),
+                created_us=now_us(),
+                benchmark=self.benchmark.name,
+                benchmark_version=self.benchmark.version,
+                agent=AGENT,
+                agent_version="-",
+                isolation="none",
+                home="native",
+                tools="all",
+            )
+            self._folder = RunFolder.create(info)
+            self._on_create(info.id)
+        return self._folder
+
+    @property
+    def recording(self) -> Recording:
+        return self.folder.recording
+
+    def next_connection(self) -> int:
+        """Return the number of a new connection, unique in the run."""
+        return next(self._connections)
+
+    def plan(self, task: Task, seed: int) -> PlannedEpisode:
+        """Return the slot of one more episode of a task."""
+        repeat = self._times[task.id, seed]
+        self._times[task.id, seed] += 1
+        return PlannedEpisode(
+            task=task.id,
+            split=task.split,
+            domain=task.domain,
+            prompt=task.prompt,
+            seed=seed,
+            repeat=repeat,
+            max_calls=task.max_calls,
+            timeout=task.timeout,
+        )
+
+    def close(self) -> None:
+        """Close the folder; every episode has ended."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.close()
+            if not self._times:
+                shutil.rmtree(folder.path, ignore_errors=True)
