@@ -1,0 +1,62 @@
+"""`mcp-bench install`: put the server into an agent's own configuration, show it, or take it out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+EPILOG = """\b
+Examples:
+  mcp-bench install claude-code                     for all your projects
+  mcp-bench install codex --scope project           for this folder
+  mcp-bench install gemini --benchmark agentdojo
+  mcp-bench install opencode --print                show the entry, write nothing
+  mcp-bench install claude-code --remove
+\b
+Then work by hand: ask the agent to call next_task. What it does is recorded and graded; see it with
+`mcp-bench report`.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("agent")
+@click.option("--benchmark", metavar="B", default="saasworld", show_default=True, help="What to work on.")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    default="user",
+    show_default=True,
+    help="The agent's configuration for you, or the one in this folder.",
+)
+@click.option("--name", default="bench", show_default=True, help="What the agent is to call the server.")
+@click.option("--print", "only_show", is_flag=True, help="Print the entry and where it goes; write nothing.")
+@click.option("--remove", is_flag=True, help="Take the entry out again.")
+def install(
+    agent: str, benchmark: str, scope: Literal["user", "project"], name: str, only_show: bool, remove: bool
+) -> None:
+    """Add the server to AGENT's own configuration, for work by hand.
+
+    Other entries and comments stay as they are, and doing it twice changes nothing.
+    """
+    import os
+    from pathlib import Path
+
+    from mcp_bench.plugins.install.entry import Change, apply, wanted
+    from mcp_bench.servers.registry import load
+
+    if only_show and remove:
+        raise click.UsageError("--print and --remove exclude each other")
+    change = Change(agent, scope, name, os.environ, Path.cwd())
+    if remove:
+        done = apply(change, None)
+        click.echo(f"removed {name} from {change.path}" if done else f"{change.path} has no {name}")
+        return
+    load("benchmark", benchmark)  # a name that is wrong shows now, not in the agent
+    entry = wanted(change, benchmark)
+    if only_show:
+        click.echo(f"goes into {change.path}:", err=True)
+        click.echo(change.shown(entry), nl=False)
+        return
+    done = apply(change, entry)
+    click.echo(f"added {name} to {change.path}" if done else f"{change.path} has it already")

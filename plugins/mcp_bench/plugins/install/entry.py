@@ -1,0 +1,111 @@
+"""One entry in one configuration file: what it should be, and how it gets there or goes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mcp_bench.plugins.install import json_file, toml_file
+from mcp_bench.plugins.install.errors import UnreadableSettingsError
+from mcp_bench.plugins.install.places import Entry, Scope, settings_file
+from mcp_bench.servers.errors import BenchError
+
+
+class Change:
+    """An agent's configuration file, and the place of our entry in it."""
+
+    def __init__(
+        self, agent: str, scope: Scope, name: str, environ: Mapping[str, str], project: Path
+    ) -> None:
+        """Raises:
+        UnknownNameError, WrongUseError: as `settings_file` does.
+        """
+        self.settings, self.path = settings_file(agent, scope, environ, project)
+        self.keys = (self.settings.table, name)
+        self.form: ModuleType = toml_file if self.path.suffix == ".toml" else json_file
+
+    def text(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError) as error:
+            raise BenchError(f"cannot read {self.path}: {error}") from error
+
+    def present(self) -> Any:
+        """Return the entry that is there now, None where there is none."""
+        try:
+            return self.form.get(self.text(), self.keys)
+        except UnreadableSettingsError as error:
+            raise UnreadableSettingsError(f"{self.path} was left as it is: {error}") from error
+
+    def shown(self, entry: Entry) -> str:
+        """Return a file with nothing but the entry."""
+        text: str = self.form.dumped(self.keys, entry)
+        return text
+
+
+def wanted(change: Change, benchmark: str) -> Entry:
+    """Return the entry for a benchmark. It keeps the token of the one that is there: the referee knows
+    the client by it."""
+    command = [program(), "connect", benchmark, "--entry"]
+    present = change.present()
+    told = present if isinstance(present, dict) else {}
+    before = [*_list(told.get("command")), *_list(told.get("args"))]
+    token = next((after for flag, after in pairwise(before) if flag == "--entry"), None)
+    return change.settings.entry([*command, token or secrets.token_urlsafe(12)])
+
+
+def apply(change: Change, entry: Entry | None) -> bool:
+    """Write the entry, or take it out (None); return whether that changed the file.
+
+    Raises:
+        BenchError: the file cannot be read or written; it is as it was.
+        UnreadableSettingsError: it is not what the agent itself could read.
+    """
+    if change.present() == entry:
+        return False
+    before = change.text()
+    after = (
+        change.form.remove(before, change.keys)
+        if entry is None
+        else change.form.put(before, change.keys, entry)
+    )
+    write(change.path, after)
+    return True
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file as a whole, links followed and its mode kept."""
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=target.parent, encoding="utf-8", delete=False) as new:
+            new.write(text)
+        if target.exists():
+            shutil.copymode(target, new.name)
+        Path(new.name).replace(target)
+    except OSError as error:
+        raise BenchError(f"cannot write {path}: {error.strerror}") from error
+
+
+def program() -> str:
+    """Return the path of `mcp-bench`: agents start servers with a PATH of their own."""
+    beside = Path(sysconfig.get_path("scripts")) / "mcp-bench"
+    found = str(beside) if beside.exists() else shutil.which("mcp-bench")
+    if found is None:
+        raise BenchError(f"mcp-bench is not installed for {sys.executable}: pip install mcp-bench-kit")
+    return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the virtual environment
+
+
+def _list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(part) for part in value or ()]

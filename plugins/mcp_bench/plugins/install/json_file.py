@@ -1,0 +1,129 @@
+"""Edits of JSON files that people write, comments and layout kept.
+
+The text is parsed only to find places in it (json-five reads comments and trailing commas, as the
+agents do); what is not touched stays as it is, to the byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from json5.loader import ModelLoader, loads
+from json5.model import JSONObject, KeyValuePair
+
+from mcp_bench.plugins.install.errors import UnreadableSettingsError
+
+
+def get(text: str, keys: Sequence[str]) -> Any:
+    """Return the value at a path of keys, None where there is none.
+
+    Raises:
+        UnreadableSettingsError: the text is no JSON object, or a value on the way is none.
+    """
+    value: Any = _plain(text)
+    for key in keys:
+        if not isinstance(value, dict):
+            raise UnreadableSettingsError(f"{key!r} is looked for in something that is no object")
+        value = value.get(key)
+        if value is None:
+            return None
+    return value
+
+
+def put(text: str, keys: Sequence[str], value: Any) -> str:
+    """Return the text with a value at a path of keys; objects on the way are made.
+
+    Raises:
+        UnreadableSettingsError: as for `get`.
+    """
+    if not text.strip():
+        text = "{}\n"
+    holder, missing = _object(text), list(keys)
+    depth = 0
+    while (pair := _member(holder, missing[0])) is not None and len(missing) > 1:
+        holder, depth = _as_object(pair.value, missing.pop(0)), depth + 1
+    for key in reversed(missing[1:]):
+        value = {key: value}
+    if pair is not None:
+        start, end = _span(pair.value)
+        return text[:start] + _dumped(value, depth + 1) + text[end:]
+    opened, closed = _span(holder)
+    after = text[opened + 1 : closed - 1]
+    indent = "  " * depth
+    new = f"\n{indent}  {json.dumps(missing[0])}: {_dumped(value, depth + 1)}"
+    if holder.key_value_pairs:
+        new += ","
+    elif "\n" not in after:
+        new += f"\n{indent}"
+    return text[: opened + 1] + new + text[opened + 1 :]
+
+
+def remove(text: str, keys: Sequence[str]) -> str:
+    """Return the text without the member at a path of keys; unchanged where there is none.
+
+    Raises:
+        UnreadableSettingsError: as for `get`.
+    """
+    if not text.strip():
+        return text
+    holder = _object(text)
+    for key in keys[:-1]:
+        pair = _member(holder, key)
+        if pair is None:
+            return text
+        holder = _as_object(pair.value, key)
+    pairs = list(holder.key_value_pairs)
+    number = next((n for n, pair in enumerate(pairs) if _name(pair) == keys[-1]), None)
+    if number is None:
+        return text
+    start, end = _span(pairs[number].key)[0], _span(pairs[number].value)[1]
+    if number + 1 < len(pairs):
+        end = _span(pairs[number + 1].key)[0]
+    elif number > 0:
+        start = _span(pairs[number - 1].value)[1]
+    return text[:start] + text[end:]
+
+
+def dumped(keys: Sequence[str], value: Any) -> str:
+    """Return a file that holds nothing but a value at a path of keys."""
+    return put("", keys, value)
+
+
+def _plain(text: str) -> Any:
+    return {} if not text.strip() else _parsed(text, None)
+
+
+def _object(text: str) -> JSONObject:
+    return _as_object(_parsed(text, ModelLoader()).value, "the file")
+
+
+def _parsed(text: str, loader: ModelLoader | None) -> Any:
+    try:
+        return loads(text) if loader is None else loads(text, loader=loader)
+    except ValueError as error:
+        raise UnreadableSettingsError(f"it is not JSON: {str(error).splitlines()[0]}") from error
+
+
+def _as_object(value: Any, name: str) -> JSONObject:
+    if not isinstance(value, JSONObject):
+        raise UnreadableSettingsError(f"{name!r} is not an object")
+    return value
+
+
+def _member(holder: JSONObject, key: str) -> KeyValuePair | None:
+    return next((pair for pair in holder.key_value_pairs if _name(pair) == key), None)
+
+
+def _name(pair: KeyValuePair) -> str:
+    return str(getattr(pair.key, "characters", None) or getattr(pair.key, "name", ""))
+
+
+def _span(node: Any) -> tuple[int, int]:
+    """Return where a node of the parsed text begins and ends."""
+    return node._tok.index, node._end_tok.end
+
+
+def _dumped(value: Any, depth: int) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)

@@ -1,0 +1,144 @@
+"""`mcp-bench install`: an entry in an agent's own configuration, and nothing else of it touched."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from json5 import loads as loads5
+from node_clis import node_environ
+
+from mcp_bench.plugins.install import json_file, toml_file
+from mcp_bench.plugins.install.places import SETTINGS
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def run(
+    home: Path, *args: str, code: int = 0, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_bench.bridge.cli.root", "install", *args],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})},
+        cwd=home.parent, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done
+
+
+COMMENTED = """{
+  // mine
+  "theme": "dark", /* really */
+  "mcpServers": {
+    "other": {"command": "x"}, // keep
+  },
+}
+"""
+
+
+def test_other_entries_and_comments_stay_and_twice_changes_nothing(home: Path) -> None:
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    path.write_text(COMMENTED)
+    path.chmod(0o600)
+    assert f"added bench to {path}" in run(home, "gemini").stdout
+    after = path.read_text()
+    assert [line for line in COMMENTED.splitlines() if line not in after.splitlines()] == []
+    assert set(loads5(after)["mcpServers"]) == {"bench", "other"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "has it already" in run(home, "gemini").stdout
+    assert path.read_text() == after
+    token = loads5(after)["mcpServers"]["bench"]["args"][-1]
+    run(home, "gemini", "--benchmark", "agentdojo")
+    assert loads5(path.read_text())["mcpServers"]["bench"]["args"][1:] == ["agentdojo", "--entry", token]
+    run(home, "gemini", "--remove")
+    assert loads5(path.read_text()) == loads5(COMMENTED)
+    assert "// keep" in path.read_text()
+    assert "has no bench" in run(home, "gemini", "--remove").stdout
+
+
+@pytest.mark.parametrize("agent", SETTINGS)
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_every_agent_has_a_place_that_is_made_where_it_is_missing(home: Path, agent: str, scope: str) -> None:
+    settings = SETTINGS[agent]
+    path = home / settings.user if scope == "user" else home.parent / str(settings.project)
+    shown = run(home, agent, "--scope", scope, "--print")
+    assert str(path) in shown.stderr and not path.exists()
+    run(home, agent, "--scope", scope)
+    read = tomllib.loads if path.suffix == ".toml" else json.loads
+    entry = read(path.read_text())[settings.table]["bench"]
+    assert set(entry) == set(read(shown.stdout)[settings.table]["bench"])
+    command = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+    assert Path(command[0]).name == "mcp-bench" and os.access(command[0], os.X_OK)
+    assert command[1:4] == ["connect", "saasworld", "--entry"]
+
+
+def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": [')
+    assert f"{path} was left as it is: it is not JSON" in run(home, "claude-code", code=1).stderr
+    path.write_text('{"mcpServers": 5}')
+    assert "is no object" in run(home, "claude-code", code=1).stderr
+    assert path.read_text() == '{"mcpServers": 5}'
+
+
+def test_wrong_names_get_near_ones(home: Path) -> None:
+    assert "did you mean claude-code" in run(home, "claude", code=2).stderr
+    assert "did you mean saasworld" in run(home, "codex", "--benchmark", "sasworld", code=2).stderr
+    assert not (home / ".codex").exists()
+
+
+@pytest.mark.parametrize(
+    ("agent", "listing"),
+    [("claude-code", ["claude", "mcp", "list"]), ("codex", ["codex", "mcp", "list", "--json"])],
+)
+def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: list[str]) -> None:
+    run(home, agent)
+    env = node_environ(home) | {
+        "HOME": str(home),
+        "DISABLE_AUTOUPDATER": "1",
+        "MCP_BENCH_HOME": str(home / "bench"),
+    }
+    listed = subprocess.run(listing, env=env, cwd=home.parent, capture_output=True, text=True, timeout=120)
+    assert "bench" in listed.stdout and "connect" in listed.stdout, (listed.stdout, listed.stderr)
+
+
+KEYS = st.text('ab"\\é/', min_size=1, max_size=3)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(before=st.dictionaries(KEYS, VALUES, max_size=3), table=st.dictionaries(KEYS, VALUES, max_size=3),
+       indent=st.sampled_from([None, 2]), value=VALUES.filter(lambda value: value is not None))  # fmt: skip
+def test_json_edits_touch_one_place(before: dict, table: dict, indent: int | None, value: object) -> None:
+    content = {**before, "servers": table}
+    text = json.dumps(content, indent=indent)
+    after = json_file.put(text, ["servers", "bench"], value)
+    assert json.loads(after) == {**content, "servers": {**table, "bench": value}}
+    assert json.loads(json_file.remove(after, ["servers", "bench"])) == content
+    assert json_file.get(after, ["servers", "bench"]) == value
+
+
+@given(
+    before=st.dictionaries(st.sampled_from("abc"), st.integers() | st.text("ab é", max_size=3), max_size=3)
+)
+def test_toml_edits_touch_one_place(before: dict) -> None:
+    text = "# mine\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in before.items())
+    text += "[servers.other]\ncommand = 'x' # keep\n"
+    entry = {"command": "a", "args": ["b", "c"]}
+    after = toml_file.put(text, ["servers", "bench"], entry)
+    assert tomllib.loads(after) == {**before, "servers": {"other": {"command": "x"}, "bench": entry}}
+    assert "# mine" in after and "# keep" in after
+    assert tomllib.loads(toml_file.remove(after, ["servers", "bench"])) == tomllib.loads(text)
