@@ -50,7 +50,7 @@ def idle_option(command: F) -> F:
     )(command)
 
 
-def log_to_stderr() -> None:
+def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     """Show what goes on. Nothing of it is private: an agent may read its server's stderr."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mcp-bench: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=form)
     logging.getLogger("mcp_bench.bridge.hand").setLevel(logging.INFO)

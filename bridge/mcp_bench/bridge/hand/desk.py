@@ -104,14 +104,18 @@ class Desk:
                 if self.guests.pop(key, None) is not None:
                     self.done += guest.entry.done
 
-    async def close(self) -> None:
-        """End and grade every open task, then let go of benchmarks and recordings."""
+    async def end_tasks(self) -> None:
+        """End and grade every open task; none is started any more."""
         with anyio.CancelScope(shield=True):
             async with self._turn:
                 self._closed = True
                 async with anyio.create_task_group() as ending:
                     for guest in self.guests.values():
                         ending.start_soon(self._end, guest, guest.entry.close("cancelled"))
+
+    async def close(self) -> None:
+        """Let go of benchmarks and recordings, once no connection is left."""
+        with anyio.CancelScope(shield=True):
             for offer in self._offers.values():
                 await offer.run.benchmark.aclose()
                 offer.run.close()

@@ -27,5 +27,6 @@ async def serve_stdio(benchmark: str, choice: TaskChoice, idle: float) -> None:
                     await Wire(guest.entry, source, sink).run()
                 await desk.leave(guest)
         finally:
+            await desk.end_tasks()
             await desk.close()
         tasks.cancel_scope.cancel()

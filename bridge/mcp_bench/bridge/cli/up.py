@@ -1,0 +1,136 @@
+"""`mcp-bench up`, `down` and `status`: the long-lived referee."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from mcp_bench.bridge.cli.hand_options import DEFAULT_IDLE, idle_option, log_to_stderr
+from mcp_bench.bridge.cli.record import finite
+
+DOWN_SECONDS = 600.0
+
+UP_EPILOG = """\b
+Examples:
+  mcp-bench up                         in the background, until `mcp-bench down`
+  mcp-bench up --idle 600              tasks end after ten minutes without a call
+  mcp-bench up --foreground            in this terminal, until Ctrl-C
+"""
+DOWN_EPILOG = """\b
+Examples:
+  mcp-bench down
+"""
+STATUS_EPILOG = """\b
+Examples:
+  mcp-bench status
+  mcp-bench status --json
+"""
+
+
+@click.command(epilog=UP_EPILOG)
+@idle_option
+@click.option(
+    "--quit-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    callback=lambda ctx, param, value: None if value is None else finite(ctx, param, value),
+    help="End after so long without an entry; never if not given.",
+)
+@click.option("--foreground", is_flag=True, help="Stay in this terminal.")
+@click.option("--starting", type=int, hidden=True, help="The lock to let go of once it listens.")
+def up(idle: float, quit_after: float | None, foreground: bool, starting: int | None) -> None:
+    """Start the referee that `mcp-bench connect` joins, if none is up."""
+    from mcp_bench.bridge.hand.place import Place
+
+    place = Place()
+    if foreground:
+        _stay(place, idle, quit_after, starting)
+        return
+    from mcp_bench.bridge.hand.control import ask
+    from mcp_bench.bridge.hand.launch import ensure_up
+
+    options = ["--idle", str(idle)]
+    if quit_after is not None:
+        options += ["--quit-after", str(quit_after)]
+    started = ensure_up(place, options)
+    status = ask(place, "status" if started or quit_after is not None else "stay")
+    click.echo(f"The referee is {'' if started else 'already '}up, process {status['pid']}.")
+    if not started and idle != DEFAULT_IDLE:
+        click.echo("It keeps its own options: to change them, end it with `mcp-bench down`.", err=True)
+
+
+def _stay(place: object, idle: float, quit_after: float | None, starting: int | None) -> None:
+    import anyio
+
+    from mcp_bench.bridge.hand.place import Place
+    from mcp_bench.bridge.hand.referee import run_referee
+
+    assert isinstance(place, Place)  # noqa: S101 - for the types: the import is late
+    place.prepare()
+    log_to_stderr("%(asctime)s %(message)s")
+
+    def listening() -> None:
+        if starting is not None:
+            os.close(starting)
+
+    anyio.run(run_referee, place, idle, quit_after, listening)
+
+
+@click.command(epilog=DOWN_EPILOG)
+def down() -> None:
+    """End the referee: open tasks end and are graded first."""
+    from mcp_bench.bridge.hand.control import NotUpError, ask
+    from mcp_bench.bridge.hand.place import Place, is_held, take
+    from mcp_bench.servers.errors import BenchError
+
+    place = Place()
+    try:
+        ask(place, "down")
+    except NotUpError:
+        if not is_held(place.lock):
+            click.echo("No referee is up.")
+            return
+    lock = take(place.lock, DOWN_SECONDS)
+    if lock is None:
+        raise BenchError(f"the referee has not ended within {DOWN_SECONDS:.0f} seconds: see {place.log}")
+    os.close(lock)
+    click.echo("The referee has ended.")
+
+
+@click.command(epilog=STATUS_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def status(as_json: bool) -> None:
+    """Show whether the referee is up, who is connected, and what they work on.
+
+    Ends with 1 when none is up.
+    """
+    import json
+
+    from mcp_bench.bridge.hand.control import NotUpError, ask
+    from mcp_bench.bridge.hand.place import Place
+
+    try:
+        found = ask(Place(), "status")
+    except NotUpError as error:
+        click.echo(json.dumps({"up": False}) if as_json else f"{error}: start it with `mcp-bench up`")
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps({"up": True, **found}))
+        return
+    from datetime import UTC, datetime
+
+    since = datetime.fromtimestamp(found["since_us"] / 1e6, tz=UTC)
+    click.echo(
+        f"The referee is up: process {found['pid']}, version {found['version']}, since "
+        f"{since:%Y-%m-%d %H:%M:%S} UTC, {found['done']} tasks done."
+    )
+    for entry in found["entries"]:
+        client = entry["client"]
+        who = f"{client['name']} {client['version']}".strip() if client else "nobody yet"
+        task = f"works on {entry['task']}" if entry["task"] else "no open task"
+        click.echo(
+            f"  {entry['entry']}  {entry['benchmark']}  {who}  {task}, {entry['done']} done, "
+            f"{entry['connections']} connected"
+        )
