@@ -78,8 +78,7 @@ def run_proxy(command: Sequence[str], durability: Durability) -> int:
     """
     become_subreaper()
     session = Session()
-    for number in SIGNALS:
-        signal.signal(number, lambda number, _: session.events.put(Event("signal", number)))
+    watch_signals(session.events)
     server = start(command)
     try:
         # the imports take longer than all the rest: the server starts meanwhile
@@ -89,6 +88,22 @@ def run_proxy(command: Sequence[str], durability: Durability) -> int:
         end_descendants()
         raise
     return session.run(server, recording)
+
+
+def watch_signals(events: queue.SimpleQueue[Event]) -> None:
+    """Have signals told as events. The system may hand them to any thread, and the main one would sleep."""
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: None)
+
+    def pass_on() -> None:
+        while numbers := os.read(told, 64):
+            for number in numbers:
+                events.put(Event("signal", number))
+
+    threading.Thread(target=pass_on, daemon=True).start()
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
