@@ -141,6 +141,7 @@ def launch_request(
         options=setup.options,
         environ=setup.environ,
         reference=played,
+        ready=folder.ready,
     )
 
 

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -62,6 +63,16 @@ class EpisodeFolder:
     @property
     def socket(self) -> Path:
         return self.relay / "socket"
+
+    @property
+    def ready(self) -> Path:
+        """There once `mark_ready` was called."""
+        return self.relay / "ready"
+
+    def mark_ready(self) -> None:
+        """Tell the agent's side that the tools were listed. What it may have put there stays as it is."""
+        with suppress(OSError):
+            os.close(os.open(self.ready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     @property
     def server_command(self) -> tuple[str, ...]:

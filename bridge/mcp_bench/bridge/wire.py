@@ -174,8 +174,10 @@ class Wire:
             for message in frame.items or (frame,):
                 if message.kind == "response":
                     method = self._open.pop((number, message.rpc_id), None)
-                    if message.outcome != "rpc_error":
+                    if message.outcome != "rpc_error" and method not in self.seen.answered:
                         self.seen.answered.add(method or "")
+                        if self.seen.ready:
+                            self._folder.mark_ready()
                     self._changed()
 
 
