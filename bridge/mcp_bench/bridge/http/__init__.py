@@ -1,0 +1,1 @@
+"""Streamable HTTP: what passes is recorded as it streams, in front of our own server or any other."""

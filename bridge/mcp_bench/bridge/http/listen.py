@@ -1,0 +1,109 @@
+"""Runs an ASGI app on a socket inside our own event loop, with uvicorn."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Generator
+
+import anyio
+import uvicorn
+from anyio.abc import TaskStatus
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_bench.servers.errors import BenchError
+
+DRAIN_SECONDS = 5
+MAX_CONNECTIONS = 1024
+_log = logging.getLogger(__name__)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one.
+
+    Raises:
+        BenchError: the address is in use, or not this machine's.
+    """
+    bare = host.strip("[]")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise BenchError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(MAX_CONNECTIONS)
+    except OSError as error:
+        listener.close()
+        raise BenchError(f"cannot listen on {host}:{port}: {error.strerror}. Choose another port") from error
+    return listener
+
+
+async def listen(
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    max_connections: int = MAX_CONNECTIONS,
+    drain: int = DRAIN_SECONDS,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve `app` until cancelled; then end open GET streams, and give other requests `drain` seconds.
+
+    More than `max_connections` at once are answered 503. Nothing is written to stdout, and no signal
+    handler is set.
+    """
+    streams = _Streams(app)
+    config = uvicorn.Config(
+        streams, lifespan="off", ws="none", log_config=None, log_level=logging.CRITICAL, access_log=False,
+        proxy_headers=False, server_header=False, date_header=False, limit_concurrency=max_connections,
+        timeout_graceful_shutdown=drain,
+    )  # fmt: skip
+    server = _Server(config)
+
+    async def serve() -> None:
+        with anyio.CancelScope(shield=True):
+            await server.serve(sockets=[listener])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        task_status.started()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True
+            streams.end()
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals to the command."""
+        yield
+
+
+class _Streams:
+    """Between uvicorn and an app: knows the GET requests, whose responses need not end by themselves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._open: set[anyio.CancelScope] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # RFC 9110, section 5.5: space around a value is no part of it. httptools leaves it there
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        with anyio.CancelScope() as whole:
+            if scope["method"] == "GET":
+                self._open.add(whole)
+            try:
+                await self._app(scope, receive, send)
+            except Exception:
+                _log.exception("%s %s", scope["method"], scope["path"])
+                raise
+            finally:
+                self._open.discard(whole)
+
+    def end(self) -> None:
+        for scope in self._open:
+            scope.cancel()

@@ -1,0 +1,114 @@
+"""ASGI middleware that stores the messages of an MCP endpoint while they stream through it.
+
+A message is stored before the chunk that completes it is passed on, in both directions; the chunks
+before that pass as they come, so that nothing is held back but the end of a JSON body. Not a byte
+is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_bench.bridge.http.frames import Whole, splitter_for
+from mcp_bench.bridge.tap import Splitter, Store
+from mcp_bench.recorder.body import Body
+from mcp_bench.recorder.recording import Direction
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Exchange(Protocol):
+    """Where the messages of one HTTP request and its response go."""
+
+    async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        """Return when these messages are committed."""
+        ...
+
+    def answered(self, status: int, headers: Headers) -> None:
+        """Take note of the response's head, before any message of the server."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more comes in this exchange."""
+        ...
+
+
+OpenExchange = Callable[[Scope], Exchange]
+"""Gets the ASGI scope of a request: its method, path and headers."""
+
+
+class Recorded:
+    """Passes every request to `app`, and what goes to and from its MCP endpoint to an exchange, too."""
+
+    def __init__(self, app: ASGIApp, open_exchange: OpenExchange, *, path: str | None = None) -> None:
+        """Record the requests for `path` (default: all), with or without a slash at the end."""
+        self._app = app
+        self._open = open_exchange
+        self._path = None if path is None else path.rstrip("/")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._path not in (None, scope["path"].rstrip("/")):
+            await self._app(scope, receive, send)
+            return
+        exchange = self._open(scope)
+        try:
+            await self._app(scope, *_tee(exchange, receive, send))
+        finally:
+            exchange.close()
+
+
+def _tee(exchange: Exchange, receive: Receive, send: Send) -> tuple[Receive, Send]:
+    request = _Stream(Whole(), lambda bodies: exchange.store("client", bodies))
+    response = _Stream(None, lambda bodies: exchange.store("server", bodies))
+
+    async def receive_recorded() -> Message:
+        message = await receive()
+        if message["type"] == "http.request":
+            more = message.get("more_body", False)
+            message["body"] = await request.record(message.get("body", b""), more)
+        return message
+
+    async def send_recorded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [(name.lower(), value) for name, value in message.get("headers", ())]
+            exchange.answered(message["status"], headers)
+            response.splitter = splitter_for(message["status"], headers)
+        elif message["type"] == "http.response.body":
+            more = message.get("more_body", False)
+            body = await response.record(message.get("body", b""), more)
+            if more and not body:
+                return
+            message = {**message, "body": body}
+        await send(message)
+
+    return receive_recorded, send_recorded
+
+
+class _Stream:
+    """One body on its way through. Without a splitter it is not recorded."""
+
+    def __init__(self, splitter: Splitter | None, store: Store) -> None:
+        self.splitter = splitter
+        self._store = store
+        self._withheld = b""
+
+    async def record(self, chunk: bytes, more: bool) -> bytes:
+        """Store what `chunk` completes, and return the bytes that may pass now."""
+        if self.splitter is None:
+            return chunk
+        bodies = self.splitter.feed(chunk)
+        if not more and (rest := self.splitter.rest()) is not None:
+            bodies.append(rest)
+        if bodies:
+            await self._store(bodies)
+        if not isinstance(self.splitter, Whole):
+            return chunk
+        if more:  # the newest chunk stays here: it may be the last one
+            if chunk:
+                chunk, self._withheld = self._withheld, chunk
+            return chunk
+        chunk, self._withheld = self._withheld + chunk, b""
+        return chunk

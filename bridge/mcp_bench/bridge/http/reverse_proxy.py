@@ -1,0 +1,193 @@
+"""A reverse proxy for MCP servers: an ASGI app that streams in both directions.
+
+It forwards a request's bytes and a response's bytes as they come, and waits for the slower side: at
+most a few chunks are in memory. What it changes is what a proxy has to (RFC 9110, section 7.6): the
+headers that concern one connection only, `Host`, and a redirect to the server's own address, which
+would lead a client past the proxy. It asks for no content coding, so that messages can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import aiohttp
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+from starlette.types import Message, Receive, Scope, Send
+from yarl import URL
+
+from mcp_bench.servers.errors import WrongUseError
+
+CONNECT_SECONDS = 10.0
+KEEP_SECONDS = 4.0
+"""How long an idle connection is kept: less than the 5 s after which common servers close theirs."""
+MAX_HEADER = 1 << 16
+SERVER_ERROR = -32000
+"""The first of the JSON-RPC codes that an implementation may define."""
+
+_ONE_CONNECTION = {
+    b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
+    b"trailer", b"transfer-encoding", b"upgrade",
+}  # fmt: skip
+_SET_HERE = {b"host", b"accept-encoding", b"expect"}
+_ADDED_BY_CLIENT = ("Accept", "Content-Type", "User-Agent")
+_log = logging.getLogger(__name__)
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class ReverseProxy:
+    """Forwards every request to the server that `url` is on. Use it as an async context manager."""
+
+    def __init__(self, url: str) -> None:
+        """Set up a proxy for the server that has its MCP endpoint at `url`.
+
+        Raises:
+            WrongUseError: it is no http or https URL, or has a password in it.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts.netloc):
+            raise WrongUseError(
+                f"{url!r} is no URL of an MCP server: give one like http://127.0.0.1:8000/mcp"
+            )
+        if parts.username or parts.password:
+            raise WrongUseError("the URL has a user or password in it: let the client send a header instead")
+        self.path = parts.path or "/"
+        """Path of the MCP endpoint, here as there."""
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self._host = parts.netloc
+        self._session: aiohttp.ClientSession
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_ADDED_BY_CLIENT,
+            auto_decompress=False,
+            max_line_size=MAX_HEADER,
+            max_field_size=MAX_HEADER,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._session.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward one exchange.
+
+        When the client goes away, the server's side is closed, too. When the server breaks off, the
+        response stays unfinished, and whoever runs this app closes the client's connection: a cut
+        response must not look whole.
+        """
+        first = await receive()
+        if first["type"] == "http.disconnect":
+            return
+        async with anyio.create_task_group() as tasks:
+
+            def end() -> None:
+                tasks.cancel_scope.cancel()
+
+            async def watch_client() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                end()
+
+            def watch() -> None:
+                tasks.start_soon(watch_client)
+
+            if first.get("more_body", False):
+                body: bytes | AsyncIterator[bytes] = _request_body(first, receive, watch, end)
+            else:
+                body = first.get("body", b"")
+                watch()
+            await self._forward(scope, body, send)
+            end()
+
+    async def _forward(self, scope: Scope, body: bytes | AsyncIterator[bytes], send: Send) -> None:
+        started = False
+        try:
+            async with self._open(scope, body) as response:
+                headers = [self._seen_from_here(header) for header in _end_to_end(response.raw_headers)]
+                await send({"type": "http.response.start", "status": response.status, "headers": headers})
+                started = True
+                async for chunk in response.content.iter_any():
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except aiohttp.ClientError as error:
+            await checkpoint_if_cancelled()  # it may be the client that broke off
+            if started:
+                _log.warning("the MCP server at %s broke off its response: %s", self.origin, error)
+            else:
+                await _refuse(send, f"no answer from the MCP server at {self.origin}: {error}")
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _open(
+        self, scope: Scope, body: bytes | AsyncIterator[bytes]
+    ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        headers = [("Host", self._host), ("Accept-Encoding", "identity")]
+        headers += [
+            (name.decode("ascii"), value.decode("utf-8", "replace"))
+            for name, value in _end_to_end(scope["headers"])
+            if name not in _SET_HERE
+        ]
+        url = URL(f"{self.origin}{(scope['raw_path'] + query).decode('ascii')}", encoded=True)
+        return self._session.request(
+            scope["method"], url, headers=headers, data=body or None, allow_redirects=False
+        )
+
+    def _seen_from_here(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        name, value = header
+        if name == b"location" and value.startswith(self.origin.encode() + b"/"):
+            return name, value[len(self.origin) :]
+        return header
+
+
+async def _request_body(
+    message: Message, receive: Receive, complete: Callable[[], object], broken: Callable[[], object]
+) -> AsyncIterator[bytes]:
+    while message["type"] == "http.request":
+        if chunk := message.get("body", b""):
+            yield chunk
+        if not message.get("more_body", False):
+            complete()
+            return
+        message = await receive()
+    broken()
+    raise ConnectionResetError("the client went away before its request was complete")
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the headers that a proxy passes on, names in lower case."""
+    lower = [(name.lower(), value) for name, value in headers]
+    named = {
+        token.strip().lower() for name, value in lower if name == b"connection" for token in value.split(b",")
+    }
+    return [(name, value) for name, value in lower if name not in _ONE_CONNECTION and name not in named]
+
+
+async def _refuse(send: Send, text: str) -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR, "message": text}}
+    body = json.dumps(error).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 502, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _has_port(netloc: str) -> bool:
+    """Whether the port, where there is one, is a number of a port."""
+    try:
+        urlsplit(f"//{netloc}").port  # noqa: B018 - reading it checks it
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""Which connection, and which episode, an HTTP exchange belongs to.
+
+All exchanges of one session (`Mcp-Session-Id`, 2025-03-26 to 2025-11-25) are one connection: an
+answer may come on another exchange than its call, after a stream broke. A request without a session
+(2026-07-28, and servers that keep none) is a connection of its own, because ids of different
+clients may coincide.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Protocol
+
+from starlette.types import Scope
+
+from mcp_bench.bridge.http.recorded import Headers
+from mcp_bench.recorder import wire
+from mcp_bench.recorder.body import Body
+from mcp_bench.recorder.recording import Direction, Recording
+
+SESSION = b"mcp-session-id"
+CONNECTION = "mcp_bench.connection"
+"""Key of the ASGI scope that holds the number of the recorder's connection."""
+
+
+class Episodes(Protocol):
+    """Who decides what the messages of a session are part of. None: they are stored outside any."""
+
+    def opened(self, session: str, handshake: Body) -> None:
+        """A server has begun a session; `handshake` is the request that asked for it."""
+        ...
+
+    def current(self, session: str) -> str | None:
+        """Return the episode of a session's messages now."""
+        ...
+
+    def without_session(self, request: Body) -> str | None:
+        """Return the episode of a request that belongs to no session, and of what answers it."""
+        ...
+
+    def closed(self, session: str) -> None:
+        """A session was deleted, or its server knows it no longer."""
+        ...
+
+
+class SessionExchanges:
+    """Opens exchanges for `Recorded`. One for a recording: it numbers the connections."""
+
+    def __init__(self, recording: Recording, episodes: Episodes) -> None:
+        self.recording = recording
+        self.episodes = episodes
+        self.connections: dict[str, int] = {}
+        """Open sessions."""
+        self._numbers = itertools.count(1)
+
+    def __call__(self, scope: Scope) -> SessionExchange:
+        session = next((value.decode("latin-1") for name, value in scope["headers"] if name == SESSION), None)
+        number = self.connections.get(session) if session else None
+        if number is None:
+            number = next(self._numbers)
+        scope[CONNECTION] = number
+        return SessionExchange(
+            self, scope["method"], session if session in self.connections else None, number
+        )
+
+    def begin(self, session: str, number: int, handshake: Body) -> None:
+        self.episodes.opened(session, handshake)
+        self.connections[session] = number
+
+    def end(self, session: str) -> None:
+        """Settle what the session left open; unknown sessions are none."""
+        number = self.connections.pop(session, None)
+        if number is not None:
+            if episode := self.episodes.current(session):
+                self.recording.close_connection(episode, number)
+            self.episodes.closed(session)
+
+    def end_all(self) -> None:
+        for session in list(self.connections):
+            self.end(session)
+
+
+def session_id(headers: Headers) -> str | None:
+    return next((value.decode("latin-1") for name, value in headers if name == SESSION), None)
+
+
+class SessionExchange:
+    """One request and its response."""
+
+    def __init__(self, owner: SessionExchanges, method: str, session: str | None, number: int) -> None:
+        self._owner = owner
+        self._method = method
+        self._session = session
+        self._number = number
+        self._handshake: Body | None = None
+        self._episode: str | None = None
+        self._over = False
+
+    async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        if self._session is not None:
+            self._episode = self._owner.episodes.current(self._session)
+        elif direction == "client":
+            (request,) = bodies  # a body is one frame
+            if isinstance(request, bytes) and wire.parse(request).method == "initialize":
+                self._handshake = request
+            else:
+                self._episode = self._owner.episodes.without_session(request)
+        await self._owner.recording.store(self._episode, self._number, direction, bodies)
+
+    def answered(self, status: int, headers: Headers) -> None:
+        given = session_id(headers)
+        if self._handshake is not None and given is not None and status < 400:
+            self._session = given
+            self._owner.begin(given, self._number, self._handshake)
+        # a server that knows the session no longer says 404
+        self._over = status == 404 or (self._method == "DELETE" and status < 300)
+
+    def close(self) -> None:
+        if self._session is None:
+            if self._episode is not None:
+                self._owner.recording.close_connection(self._episode, self._number)
+        elif self._over:
+            self._owner.end(self._session)

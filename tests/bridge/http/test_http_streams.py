@@ -1,0 +1,292 @@
+"""What the proxy does when either side is slow, goes away, or says something else than MCP."""
+
+import contextlib
+import json
+import socket
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import httpx2
+import pytest
+from http_peers import LOOPBACK, Script, post, recording_proxy, scripted_server
+
+pytestmark = pytest.mark.anyio
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+MEGABYTE = 1 << 20
+IN_KERNEL = 40 * MEGABYTE
+"""More than the socket buffers of two connections hold together."""
+
+
+def port_of(url: str) -> int:
+    return int(url.split(":")[2].split("/")[0])
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncGenerator[anyio.abc.SocketStream]:
+    async with await anyio.connect_tcp(LOOPBACK, port_of(url)) as stream:
+        yield stream
+
+
+async def receive_all(stream: anyio.abc.SocketStream) -> bytes:
+    data = b""
+    with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        while True:
+            data += await stream.receive()
+    return data
+
+
+async def test_a_client_that_leaves_ends_the_request_at_the_server(tmp_path: Path) -> None:
+    left = anyio.Event()
+
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.begin_events()
+        await script.chunk(b": working\n\n")
+        with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            await script.stream.receive()
+        left.set()
+
+    async with scripted_server(play) as server, recording_proxy(server.url, tmp_path) as proxy:
+        async with connected(proxy.url) as client:
+            await client.send(post(port_of(proxy.url), CALL))
+            await client.receive()
+            assert not left.is_set()
+        await left.wait()
+    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_request(tmp_path: Path) -> None:
+    left = anyio.Event()
+    came = anyio.Event()
+
+    async def play(script: Script) -> None:
+        with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while b"tools" not in script.request:
+                script.request += await script.stream.receive()
+            came.set()
+            await script.stream.receive()
+        left.set()
+
+    async with scripted_server(play) as server, recording_proxy(server.url, tmp_path) as proxy:
+        async with connected(proxy.url) as client:
+            head, _, _ = post(port_of(proxy.url), b"x" * MEGABYTE).partition(b"\r\n\r\n")
+            await client.send(head + b"\r\n\r\n" + CALL)
+            while not came.is_set():  # the newest bytes stay in the proxy: they may be the last
+                await client.send(b" ")
+                await anyio.lowlevel.checkpoint()
+        await left.wait()
+    assert proxy.rows("select * from frames") == []  # nobody could act on it
+
+
+@pytest.mark.parametrize("how", ["in a chunk", "between chunks", "before the end of a JSON body"])
+async def test_a_server_that_dies_in_mid_stream(tmp_path: Path, how: str) -> None:
+    async def play(script: Script) -> None:
+        await script.read_request()
+        if how == "before the end of a JSON body":
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 48\r\n\r\n"
+            await script.say(head + ANSWER[:40])
+            return
+        await script.begin_events()
+        await script.chunk(b'data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n')
+        await script.say(b"30\r\ndata: {" if how == "in a chunk" else b"")
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        connected(proxy.url) as client,
+    ):
+        await client.send(post(port_of(proxy.url), CALL))
+        response = await receive_all(client)
+    assert response.startswith(b"HTTP/1.1 200 OK")
+    assert not response.endswith(b"0\r\n\r\n")  # cut off for the client, too
+    if how != "before the end of a JSON body":
+        assert b"notifications/message" in response
+        assert proxy.bodies("server") == [b'{"jsonrpc":"2.0","method":"notifications/message"}']
+    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
+
+
+async def test_no_server_there(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as closed:
+        url = f"http://{LOOPBACK}:{closed.getsockname()[1]}/mcp"
+    async with recording_proxy(url, tmp_path) as proxy, httpx2.AsyncClient() as client:
+        answer = await client.post(proxy.url, content=CALL)
+        assert answer.status_code == 502
+        assert answer.headers["content-type"] == "application/json"
+        error = answer.json()["error"]
+        assert url.removesuffix("/mcp") in error["message"]
+        assert proxy.bodies("server") == [answer.content]
+    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
+
+
+async def test_a_server_that_hangs_up_without_an_answer(tmp_path: Path) -> None:
+    async def play(script: Script) -> None:
+        await script.read_request()
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        answer = await client.post(proxy.url, content=CALL)
+    assert (answer.status_code, answer.json()["id"]) == (502, None)
+
+
+async def test_a_client_that_does_not_read_holds_the_server_back(tmp_path: Path) -> None:
+    total, sent = 100 * MEGABYTE, 0
+    whole = anyio.Event()
+
+    async def play(script: Script) -> None:
+        nonlocal sent
+        await script.read_request()
+        await script.begin_events()
+        while sent < total:
+            await script.chunk(b"data: " + b"x" * (MEGABYTE - 8) + b"\n\n")
+            sent += MEGABYTE
+        await script.say(b"0\r\n\r\n")
+        whole.set()
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        connected(proxy.url) as client,
+    ):
+        await client.send(post(port_of(proxy.url), CALL, "Connection: close"))
+        await client.receive()
+        with anyio.move_on_after(1.5):  # to fail, it would have to be fast enough
+            await whole.wait()
+        assert not whole.is_set()
+        assert sent < IN_KERNEL
+        received = 0
+        with contextlib.suppress(anyio.EndOfStream):
+            while True:
+                received += len(await client.receive(MEGABYTE))
+        assert whole.is_set()
+        assert received >= total - MEGABYTE
+    stored = proxy.rows("select count(*) n, sum(length(body)) size from frames where direction = 'server'")
+    assert stored == [{"n": 100, "size": 100 * (MEGABYTE - 8)}]
+
+
+async def test_a_server_that_does_not_read_holds_the_client_back(tmp_path: Path) -> None:
+    total, sent = 64 * MEGABYTE, 0
+    go_on = anyio.Event()
+
+    async def play(script: Script) -> None:
+        while b"\r\n\r\n" not in script.request:
+            script.request += await script.stream.receive(100)
+        await go_on.wait()
+        left = total - len(script.request.partition(b"\r\n\r\n")[2])
+        while left > 0:
+            left -= len(await script.stream.receive(MEGABYTE))
+        await script.say(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        connected(proxy.url) as client,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def upload() -> None:
+            nonlocal sent
+            head, _, _ = post(port_of(proxy.url), b" " * total).partition(b"\r\n\r\n")
+            await client.send(head + b"\r\n\r\n")
+            while sent < total:
+                await client.send(b" " * MEGABYTE)
+                sent += MEGABYTE
+
+        tasks.start_soon(upload)
+        with anyio.move_on_after(1.5):
+            while sent < total:
+                await anyio.lowlevel.checkpoint()
+        assert sent < IN_KERNEL
+        go_on.set()
+        assert (await client.receive()).startswith(b"HTTP/1.1 202 Accepted")
+    assert proxy.rows("select direction, length(body) n from frames") == [{"direction": "client", "n": total}]
+
+
+async def test_what_a_proxy_changes_and_what_not(tmp_path: Path) -> None:
+    requests: list[bytes] = []
+
+    async def play(script: Script) -> None:
+        while True:
+            requests.append(await script.read_request())
+            here = script.stream.extra(anyio.abc.SocketAttribute.local_port)
+            await script.say(
+                b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:%d/mcp/?a=%%20b\r\n" % here,
+                b"Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n",
+                b"X-Odd: \xc3\xa9\r\nContent-Length: 0\r\n\r\n",
+            )
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        answer = await client.request(
+            "POST", f"{proxy.url}?q=%2F&r", content=CALL,
+            headers={"Accept-Encoding": "gzip", "X-Kept": "yes", "Connection": "X-Gone", "X-Gone": "1",
+                     "Last-Event-ID": "3", "Authorization": "Bearer of-the-server"},
+        )  # fmt: skip
+        await client.delete(proxy.url, headers={"Mcp-Session-Id": "unknown"})
+    head = requests[0].partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
+    assert head[0] == b"post /mcp?q=%2f&r http/1.1"
+    assert b"host: 127.0.0.1:%d" % server.port in head
+    assert b"accept-encoding: identity" in head
+    assert {b"x-kept: yes", b"last-event-id: 3", b"authorization: bearer of-the-server"} <= set(head)
+    assert not [line for line in head if line.startswith((b"x-gone", b"connection: x"))]
+    assert requests[0].endswith(CALL)
+    assert requests[1].startswith(b"DELETE /mcp HTTP/1.1\r\n")
+    assert answer.status_code == 307
+    assert answer.headers["location"] == "/mcp/?a=%20b"  # not past the proxy
+    assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
+    assert (b"x-odd", b"\xc3\xa9") in [(name.lower(), value) for name, value in answer.headers.raw]
+    assert "x-hop" not in answer.headers
+
+
+async def test_an_error_page_is_kept_but_other_pages_are_not(tmp_path: Path) -> None:
+    async def play(script: Script) -> None:
+        while request := await script.read_request():
+            status = b"403 Forbidden" if request.startswith(b"POST") else b"200 OK"
+            page = b"<html>no</html>"
+            head = b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n" % status
+            await script.say(head + page)
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        assert (await client.post(proxy.url, content=CALL)).text == "<html>no</html>"
+        assert (await client.get(proxy.url)).text == "<html>no</html>"
+        assert (await client.get(proxy.url.replace("/mcp", "/other"))).text == "<html>no</html>"
+    frames = proxy.rows("select direction, kind from frames order by id")
+    assert [tuple(frame.values()) for frame in frames] == [("client", "request"), ("server", "invalid")]
+
+
+async def test_a_session_that_its_server_forgot_is_ended(tmp_path: Path) -> None:
+    async def play(script: Script) -> None:
+        while request := await script.read_request():
+            if b"initialize" in request:
+                body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
+                head = b"HTTP/1.1 200 OK\r\nmcp-session-id: s1\r\ncontent-type: application/json\r\n"
+            else:
+                body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}).encode()
+                head = b"HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\n"
+            await script.say(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        start = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"c"}}}'
+        await client.post(proxy.url, content=start)
+        assert proxy.rows("select agent, ended_us from episodes") == [{"agent": "c", "ended_us": None}]
+        await client.post(proxy.url, content=CALL, headers={"mcp-session-id": "s1"})
+        while proxy.rows("select ended_us from episodes") == [{"ended_us": None}]:
+            await anyio.lowlevel.checkpoint()  # the answer is out before the session is ended
+    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
