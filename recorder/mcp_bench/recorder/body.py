@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 from collections.abc import Iterator
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import TypeAlias
+
+from mcp_bench.recorder.errors import DiskFullError, StorageError
 
 LARGE = 8 << 20
 """Bytes from which on a frame is kept on disk while it passes."""
@@ -12,24 +16,54 @@ CHUNK = 1 << 18
 
 
 class LargeBody:
-    """A frame in a file without a name: it is gone with the process, or when it is closed."""
+    """A frame in a file without a name: it is gone with the process, or when it is closed.
+
+    Every method may raise StorageError: the file cannot be written or read.
+    """
 
     def __init__(self) -> None:
-        self.file = TemporaryFile()  # noqa: SIM115 - it lives as long as the frame
+        with _file_errors():
+            self._file = TemporaryFile()  # noqa: SIM115 - it lives as long as the frame
         self.size = 0
 
     def append(self, chunk: bytes) -> None:
-        self.file.write(chunk)
+        with _file_errors():
+            self._file.write(chunk)
         self.size += len(chunk)
+
+    def readable(self) -> int:
+        """Return the file's descriptor, with everything in it that was appended."""
+        with _file_errors():
+            self._file.flush()
+        return self._file.fileno()
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes from the start, at most `CHUNK` at a time."""
-        self.file.seek(0)
-        while chunk := self.file.read(CHUNK):
-            yield chunk
+        with _file_errors():
+            self._file.seek(0)
+            while chunk := self._file.read(CHUNK):
+                yield chunk
 
     def close(self) -> None:
-        self.file.close()
+        with contextlib.suppress(OSError):  # what cannot be written any more is not missed either
+            self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
+
+@contextlib.contextmanager
+def _file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f"{gettempdir()}, where a frame of more than {LARGE >> 20} MiB is kept while it passes"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(
+                f"the disk is full: no more room in {where}. Free some space, or set TMPDIR to another folder"
+            ) from error
+        raise StorageError(f"cannot use {where}: {error.strerror}") from error
 
 
 Body: TypeAlias = bytes | LargeBody

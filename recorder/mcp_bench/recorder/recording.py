@@ -18,11 +18,13 @@ from typing import Literal
 from mcp_bench.recorder import conversation, schema, wire
 from mcp_bench.recorder.body import Body, LargeBody
 from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError
+from mcp_bench.recorder.observer import CallEnd, CallStart, Observers, Transport
 from mcp_bench.recorder.outline import parse_large, read_frame
 from mcp_bench.recorder.records import (
     REFEREE_DIED,
     EpisodeEnd,
     EpisodeStart,
+    Outcome,
     RecordedCall,
     RunInfo,
     now_us,
@@ -61,57 +63,73 @@ class Recording:
     def __init__(self, path: Path) -> None:
         """Open or create the database at `path`."""
         self.path = path
+        self.observers = Observers()
         self.writer = Writer(path, schema.recordings)
         self._lock = threading.RLock()
         self._open: dict[tuple[str, int], list[_OpenCall]] = defaultdict(list)
         self._executed: dict[str, int] = {}
-        self._run: str | None = None
+        self._info: RunInfo | None = None
         with self.writer.reading() as db:
             (self._last_frame,) = db.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()
             (self._last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
 
     def close(self) -> None:
-        self.writer.close()
+        try:
+            self.writer.close()
+        finally:
+            self.observers.tell("close")
 
     def add_run(self, info: RunInfo) -> None:
         row = info.model_dump()
         row["settings"] = wire.dumps(row["settings"])
         row["plan"] = wire.dumps(row["plan"])
         self._insert("runs", row)
-        self._run = info.id
 
     def info(self) -> RunInfo:
         """Return the run that this database belongs to."""
+        if self._info is not None:
+            return self._info
         with self.writer.reading() as db:
             cursor = db.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
             found = cursor.fetchone()
         if found is None:
             raise CorruptDatabaseError(f"{self.path} holds no run: it was never set up. Remove its folder")
-        self._run = found[0]
         row = dict(zip([column[0] for column in cursor.description], found, strict=True))
-        return RunInfo(**{**row, "settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])})
+        row |= {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
+        self._info = RunInfo(**row)
+        return self._info
 
     def begin_episode(self, start: EpisodeStart) -> None:
         row = start.model_dump(exclude={"tools"})
         row["tools"] = wire.dumps([tool.model_dump() for tool in start.tools])
-        row["run"] = self._run or self.info().id
+        row["run"] = self.info().id
         self._insert("episodes", row)
         self._executed[start.id] = 0
+        self.observers.tell("episode_begun", self.info(), start)
+
+    def connected(
+        self, episode: str | None, connection: int, transport: Transport, session: str | None
+    ) -> None:
+        """Tell observers how a connection comes in, before its frames; nothing of it is stored."""
+        self.observers.tell("connected", episode, connection, transport, session)
 
     async def store(
-        self, episode: str | None | EpisodeOf, connection: int, direction: Direction, bodies: Sequence[Body]
+        self, episode: str | EpisodeOf | None, connection: int, direction: Direction, bodies: Sequence[Body]
     ) -> list[wire.Frame]:
         """Store frames, and return when they are on disk. Tasks that run in one turn share a commit.
 
         Where the episode depends on the frame, `episode` is asked for each, when its turn has come.
         """
-        frames = []
-        for body in bodies:
-            frame = await read_frame(body)
-            belongs_to = episode(frame) if callable(episode) else episode
-            frames.append(self._add(belongs_to, connection, direction, body, frame))
-        await self.commit()
-        return frames
+        parsed = [(body, await read_frame(body)) for body in bodies]
+        steps: list[Step] = []
+        with self._lock:
+            for body, frame in parsed:
+                belongs_to = episode(frame) if callable(episode) else episode
+                self._add(belongs_to, connection, direction, body, frame, steps)
+            # as one, so that a frame is never committed without its call, or told of without the others
+            batch = self.writer.add(*steps, slow=any(isinstance(body, LargeBody) for body in bodies))
+        await self.writer.commit(batch)
+        return [frame for _, frame in parsed]
 
     def add_frame(self, episode: str | None, connection: int, direction: Direction, body: Body) -> wire.Frame:
         """Queue one raw frame, terminator included, and the call that it opens or settles.
@@ -120,24 +138,29 @@ class Recording:
         an episode (the handshake of a hand session) opens no call.
         """
         frame = parse_large(body) if isinstance(body, LargeBody) else wire.parse(body)
-        return self._add(episode, connection, direction, body, frame)
+        steps: list[Step] = []
+        with self._lock:
+            self._add(episode, connection, direction, body, frame, steps)
+            self.writer.add(*steps, slow=isinstance(body, LargeBody))
+        return frame
 
     def _add(
-        self, episode: str | None, connection: int, direction: Direction, body: Body, frame: wire.Frame
-    ) -> wire.Frame:
-        with self._lock:
-            now = now_us()
-            self._last_frame += 1
-            number = self._last_frame
-            row = (number, episode, connection, direction, now, frame.kind, frame.method, frame.rpc_id)
-            if isinstance(body, LargeBody):
-                self.writer.add(conversation.large_frame(_INSERT_FRAME, row, body), slow=True)
-            else:
-                self.writer.add((_INSERT_FRAME, (*row, conversation.stored_body(body))))
-            if episode is not None:
-                for message in frame.items or (frame,):
-                    self._follow((episode, connection), direction, message, number, now)
-        return frame
+        self, episode: str | None, connection: int, direction: Direction, body: Body, frame: wire.Frame,
+        steps: list[Step],
+    ) -> None:  # fmt: skip
+        now = now_us()
+        self._last_frame += 1
+        number = self._last_frame
+        row = (number, episode, connection, direction, now, frame.kind, frame.method, frame.rpc_id)
+        if isinstance(body, LargeBody):
+            steps.append(conversation.large_frame(_INSERT_FRAME, row, body))
+        else:
+            steps.append((_INSERT_FRAME, (*row, conversation.stored_body(body))))
+        if self.observers:
+            self.observers.tell("frame_added", episode, connection, frame, body)
+        if episode is not None:
+            for message in frame.items or (frame,):
+                self._follow((episode, connection), direction, message, number, now, body, steps)
 
     async def commit(self) -> None:
         """Return when everything queued before is on disk."""
@@ -215,6 +238,7 @@ class Recording:
                     tools = [tool.model_dump() for tool in conversation.listed_tools(db, episode)]
                     db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (wire.dumps(tools), episode))
             self._executed.pop(episode, None)
+        self.observers.tell("episode_ended", episode, end)
 
     def mark_died(self, done: Collection[str]) -> list[str]:
         """Mark the valid episodes that are not done as invalid, since their referee is gone.
@@ -245,34 +269,42 @@ class Recording:
             return rows.fetchall()
 
     def _follow(
-        self, key: tuple[str, int], direction: Direction, message: wire.Frame, frame: int, now: int
-    ) -> None:
+        self, key: tuple[str, int], direction: Direction, message: wire.Frame, frame: int, now: int,
+        body: Body, steps: list[Step],
+    ) -> None:  # fmt: skip
         if direction == "server":
-            self._settle(key, message, frame, now)
+            calls = self._open.get(key, [])
+            call = next((c for c in calls if c.rpc_id == message.rpc_id), None)
+            if call is not None and message.outcome is not None:  # else: the answer to something else
+                calls.remove(call)
+                given_up = call.cancelled and message.outcome == "rpc_error"
+                outcome: Outcome = "cancelled" if given_up else message.outcome
+                self._settle(call, outcome, frame, now, body, steps)
         elif message.is_call and message.rpc_id is not None:
             self._last_call += 1
-            row = (self._last_call, *key, message.rpc_id, message.tool, message.arguments, now, frame)
-            self.writer.add((_OPEN_CALL, row))
+            arguments = message.arguments or "{}"
+            row = (self._last_call, *key, message.rpc_id, message.tool, arguments, now)
+            steps.append((_OPEN_CALL, (*row, frame)))
             self._open[key].append(_OpenCall(self._last_call, message.rpc_id))
+            if self.observers:
+                self.observers.tell("call_opened", CallStart(*row, body))
         elif message.cancels is not None:
             for call in self._open.get(key, ()):
                 call.cancelled |= call.rpc_id == message.cancels
 
-    def _settle(self, key: tuple[str, int], response: wire.Frame, frame: int, now: int) -> None:
-        calls = self._open.get(key, [])
-        call = next((c for c in calls if c.rpc_id == response.rpc_id), None)
-        if call is None or response.outcome is None:  # the answer to something else, or a request
-            return
-        given_up = call.cancelled and response.outcome == "rpc_error"
-        outcome = "cancelled" if given_up else response.outcome
-        self.writer.add((_SETTLE_CALL, (call.execution, outcome, now, frame, call.row)))
-        calls.remove(call)
-
     def _abandon(self, key: tuple[str, int]) -> None:
-        now = now_us()
+        now, steps = now_us(), list[Step]()
         for call in self._open.pop(key, ()):
-            outcome = "cancelled" if call.cancelled else "transport_error"
-            self.writer.add((_SETTLE_CALL, (call.execution, outcome, now, None, call.row)))
+            self._settle(call, "cancelled" if call.cancelled else "transport_error", None, now, None, steps)
+        self.writer.add(*steps)
+
+    def _settle(
+        self, call: _OpenCall, outcome: Outcome, frame: int | None, now: int, body: Body | None,
+        steps: list[Step],
+    ) -> None:  # fmt: skip
+        steps.append((_SETTLE_CALL, (call.execution, outcome, now, frame, call.row)))
+        if self.observers:
+            self.observers.tell("call_settled", CallEnd(call.row, call.rpc_id, outcome, now, body))
 
     def _insert(self, table: str, row: dict[str, object]) -> None:
         step: Step = (

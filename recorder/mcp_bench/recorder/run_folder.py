@@ -44,6 +44,7 @@ class RunFolder:
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
                 self.grades = SealedGrades(path / GRADES)
+                self.recording.observers.add_registered()
             except BaseException:
                 self.recording.close()
                 raise
@@ -124,10 +125,12 @@ class RunFolder:
     def close(self) -> None:
         """Close the databases and let go of the lock; closing twice is fine."""
         if self._lock is not None:
-            self.recording.close()
-            self.grades.close()
-            os.close(self._lock)
-            self._lock = None
+            lock, self._lock = self._lock, None
+            try:
+                self.grades.close()
+                self.recording.close()
+            finally:
+                os.close(lock)
 
     def __enter__(self) -> Self:
         return self

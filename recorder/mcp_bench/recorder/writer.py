@@ -29,8 +29,8 @@ Durability = Literal["normal", "full"]
 Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection], None]
 
 
-class _Batch:
-    """Steps that are committed together."""
+class Batch:
+    """Steps that are committed together. For its writer's eyes only."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -57,49 +57,66 @@ class Writer:
         self._full = False
         self._queue = threading.Lock()
         self._writing = threading.RLock()
-        self._batch = self._last = _Batch()
+        self._batch = self._last = Batch()
         self._threads = anyio.Lock()
 
     def set_durability(self, durability: Durability) -> None:
         """Choose what commits outlive, from the next one on."""
-        self._full = durability == "full"
-        self.connection.execute(f"PRAGMA synchronous = {'FULL' if self._full else 'NORMAL'}")
+        with self._writing:
+            self._full = durability == "full"
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if self._full else 'NORMAL'}")
 
     def close(self) -> None:
-        close_writer(self.connection)
+        """Commit what is queued, and close.
 
-    def add(self, *steps: Step, slow: bool = False) -> None:
-        """Queue steps for the next commit; `slow` ones keep the event loop free while they run."""
+        Raises:
+            StorageError: it could not be committed; it is closed all the same.
+        """
+        with self._writing:
+            try:
+                self.flush()
+            finally:
+                close_writer(self.connection)
+
+    def add(self, *steps: Step, slow: bool = False) -> Batch:
+        """Queue steps for one commit, and say for which; `slow` ones keep the event loop free while
+        they run."""
         with self._queue:
             self._batch.steps += steps
             self._batch.slow |= slow
+            return self._batch
 
-    async def commit(self) -> None:
-        """Return when everything queued before is committed.
+    async def commit(self, batch: Batch | None = None) -> None:
+        """Return when `batch` is committed; without one, when what was queued last is.
 
         Raises:
             StorageError: it could not be; nothing of the batch is stored, everything before it is.
         """
-        batch = self._batch if self._batch.steps else self._last  # which may be under way
-        if batch.led:
-            if not batch.finished:
-                batch.done = batch.done or anyio.Event()
-                await batch.done.wait()
+        if batch is None:
+            batch = self._batch if self._batch.steps else self._last  # which may be under way
+        if batch.led and not batch.finished:
+            batch.done = batch.done or anyio.Event()
+            await batch.done.wait()
         elif batch.steps:
-            batch.led = True
-            await cancel_shielded_checkpoint()  # whoever runs in this turn joins
-            try:
-                if self._full or batch.slow:
-                    with anyio.CancelScope(shield=True):
-                        async with self._threads:  # meanwhile the next batch fills
-                            await anyio.to_thread.run_sync(self._flush, batch)
-                else:
-                    self._flush(batch)
-            finally:
-                if batch.done is not None:
-                    batch.done.set()
+            await self._lead(batch)
+        if batch.steps and not batch.finished:  # who led was torn away
+            self._flush(batch)
         if batch.error is not None:
             raise batch.error
+
+    async def _lead(self, batch: Batch) -> None:
+        batch.led = True
+        try:
+            await cancel_shielded_checkpoint()  # whoever runs in this turn joins
+            if self._full or batch.slow:
+                with anyio.CancelScope(shield=True):
+                    async with self._threads:  # meanwhile the next batch fills
+                        await anyio.to_thread.run_sync(self._flush, batch)
+            else:
+                self._flush(batch)
+        finally:
+            if batch.done is not None:
+                batch.done.set()
 
     def flush(self) -> None:
         """Commit everything queued, now.
@@ -138,23 +155,22 @@ class Writer:
             except sqlite3.Error as error:
                 raise database_error(self.path, error) from error
 
-    def _flush(self, batch: _Batch) -> None:
+    def _flush(self, batch: Batch) -> None:
         with self._writing:
             with self._queue:
-                if batch.taken:
+                if batch.taken or not batch.steps:
                     return
                 batch.taken = True
                 self._last = batch
                 if batch is self._batch:
-                    self._batch = _Batch()
+                    self._batch = Batch()
             try:
-                if batch.steps:
-                    with self._atomic():
-                        for step in batch.steps:
-                            if isinstance(step, tuple):
-                                self.connection.execute(*step)
-                            else:
-                                step(self.connection)
+                with self._atomic():
+                    for step in batch.steps:
+                        if isinstance(step, tuple):
+                            self.connection.execute(*step)
+                        else:
+                            step(self.connection)
             except BaseException as error:  # told to everyone who waits for this batch
                 batch.error = error
             batch.finished = True
