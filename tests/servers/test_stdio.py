@@ -1,6 +1,7 @@
 """The server on standard input and output, as an agent's configuration would start it."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,65 @@ def test_stray_prints_stay_off_the_wire() -> None:
     assert "stray print" in errors
     assert rest == "back\n"  # the server ended with its client, and standard output is given back
     assert server.returncode == 0
+
+
+def requests(*calls: tuple[str, dict[str, object]]) -> list[bytes]:
+    client = {"name": "raw", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    messages = [("initialize", hello)] + [
+        ("tools/call", {"name": name, "arguments": arguments}) for name, arguments in calls
+    ]
+    return [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+        for number, (method, params) in enumerate(messages)
+    ]
+
+
+def test_both_ends_may_be_one_socket() -> None:
+    """As launchers written for Node do it; nothing is lost where the client reads late."""
+    ours, theirs = socket.socketpair()
+    big = "é" * 300_000
+    lines = requests(
+        ("write", {"page": 1, "text": big}), ("read", {"page": 1}), ("repeat", {"text": big, "times": 9})
+    )
+    with ours, ours.makefile("rb") as answers:
+        ours.settimeout(60)
+        with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as server:
+            theirs.close()
+            ours.sendall(b"".join(lines))
+            found = {answer["id"]: answer for answer in (json.loads(answers.readline()) for _ in lines)}
+            ours.shutdown(socket.SHUT_WR)
+            assert answers.read() == b"back\n"
+    assert server.returncode == 0
+    assert found[2]["result"]["content"][0]["text"] == big
+    assert found[3]["result"]["content"][0]["text"] == big * 9
+
+
+def test_input_and_output_may_be_files(tmp_path: Path) -> None:
+    source, sink = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(b"".join(requests(("read", {"page": 1}))))
+    with source.open("rb") as stdin, sink.open("wb") as stdout:
+        subprocess.run(COMMAND, stdin=stdin, stdout=stdout, timeout=60, check=True)
+    *answers, last = sink.read_bytes().splitlines()
+    assert {json.loads(answer)["id"] for answer in answers} == {0, 1}  # the end may come before the call
+    assert last == b"back"
+
+
+def test_a_line_without_end_does_not_fill_the_memory() -> None:
+    hello, *_ = requests()
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(b'{"jsonrpc":"2.0","id":"long","method":"ping","params":{"x":"')
+        block = b"x" * (1 << 20)
+        for _ in range(256):
+            server.stdin.write(block)
+        server.stdin.flush()
+        peak = Path(f"/proc/{server.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+        server.stdin.write(b'"}}\n' + hello)
+        server.stdin.flush()
+        refused, greeted = json.loads(server.stdout.readline()), json.loads(server.stdout.readline())
+        server.stdin.close()
+        assert server.stdout.read() == b"back\n"
+    assert refused["id"] == "long" and "at most 67108864" in refused["error"]["message"]
+    assert greeted["result"]["protocolVersion"] == "2025-11-25"
+    assert int(peak) < 300_000  # KiB; the line has 256 MiB
