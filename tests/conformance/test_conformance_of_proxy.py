@@ -1,0 +1,52 @@
+"""The official suite sees no difference between a server and our proxy in front of it."""
+
+import sqlite3
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conformance_suite import MCP_BENCH, REVISIONS, Start, failures, run_suite
+from http_log import logged_messages
+
+EXTENSIONS = "tasks-"
+"""Scenarios of an extension that the SDK does not have; the suite does not score them either."""
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_not_one_check_differs(revision: str, start: Start, tmp_path: Path, bench_home: Path) -> None:
+    log = tmp_path / "log"
+    direct = start("conformance_server.py", tmp_path / "unused")
+    behind = start("conformance_server.py", log)
+    proxied = start(MCP_BENCH, "proxy", "--http", "0", behind)
+    with ThreadPoolExecutor() as both:
+        found = [
+            both.submit(run_suite, url, revision, tmp_path / name)
+            for name, url in (("direct", direct), ("proxied", proxied))
+        ]
+        alone, through = (job.result() for job in found)
+    scored = [check for check in failures(alone) if not check.scenario.startswith(EXTENSIONS)]
+    assert scored == [], "the fixture lacks something that the suite asks for"
+    assert [check.key for check in through] == [check.key for check in alone]
+    differing = [
+        f"{a.scenario} / {a.id}: {a.status} -> {b.status} {b.message}"
+        for a, b in zip(alone, through, strict=True)
+        if a.status != b.status
+    ]
+    assert differing == []
+    recorded = frames(bench_home)
+    client, server, broken = (Counter(messages) for messages in logged_messages(log))
+    assert recorded["client"] == client
+    assert not server - recorded["server"], "messages that the proxy let pass unrecorded"
+    assert not recorded["server"] - server - broken, "messages that no server sent"
+
+
+def frames(home: Path) -> dict[str, Counter[bytes]]:
+    """Return the bodies of all recorded frames by direction."""
+    (path,) = home.glob("runs/*/recordings.db")
+    found: dict[str, Counter[bytes]] = {"client": Counter(), "server": Counter()}
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        for direction, body in db.execute("select direction, body from frames"):
+            found[direction][body if isinstance(body, bytes) else body.encode()] += 1
+    return found

@@ -1,0 +1,56 @@
+"""Our own MCP server passes every check of the official suite that a server with tools only can pass."""
+
+from pathlib import Path
+
+import pytest
+from conformance_suite import REVISIONS, Start, failures, run_suite
+
+TEXT_ONLY = "results of worlds are text and structured content: an agent's model reads text"
+NO_CLIENT_REQUESTS = "a world has no use for the client's model or user: what it needs comes in the task"
+NO_RESOURCES = "worlds offer tools; the server says so in its capabilities"
+NO_PROMPTS = "one world has no prompts; hand use has, and they take no arguments"
+NO_COMPLETION = "there are no prompt arguments or resource templates to complete"
+NO_LOGGING = "what a benchmark logs is not for the agent to see"
+NO_RESUMPTION = "a stream that broke is not resumed: the server keeps no events"
+NO_TASKS = "an extension, which the suite does not score"
+INPUT_REQUIRED = "no tool asks the client for more input (SEP-2322)"
+
+NOT_APPLICABLE = {
+    "completion-complete": NO_COMPLETION,
+    "elicitation-": NO_CLIENT_REQUESTS,
+    "input-required-result-": INPUT_REQUIRED,
+    "logging-set-level": NO_LOGGING,
+    "prompts-": NO_PROMPTS,
+    "resources-": NO_RESOURCES,
+    "server-sse-polling": NO_RESUMPTION,
+    "tasks-": NO_TASKS,
+    "tools-call-audio": TEXT_ONLY,
+    "tools-call-elicitation": NO_CLIENT_REQUESTS,
+    "tools-call-embedded-resource": TEXT_ONLY,
+    "tools-call-image": TEXT_ONLY,
+    "tools-call-mixed-content": TEXT_ONLY,
+    "tools-call-sampling": NO_CLIENT_REQUESTS,
+    "tools-call-with-logging": NO_LOGGING,
+}
+"""Scenarios by the beginning of their names, and why they do not apply."""
+
+CHECKS_NOT_APPLICABLE = {
+    "sep-2549-prompts-list-caching-hints": NO_PROMPTS,
+    "sep-2549-resources-list-caching-hints": NO_RESOURCES,
+    "sep-2549-resources-templates-list-caching-hints": NO_RESOURCES,
+    "sep-2575-server-rejects-undeclared-capability": NO_CLIENT_REQUESTS,
+    "sep-2575-missing-capability-http-400": NO_CLIENT_REQUESTS,
+}
+"""Single checks of scenarios that do apply."""
+
+AT_LEAST = {"2025-11-25": 29, "2026-07-28": 74}
+"""Checks that pass in the scenarios that apply: fewer would mean that the suite was not really run."""
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_server_with_tools_only(revision: str, start: Start, tmp_path: Path) -> None:
+    checks = run_suite(start("benchmark_http_server.py"), revision, tmp_path / "found")
+    applicable = [check for check in checks if not check.scenario.startswith(tuple(NOT_APPLICABLE))]
+    failed = [check for check in failures(applicable) if check.id not in CHECKS_NOT_APPLICABLE]
+    assert failed == []
+    assert sum(check.status == "SUCCESS" for check in applicable) >= AT_LEAST[revision]
