@@ -29,7 +29,7 @@ def attempt(tmp_path: Path) -> Callable[..., Attempt]:
     """Make folders for one launch of an agent, in whose user's environment the key is set."""
 
     def make(agent: Any, **settings: Any) -> Attempt:
-        environ = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+        environ = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), KEY)
         return Attempt(tmp_path / "attempt", agent, **{"environ": environ, **settings})
 
     return make

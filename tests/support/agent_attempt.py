@@ -34,7 +34,7 @@ class Attempt:
     server: McpServer = field(init=False)
 
     def __post_init__(self) -> None:
-        for path in (self.home, self.workdir):
+        for path in (self.home, self.workdir, self.tmp):
             path.mkdir(parents=True)
         self.environ = {**node_environ(self.folder), **self.environ}
         command = ("/usr/bin/env", f"JOURNAL={self.journal_path}", sys.executable)
@@ -47,6 +47,10 @@ class Attempt:
     @property
     def workdir(self) -> Path:
         return self.folder / "work"
+
+    @property
+    def tmp(self) -> Path:
+        return self.folder / "tmp"
 
     @property
     def journal_path(self) -> Path:
@@ -94,7 +98,7 @@ class Attempt:
         ):
             return subprocess.Popen(
                 launch.argv,
-                env={**node_environ(self.home), **launch.env},
+                env={**node_environ(self.home), "TMPDIR": str(self.tmp), **launch.env},
                 cwd=self.workdir,
                 stdin=stdin,
                 stdout=out,

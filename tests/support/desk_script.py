@@ -51,7 +51,7 @@ def check_conversation(transcript: Transcript) -> None:
         ("note", True),
         ("desk.tidy", False),
     ]
-    for result, words in zip(results, ("3", "7", "'red' or 'blue'", "tidy"), strict=True):
+    for result, words in zip(results, ("3", "7", "colour", "tidy"), strict=True):
         assert words in (result.content or "")
     calls = [c.id for m in transcript.messages for c in m.tool_calls]
     assert [m.tool_call_id for m in results] == calls

@@ -34,7 +34,7 @@ class Dialect:
 
     name: str
     path: str
-    """Where requests for a turn are posted."""
+    """Where requests for a turn are posted. Its `{parameters}` are read as if they were in the body."""
     parse: Callable[[JSONObject], Conversation]
     """Read a request's body; may raise KeyError, TypeError or ValueError on one it cannot read."""
     answer: Callable[[Turn], JSONObject]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .anthropic_messages import ANTHROPIC_MESSAGES
 from .chat_completions import CHAT_COMPLETIONS
 from .dialect import Dialect
+from .gemini import GEMINI
 from .responses import RESPONSES
 
-DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES)
+DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES, GEMINI)

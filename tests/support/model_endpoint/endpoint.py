@@ -31,6 +31,8 @@ from .dialects import DIALECTS
 from .fault import Fault
 from .script import Script, TokenUsage, Turn, choose_script, play
 
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+
 
 @dataclass(frozen=True)
 class Received:
@@ -88,6 +90,10 @@ class ModelEndpoint:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def gemini_url(self) -> str:
+        return self.anthropic_url
+
+    @property
     def openai_url(self) -> str:
         return f"{self.anthropic_url}/v1"
 
@@ -132,7 +138,7 @@ class ModelEndpoint:
             number, self._count = self._count, self._count + 1
         fault = self.fault if self.fault and self.fault.strikes(number) else None
         try:
-            body = await request.json()
+            body = {**await request.json(), **request.path_params}
             conversation = dialect.parse(body)
         except (KeyError, TypeError, ValueError) as error:
             return JSONResponse(dialect.error(400, f"cannot read the request: {error!r}", None), 400)
@@ -171,11 +177,11 @@ class ModelEndpoint:
 
 
 async def _side(answer: Any, request: Request) -> Response:
-    return JSONResponse(answer(await request.json()))
+    return JSONResponse(answer({**await request.json(), **request.path_params}))
 
 
 def _key(request: Request) -> str:
-    return " ".join(request.headers.get(name, "") for name in ("authorization", "x-api-key"))
+    return " ".join(request.headers.get(name, "") for name in KEY_HEADERS)
 
 
 def _reply(dialect: Dialect, turn: Turn, *, stream: bool, cut: int | None) -> Response:

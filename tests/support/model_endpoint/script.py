@@ -174,8 +174,12 @@ def _offered(
 
 
 def _find(bare: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Agents put the server's name in front, so the shortest name with the right end is the tool."""
-    fitting = [tool for tool in tools if tool.name == bare or tool.name.endswith(f"_{bare}")]
+    """Agents put the server's name in front, so the shortest name with the right end is the tool.
+
+    Some keep a dot in it that others replace.
+    """
+    end = f"_{bare}".replace(".", "_")
+    fitting = [tool for tool in tools if f"_{tool.name}".replace(".", "_").endswith(end)]
     return min(fitting, key=lambda tool: len(tool.name), default=None)
 
 
