@@ -13,6 +13,7 @@ import click
 
 from mcp_bench.bridge.attempt import Setup, rehearse
 from mcp_bench.bridge.display import Display
+from mcp_bench.bridge.hand.hand_run import AGENT as HAND
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.referee import run_all
 from mcp_bench.plugins.contracts import Agent, Tools
@@ -84,8 +85,14 @@ def setup_again(info: RunInfo) -> Setup:
     """Return the settings that a run was started with.
 
     Raises:
-        WrongUseError: its benchmark is of another version by now: grades of two would be mixed.
+        WrongUseError: it was recorded by hand, without a plan; or its benchmark is of another version
+            by now, and grades of two would be mixed.
     """
+    if info.agent == HAND:
+        raise WrongUseError(
+            f"run {info.id} was recorded by hand, without a plan that could be resumed: start new tasks "
+            "with `mcp-bench serve` or `mcp-bench connect`"
+        )
     bench: Benchmark = load("benchmark", info.benchmark)
     if bench.version != info.benchmark_version:
         raise WrongUseError(

@@ -23,7 +23,9 @@ class Routes:
         self._connection = connection
         self._current = current
         self._asked: dict[str | None, OpenTask | None] = {}
-        self._unanswered: set[str | None] = set()
+        self._unanswered: dict[str | None, None] = {}  # in their order
+        self._broken = 0
+        """Lines that are no message, for which the server owes an error without an id."""
         self._change = anyio.Event()
 
     def from_client(self, frame: Frame) -> str | None:
@@ -51,23 +53,38 @@ class Routes:
             self._settle(message.cancels, task)
             return task
         if message.kind != "request":
+            self._broken += message.kind == "invalid"
             return None
         task = self._current() if message.is_call and message.tool not in CONTROL else None
         self._asked[message.rpc_id] = task
-        self._unanswered.add(message.rpc_id)
+        self._unanswered[message.rpc_id] = None
         if task is not None:
             task.asked(self._connection, message.rpc_id)
         return task
 
     def _server_task(self, message: Frame) -> OpenTask | None:
         if message.kind == "response":
-            task = self._asked.pop(message.rpc_id, None)
-            self._settle(message.rpc_id, task)
+            rpc_id = self._answered_id(message)
+            task = self._asked.pop(rpc_id, None)
+            self._settle(rpc_id, task)
             return task
         return next((task for task in self._asked.values() if task is not None), None)  # progress of a call
 
+    def _answered_id(self, response: Frame) -> str | None:
+        """Return the id of the request that a response is for.
+
+        An error without an id is for a line that was none, else for a request that the server could
+        not read: most likely the last one.
+        """
+        if response.rpc_id not in (None, "null") or response.rpc_id in self._asked:
+            return response.rpc_id
+        if self._broken:
+            self._broken -= 1
+            return None
+        return next(reversed(self._unanswered), None)
+
     def _settle(self, rpc_id: str | None, task: OpenTask | None) -> None:
-        self._unanswered.discard(rpc_id)
+        self._unanswered.pop(rpc_id, None)
         self._change.set()
         self._change = anyio.Event()
         if task is not None:

@@ -12,9 +12,9 @@ from mcp_bench.bridge.hand.entry import Entry, EntrySession
 from mcp_bench.bridge.hand.open_task import IN_FLIGHT_SECONDS, Client
 from mcp_bench.bridge.hand.routes import Routes
 from mcp_bench.bridge.tap import pump
-from mcp_bench.bridge.wire import byte_stream_pair
 from mcp_bench.recorder.body import Body, LargeBody
-from mcp_bench.servers.mcp_server import serve
+from mcp_bench.servers.connection import MAX_LINE, Connection
+from mcp_bench.servers.lines import UnfinishedLine
 
 SERVER_NAME = "bench"
 
@@ -31,6 +31,7 @@ class Wire:
         self._number = entry.run.next_connection()
         self._session = EntrySession(entry, self._number, lambda: self.client)
         self._routes = Routes(self._number, lambda: entry.task)
+        self._over = anyio.Event()
 
     async def run(self) -> None:
         """Serve until the client is gone; what it asked before is answered.
@@ -38,34 +39,31 @@ class Wire:
         Raises:
             StorageError: the recording cannot be written.
         """
-        tap_end, server_end = byte_stream_pair()
-
-        async def run_server() -> None:
-            async with server_end:
-                await serve(
+        try:
+            async with (
+                Connection(
                     self._session,
-                    server_end,
                     name=SERVER_NAME,
+                    send=self._deliver,
                     on_execute=self._session.executes,
                     prompts=self._session,
-                )
-
-        async def upstream() -> None:
-            await pump(self._source, tap_end, self._from_client)
-            # at the end of its input a server drops the requests it has not answered
-            with anyio.move_on_after(IN_FLIGHT_SECONDS):
-                await self._routes.answered()
-            await tap_end.send_eof()
-
-        try:
-            async with anyio.create_task_group() as tasks, tap_end:
-                tasks.start_soon(run_server)
-                tasks.start_soon(upstream)
-                await pump(tap_end, self._sink, self._from_server)
-                tasks.cancel_scope.cancel()  # the server is done, or the client reads no more
+                ) as connection,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(self._upstream, connection)
+                await self._over.wait()
+                tasks.cancel_scope.cancel()
         finally:
             for episode in self._routes.close():
                 self._recording.close_connection(episode, self._number)
+
+    async def _upstream(self, connection: Connection) -> None:
+        feeder = _Feeder(connection)
+        await pump(self._source, feeder, self._from_client)
+        await feeder.end()
+        with anyio.move_on_after(IN_FLIGHT_SECONDS):
+            await self._routes.answered()
+        self._over.set()
 
     async def _from_client(self, lines: Sequence[Body]) -> None:
         if self.client is None:
@@ -73,5 +71,29 @@ class Wire:
             self.client = next((client for client in told if client is not None), None)
         await self._recording.store(self._routes.from_client, self._number, "client", lines)
 
-    async def _from_server(self, lines: Sequence[Body]) -> None:
-        await self._recording.store(self._routes.from_server, self._number, "server", lines)
+    async def _deliver(self, line: bytes) -> None:
+        await self._recording.store(self._routes.from_server, self._number, "server", [line])
+        try:
+            await self._sink.send(line)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._over.set()  # the client reads no more
+            raise
+
+
+class _Feeder:
+    """Gives a connection the lines in a stream of chunks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._line = UnfinishedLine(MAX_LINE)
+
+    async def send(self, item: bytes, /) -> None:
+        first, *rest = item.split(b"\n")
+        self._line.add(first)
+        for part in rest:
+            await self._connection.receive(self._line.take())
+            self._line.add(part)
+
+    async def end(self) -> None:
+        if self._line:
+            await self._connection.receive(self._line.take())

@@ -1,0 +1,140 @@
+"""Hand use through its real doors: the SDK's client, or bare lines where a test wants to misbehave."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+MODES = ("legacy", "2026-07-28")
+SECONDS = 120
+
+
+@pytest.fixture
+def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home with a short path: the referee's sockets lie in it. What is up in it ends with the test."""
+    folder = Path(tempfile.mkdtemp(prefix="mcp-hand-"))
+    home = folder / "h"
+    monkeypatch.setenv("MCP_BENCH_HOME", str(home))
+    yield home
+    end_referee(home)
+    shutil.rmtree(folder)
+
+
+def end_referee(home: Path) -> None:
+    for attempt in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(OSError, ValueError):
+            os.kill(referee_pid(home), attempt)
+            wait_until_ended(home)
+
+
+def referee_pid(home: Path) -> int:
+    """Return who holds the referee's lock, as the kernel tells."""
+    inode = (home / "referee" / "lock").stat().st_ino
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode):
+            return int(fields[4])
+    raise ValueError("no referee is up")
+
+
+def wait_until_ended(home: Path) -> None:
+    with (home / "referee" / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+@pytest.fixture
+def client(bench) -> Callable[..., Client]:
+    """Return an SDK client of `mcp-bench ARGS`; its mode is the protocol's era."""
+
+    def make(mode: str, *args: str) -> Client:
+        command, *rest = bench.command(*args)
+        server = StdioServerParameters(
+            command=command, args=rest, env=bench.environment(), cwd=bench.home.parent
+        )
+        return Client(server, mode=mode)
+
+    return make
+
+
+class Lines:
+    """A client of the handshake era that writes and reads lines, and waits for nothing else."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.last = 0
+
+    def send(self, *messages: dict) -> None:
+        """Send messages in one write."""
+        self.process.stdin.write(
+            "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+        )
+        self.process.stdin.flush()
+
+    def receive(self) -> dict:
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate(timeout=SECONDS)
+        return json.loads(line)
+
+    def request(self, method: str, **params: object) -> dict:
+        self.last += 1
+        return {"id": self.last, "method": method, "params": params}
+
+    def tool(self, name: str, **arguments: object) -> dict:
+        return self.request("tools/call", name=name, arguments=arguments)
+
+    def call(self, name: str, **arguments: object) -> tuple[str, bool]:
+        """Call a tool; return its text and whether it is an error."""
+        self.send(self.tool(name, **arguments))
+        return said(self.receive())
+
+    def initialize(self) -> None:
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        self.send(self.request("initialize", **hello, clientInfo={"name": "lines", "version": "7"}))
+        assert "result" in self.receive()
+        self.send({"method": "notifications/initialized"})
+
+    def end(self) -> str:
+        """Close the connection; return what was said on stderr."""
+        _, err = self.process.communicate(timeout=SECONDS)
+        return err
+
+
+def said(answer: dict) -> tuple[str, bool]:
+    return answer["result"]["content"][0]["text"], answer["result"]["isError"]
+
+
+@pytest.fixture
+def lines(bench):
+    """Open a connection of bare lines to `mcp-bench ARGS`."""
+
+    @contextmanager
+    def connect(*args: str) -> Iterator[Lines]:
+        command = bench.command(*args)
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command,
+            env=bench.environment(),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            cwd=bench.home.parent,
+        ) as process:
+            try:
+                connection = Lines(process)
+                connection.initialize()
+                yield connection
+            finally:
+                process.kill()
+
+    return connect
