@@ -1,0 +1,225 @@
+"""Many agents at once on one referee: is every frame kept, how fast is it, what does it take?
+
+Run it: `.venv/bin/python benchmarks/many_sessions.py`. A referee process serves every episode a wire and a
+world of its own, as `record` does (token, peer check, tap, SQLite); shims are started as agents start them.
+This process plays all agents: it writes JSON lines and reads the answers, without an SDK. The first part
+counts frames, the second measures calls per second, on a world that only echoes and on a real one.
+"""
+
+import json
+import os
+import selectors
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from load import TEXT, cpu_ms, machine, table
+
+REFEREE = str(Path(__file__).with_name("referee.py"))
+ECHO_CALL = {"name": "echo", "arguments": {"text": TEXT}}
+TASK = "sales-closed-deal.2.train.0"
+TASK_CALL = {"name": "crm_accounts_search", "arguments": {"query": "Verdant Pharmacy"}}
+"""The first call of the task's reference solution; it looks something up, so it can be repeated."""
+
+
+def request(number: int, method: str, params: Mapping[str, object]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
+HANDSHAKE = request(
+    0,
+    "initialize",
+    {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}},
+)
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+
+
+class Agent:
+    """One shim, and the lines to send to it: each when the one before was answered."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        self.shim = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0)
+        self.sent = 0
+        self.received = 0
+        self.left = 0
+        self._unfinished = b""
+        self._line = b""
+
+    def send(self, lines: bytes) -> None:
+        assert self.shim.stdin is not None
+        self.shim.stdin.write(lines)
+        self.sent += lines.count(b"\n")
+
+    def begin(self, line: bytes, count: int) -> None:
+        """Send `line` now, and again after every answer, `count` times in all."""
+        self._line, self.left = line, count
+        self.send(line)
+
+    def read(self) -> None:
+        """Take what has come.
+
+        Raises:
+            SystemExit: the shim is gone, or a call failed.
+        """
+        assert self.shim.stdout is not None
+        chunk = self.shim.stdout.read(1 << 16)
+        if not chunk:
+            raise SystemExit(f"a shim ended after {self.sent} frames sent and {self.received} received")
+        *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        for line in lines:
+            if b'"isError":true' in line or b'"result"' not in line:
+                raise SystemExit(f"a call failed: {line[:500]!r}")
+            self.received += 1
+            self.left -= 1
+            if self.left:
+                self.send(self._line)
+
+
+@dataclass
+class Load:
+    """What a part found out."""
+
+    calls: int
+    seconds: float
+    cpu: dict[str, float]
+    """Milliseconds of CPU time per call, by process."""
+    memory: int
+    """The most that the referee ever held, in bytes."""
+    sent: int
+    received: int
+    stored: int
+
+
+def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load:
+    """Have `sessions` agents make `calls` calls each, all at once."""
+    argv = [sys.executable, REFEREE, str(root), "--episodes", str(sessions), "--task", task, *options]
+    call = request(1, "tools/call", ECHO_CALL if task == "echo" else TASK_CALL)
+    with ExitStack() as stack:
+        pipe = subprocess.PIPE
+        referee = stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
+        stack.callback(referee.kill)
+        assert referee.stdout is not None
+        agents: list[Agent] = []
+        for command in json.loads(referee.stdout.readline()):
+            agents.append(Agent(command))
+            stack.enter_context(agents[-1].shim)
+            stack.callback(agents[-1].shim.kill)
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for agent in agents:
+            assert agent.shim.stdout is not None
+            selector.register(agent.shim.stdout, selectors.EVENT_READ, agent)
+        drive(agents, selector, HANDSHAKE, 1)
+        for agent in agents:
+            agent.send(INITIALIZED)
+        drive(agents, selector, request(0, "tools/list", {}), 1)
+        drive(agents, selector, call, 5)
+        processes = {
+            "this load": [os.getpid()],
+            "shims": [agent.shim.pid for agent in agents],
+            "referee": [referee.pid],
+        }
+        before = {name: cpu_ms(pids) for name, pids in processes.items()}
+        start = time.perf_counter()
+        drive(agents, selector, call, calls)
+        seconds = time.perf_counter() - start
+        total = sessions * calls
+        cpu = {name: (cpu_ms(pids) - before[name]) / total for name, pids in processes.items()}
+        memory = peak_memory(referee.pid)
+        for agent in agents:
+            assert agent.shim.stdin is not None
+            agent.shim.stdin.close()
+        for agent in agents:
+            agent.shim.wait(timeout=30)
+        told = json.loads(referee.communicate("", timeout=60)[0])
+        if told["refused"]:
+            raise SystemExit(f"the referee refused {told['refused']} connections")
+    sent, received = sum(agent.sent for agent in agents), sum(agent.received for agent in agents)
+    return Load(total, seconds, cpu, memory, sent, received, stored_frames(told["recordings"]))
+
+
+def drive(agents: Sequence[Agent], selector: selectors.BaseSelector, line: bytes, count: int) -> None:
+    """Let every agent send `line` and read its answer, `count` times."""
+    for agent in agents:
+        agent.begin(line, count)
+    left = len(agents)
+    while left:
+        for key, _ in selector.select(timeout=60) or no_answer():
+            key.data.read()
+            left -= key.data.left == 0
+
+
+def no_answer() -> list[tuple[selectors.SelectorKey, int]]:
+    raise SystemExit("no answer within a minute")
+
+
+def peak_memory(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def stored_frames(recordings: str) -> int:
+    connection = sqlite3.connect(f"file:{recordings}?mode=ro", uri=True)
+    try:
+        return int(connection.execute("SELECT count(*) FROM frames").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def count_frames(root: Path, sessions: int) -> bool:
+    """Print whether every frame of many sessions was kept, and the referee's memory."""
+    load = run(root, sessions, 50, "echo")
+    complete = load.stored == load.sent + load.received
+    print(f"\n{sessions} sessions, 50 calls each:\n")
+    print(f"- {load.sent:,} frames sent and {load.received:,} received, {load.stored:,} stored: ", end="")
+    print("every one accounted for" if complete else "NOT ALL ACCOUNTED FOR")
+    print(f"- the referee's memory at its highest: {load.memory / 1e6:.0f} MB")
+    print(f"- {load.calls / load.seconds:,.0f} calls/s")
+    return complete
+
+
+def throughput(root: Path, sessions: int, rounds: int) -> None:
+    """Print calls per second, and where the CPU time goes."""
+    cases: dict[str, tuple[str, tuple[str, ...]]] = {
+        "echo world": ("echo", ()),
+        "saasworld": (TASK, ()),
+        "echo world, no tap, no SQLite": ("echo", ("--relay",)),
+    }
+    loads: dict[str, list[Load]] = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, (task, options) in cases.items():
+            loads[name].append(run(root, sessions, 100, task, *options))
+    rows = []
+    for name, found in loads.items():
+        middle = sorted(found, key=lambda load: load.calls / load.seconds)[len(found) // 2]
+        cpu = [f"{value:.3f}" for value in (*middle.cpu.values(), sum(middle.cpu.values()))]
+        rows.append([name, f"{middle.calls / middle.seconds:,.0f}", *cpu])
+    print(f"\n{sessions} sessions at once, the median of {rounds} interleaved rounds; CPU in ms per call:\n")
+    print(table(["world", "calls/s", *(f"CPU, {name}" for name in middle.cpu), "CPU, all"], rows))
+
+
+def main() -> int:
+    parser = ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sessions", type=int, default=256, help="at once, in the first part")
+    parser.add_argument("--rounds", type=int, default=3, help="of the second part")
+    parser.add_argument("--only", choices=["frames", "throughput"], help="one of the two parts")
+    options = parser.parse_args()
+    print(machine())
+    complete = True
+    with tempfile.TemporaryDirectory() as root:
+        if options.only in (None, "frames"):
+            complete = count_frames(Path(root), options.sessions)
+        if options.only in (None, "throughput"):
+            throughput(Path(root), 64, options.rounds)
+    return 0 if complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Other projects' proxies, each in an environment of its own, as their documentation starts them."""
+
+import json
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+FASTMCP = "fastmcp==4.1.2"  # later ones ask for a certifi that not every index has yet
+MCP_PROXY = "mcp-proxy==0.13.0"  # needs mcp<2
+ENVS = Path("~/.cache/mcp-bench-benchmarks").expanduser()
+
+
+def bin_of(requirement: str, envs: Path) -> Path:
+    """Return the `bin` folder of an environment that has `requirement`, made on first use."""
+    folder = envs / requirement
+    if not (folder / "ready").exists():
+        print(f"installing {requirement} into {folder} ...", file=sys.stderr, flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run(
+            [folder / "bin/python", "-m", "pip", "install", "-qq", requirement],
+            check=True,
+            timeout=300,
+            stdout=sys.stderr,
+        )
+        (folder / "ready").touch()
+    return folder / "bin"
+
+
+def fastmcp_config(command: Sequence[str], folder: Path) -> Path:
+    """Write the configuration that makes `fastmcp run` a proxy of a stdio server; return its path."""
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"echo": {"command": command[0], "args": list(command[1:])}}}))
+    return path
+
+
+def fastmcp_stdio(command: Sequence[str], envs: Path, folder: Path) -> list[str]:
+    program = str(bin_of(FASTMCP, envs) / "fastmcp")
+    return [program, "run", str(fastmcp_config(command, folder)), "--no-banner", "--log-level", "ERROR"]
+
+
+def fastmcp_http(url: str, port: int, envs: Path) -> list[str]:
+    program = str(bin_of(FASTMCP, envs) / "fastmcp")
+    return [
+        *(program, "run", url, "--transport", "http", "--port", str(port)),
+        *("--no-banner", "--log-level", "ERROR"),
+    ]
+
+
+def mcp_proxy_stdio(command: Sequence[str], envs: Path) -> list[str]:
+    """mcp-proxy joins stdio to HTTP only; its proxy server on the SDK's stdio is the nearest thing."""
+    script = Path(__file__).with_name("mcp_proxy_stdio.py")
+    return [str(bin_of(MCP_PROXY, envs) / "python"), str(script), *command]
+
+
+def mcp_proxy_http(command: Sequence[str], port: int, envs: Path) -> list[str]:
+    """HTTP in front of a stdio server: mcp-proxy puts none in front of another HTTP server."""
+    program = str(bin_of(MCP_PROXY, envs) / "mcp-proxy")
+    return [program, "--port", str(port), "--log-level", "ERROR", "--", *command]
