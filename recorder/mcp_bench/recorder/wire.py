@@ -59,6 +59,11 @@ def _integer(spelling: str) -> int | str:
     return int(spelling) if len(spelling) < 4000 else spelling
 
 
+# Made once: the functions of the json module make a new one for every call with options.
+_LENIENT = json.JSONDecoder(parse_float=_number, parse_int=_integer, parse_constant=str)
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def loads(body: bytes) -> Any:
     """Read JSON leniently. Numbers that Python cannot hold come back as text.
 
@@ -66,8 +71,7 @@ def loads(body: bytes) -> Any:
         ValueError: the text is not JSON, or nested too deep to read.
     """
     try:
-        text = body.decode("utf-8", "replace")
-        return json.loads(text, parse_float=_number, parse_int=_integer, parse_constant=str)
+        return _LENIENT.decode(body.decode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("nested too deep") from None
 
@@ -75,7 +79,7 @@ def loads(body: bytes) -> Any:
 def dumps(value: Any) -> str:
     """Return compact JSON text that UTF-8 can hold: a lone surrogate becomes `?`, NaN a string."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _COMPACT.encode(value)
     except ValueError:
         return dumps(json.loads(json.dumps(value), parse_constant=str))
     return clean(text)
@@ -88,6 +92,8 @@ def clean(text: str) -> str:
 
 def id_text(rpc_id: object) -> str:
     """Return an id as JSON text: numbers as they were spelled, strings in ASCII."""
+    if type(rpc_id) is int:  # nearly all of them
+        return str(rpc_id)
     return rpc_id.spelling if isinstance(rpc_id, _Number) else json.dumps(rpc_id)
 
 
