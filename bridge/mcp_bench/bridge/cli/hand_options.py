@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from mcp_bench.bridge.cli.proxy import address
 from mcp_bench.bridge.cli.record import finite
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,46 @@ TASK_OPTIONS = (
         help="At most N tasks; all of the split if not given.",
     ),
 )
+
+
+DEFAULT_MAX_BODY = 16 << 20
+
+HTTP_OPTIONS = (
+    click.option(
+        "--http",
+        metavar="[HOST:]PORT",
+        callback=lambda ctx, param, value: None if value is None else address(value),
+        help="Listen here for streamable HTTP; 0: any port.",
+    ),
+    click.option(
+        "--token",
+        metavar="TOKEN",
+        envvar="MCP_BENCH_TOKEN",
+        help="What HTTP clients show as `Authorization: Bearer TOKEN`; also $MCP_BENCH_TOKEN, which other "
+        "users cannot see. On any address but loopback one is made and printed if none is given.",
+    ),
+    click.option(
+        "--max-sessions",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=256,
+        show_default=True,
+        help="HTTP entries at once.",
+    ),
+    click.option(
+        "--max-body",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        default=DEFAULT_MAX_BODY,
+        show_default=True,
+        help="The longest HTTP request.",
+    ),
+)
+
+
+def http_options(command: F) -> F:
+    """Add the options for streamable HTTP; `http` is a host and a port, or None."""
+    return reduce(lambda inner, option: option(inner), reversed(HTTP_OPTIONS), command)
 
 
 def task_options(command: F) -> F:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from mcp_bench.bridge.cli.hand_options import idle_option, log_to_stderr, task_options
+from mcp_bench.bridge.cli.hand_options import http_options, idle_option, log_to_stderr, task_options
 
 EPILOG = """\b
 Examples:
   mcp-bench serve saasworld-api                      in an agent's configuration, as a stdio server
   mcp-bench serve agentdojo --task banking/user_task_3
   mcp-bench serve agentdojo --split train --limit 10
+  mcp-bench serve saasworld-api --http 8808          at http://127.0.0.1:8808/mcp, for many clients
 
 The agent calls next_task, works with the other tools, and calls finish_task. Then the final state is
 graded, where the agent cannot see it: `mcp-bench report` shows how it went.
@@ -21,14 +22,37 @@ graded, where the agent cannot see it: `mcp-bench report` shows how it went.
 @click.argument("benchmark", metavar="B")
 @task_options
 @idle_option
+@http_options
 def serve(
-    benchmark: str, split: str | None, tasks: tuple[str, ...], seed: int, limit: int | None, idle: float
+    benchmark: str,
+    split: str | None,
+    tasks: tuple[str, ...],
+    seed: int,
+    limit: int | None,
+    idle: float,
+    http: tuple[str, int] | None,
+    token: str | None,
+    max_sessions: int,
+    max_body: int,
 ) -> None:
-    """Serve benchmark B to an agent of your own. Every call is recorded, every task graded."""
+    """Serve benchmark B to an agent of your own. Every call is recorded, every task graded.
+
+    On standard input and output there is one entry. With --http there are many: each session of a client
+    that opens with a handshake is an entry of its own, with its own world; clients of 2026-07-28, which have
+    no sessions, share one, or get one of their own at /mcp/NAME.
+    """
     import anyio
 
-    from mcp_bench.bridge.hand.serve_stdio import serve_stdio
     from mcp_bench.bridge.hand.tasks import TaskChoice
 
     log_to_stderr()
-    anyio.run(serve_stdio, benchmark, TaskChoice(split, tasks, seed, limit), idle)
+    choice = TaskChoice(split, tasks, seed, limit)
+    if http is None:
+        from mcp_bench.bridge.hand.serve_stdio import serve_stdio
+
+        anyio.run(serve_stdio, benchmark, choice, idle)
+    else:
+        from mcp_bench.bridge.hand.http_server import HttpOptions, serve_http
+
+        options = HttpOptions(*http, token, max_sessions, max_body, idle)
+        anyio.run(serve_http, benchmark, choice, options)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from mcp_bench.bridge.cli.hand_options import DEFAULT_IDLE, idle_option, log_to_stderr
+from mcp_bench.bridge.cli.hand_options import http_options, idle_option, log_to_stderr
 from mcp_bench.bridge.cli.record import finite
 
 DOWN_SECONDS = 600.0
@@ -16,6 +16,7 @@ UP_EPILOG = """\b
 Examples:
   mcp-bench up                         in the background, until `mcp-bench down`
   mcp-bench up --idle 600              tasks end after ten minutes without a call
+  mcp-bench up --http 8808             also for clients that speak streamable HTTP
   mcp-bench up --foreground            in this terminal, until Ctrl-C
 """
 DOWN_EPILOG = """\b
@@ -40,42 +41,57 @@ Examples:
 )
 @click.option("--foreground", is_flag=True, help="Stay in this terminal.")
 @click.option("--starting", type=int, hidden=True, help="The lock to let go of once it listens.")
-def up(idle: float, quit_after: float | None, foreground: bool, starting: int | None) -> None:
-    """Start the referee that `mcp-bench connect` joins, if none is up."""
+@http_options
+def up(
+    idle: float,
+    quit_after: float | None,
+    foreground: bool,
+    starting: int | None,
+    http: tuple[str, int] | None,
+    token: str | None,
+    max_sessions: int,
+    max_body: int,
+) -> None:
+    """Start the referee that `mcp-bench connect` joins, if none is up.
+
+    With --http it serves every benchmark B at /B/mcp, too, and named entries at /B/mcp/NAME.
+    """
     from mcp_bench.bridge.hand.place import Place
 
     place = Place()
     if foreground:
-        _stay(place, idle, quit_after, starting)
+        import anyio
+
+        from mcp_bench.bridge.hand.http_server import HttpOptions
+        from mcp_bench.bridge.hand.referee import run_referee
+
+        place.prepare()
+        log_to_stderr("%(asctime)s %(message)s")
+        options = None if http is None else HttpOptions(*http, token, max_sessions, max_body, idle)
+
+        def listening() -> None:
+            if starting is not None:
+                os.close(starting)
+
+        anyio.run(run_referee, place, idle, quit_after, options, listening)
         return
     from mcp_bench.bridge.hand.control import ask
     from mcp_bench.bridge.hand.launch import ensure_up
 
-    options = ["--idle", str(idle)]
-    if quit_after is not None:
-        options += ["--quit-after", str(quit_after)]
-    started = ensure_up(place, options)
+    settings = ["--idle", str(idle)]
+    settings += [] if quit_after is None else ["--quit-after", str(quit_after)]
+    if http is not None:
+        settings += ["--http", ":".join(map(str, http))]
+        settings += ["--max-sessions", str(max_sessions), "--max-body", str(max_body)]
+    started = ensure_up(place, settings, token)
     status = ask(place, "status" if started or quit_after is not None else "stay")
     click.echo(f"The referee is {'' if started else 'already '}up, process {status['pid']}.")
-    if not started and idle != DEFAULT_IDLE:
+    if status["http"]:
+        click.echo(f"Benchmarks are at {status['http']}.")
+    given = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+    context = click.get_current_context()
+    if not started and any(context.get_parameter_source(name) in given for name in ("idle", "http", "token")):
         click.echo("It keeps its own options: to change them, end it with `mcp-bench down`.", err=True)
-
-
-def _stay(place: object, idle: float, quit_after: float | None, starting: int | None) -> None:
-    import anyio
-
-    from mcp_bench.bridge.hand.place import Place
-    from mcp_bench.bridge.hand.referee import run_referee
-
-    assert isinstance(place, Place)  # noqa: S101 - for the types: the import is late
-    place.prepare()
-    log_to_stderr("%(asctime)s %(message)s")
-
-    def listening() -> None:
-        if starting is not None:
-            os.close(starting)
-
-    anyio.run(run_referee, place, idle, quit_after, listening)
 
 
 @click.command(epilog=DOWN_EPILOG)
@@ -126,6 +142,8 @@ def status(as_json: bool) -> None:
         f"The referee is up: process {found['pid']}, version {found['version']}, since "
         f"{since:%Y-%m-%d %H:%M:%S} UTC, {found['done']} tasks done."
     )
+    if found["http"]:
+        click.echo(f"Benchmarks are at {found['http']}.")
     for entry in found["entries"]:
         client = entry["client"]
         who = f"{client['name']} {client['version']}".strip() if client else "nobody yet"

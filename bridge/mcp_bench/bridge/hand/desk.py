@@ -57,6 +57,15 @@ class Desk:
         self._turn = anyio.Lock()
         self._closed = False
 
+    async def check(self, benchmark: str, choice: TaskChoice) -> None:
+        """See whether entries could be had.
+
+        Raises:
+            BenchError: there is no such benchmark or task, or it cannot be used.
+        """
+        async with self._turn:
+            await self._open(benchmark, choice, "-")
+
     async def join(self, benchmark: str, token: str | None, choice: TaskChoice, name: str) -> Guest:
         """Return the entry of a token, or a new one; with one more connection.
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup
+from mcp_types import RequestId
 
 from mcp_bench.bridge.attempt import Attempt, told
 from mcp_bench.bridge.episode import begin, close, finish
@@ -162,11 +163,19 @@ class EntrySession:
 
     prompts: Sequence[PromptSpec] = (NEXT_TASK_PROMPT,)
 
-    def __init__(self, entry: Entry, connection: int, client: Callable[[], Client | None]) -> None:
-        """`connection` is its number in the recording."""
+    def __init__(
+        self,
+        entry: Entry,
+        connection: int,
+        client: Callable[[], Client | None],
+        *,
+        request: RequestId | None = None,
+    ) -> None:
+        """`connection` is its number in the recording; `request` the one request it is for, if so."""
         self._entry = entry
         self._connection = connection
         self._client = client
+        self._request = request
         self._executing: OpenTask | None = None
         self.tools = entry.tools
 
@@ -187,7 +196,9 @@ class EntrySession:
 
         def begins() -> None:
             self._executing = task
-            if on_execute is not None:
+            if self._request is not None:
+                self.executes(self._request)
+            elif on_execute is not None:
                 on_execute()
 
         try:
@@ -195,7 +206,7 @@ class EntrySession:
         except NotOfThisTaskError:
             return refusal(f"{name} was called before the task had started, and nothing was done.")
 
-    def executes(self, rpc_id: int | str) -> None:
+    def executes(self, rpc_id: RequestId) -> None:
         """The server's `on_execute`.
 
         Raises:

@@ -30,8 +30,10 @@ PASSED_ON_PREFIXES = ("MCP_BENCH_", "OTEL_")
 """What a referee gets of the environment: the agent that starts it may have keys in its own."""
 
 
-def ensure_up(place: Place, options: Sequence[str]) -> bool:
+def ensure_up(place: Place, options: Sequence[str], token: str | None = None) -> bool:
     """Start a referee with options of `mcp-bench up`, unless one is up; return whether it was started.
+
+    `token` is for HTTP, and travels in the environment, where other users cannot see it.
 
     Several processes may do this at once: one of them starts it, the others wait for it.
 
@@ -43,7 +45,7 @@ def ensure_up(place: Place, options: Sequence[str]) -> bool:
     try:
         if answers(place):
             return False
-        _launch(place, options, starting)
+        _launch(place, options, token, starting)
     finally:
         os.close(starting)
     os.close(_take_starting(place))  # the new one holds it until it listens, or is gone
@@ -62,7 +64,7 @@ def _take_starting(place: Place) -> int:
     return starting
 
 
-def _launch(place: Place, options: Sequence[str], starting: int) -> None:
+def _launch(place: Place, options: Sequence[str], token: str | None, starting: int) -> None:
     """Run `mcp-bench up --foreground` as a daemon: a session of its own, and no parent of ours."""
     command = [sys.executable, "-P", "-m", "mcp_bench.bridge.cli.root", "up", "--foreground"]
     argv = [*command, "--starting", str(starting), *options]
@@ -74,7 +76,7 @@ def _launch(place: Place, options: Sequence[str], starting: int) -> None:
         with suppress(BaseException):  # whatever goes wrong, this copy of us must not go on
             os.setsid()
             if os.fork() == 0:
-                _become(argv, environment(place), log, starting)
+                _become(argv, environment(place, token), log, starting)
         os._exit(0)
     os.close(log)
     os.waitpid(child, 0)
@@ -92,14 +94,15 @@ def _become(argv: list[str], environ: dict[str, str], log: int, starting: int) -
     os.execve(argv[0], argv, environ)  # noqa: S606 - no shell is what we want
 
 
-def environment(place: Place) -> dict[str, str]:
+def environment(place: Place, token: str | None) -> dict[str, str]:
     """Return the referee's whole environment."""
     passed_on = {
         name: value
         for name, value in os.environ.items()
         if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
     }
-    return {**passed_on, "MCP_BENCH_HOME": str(place.home)}
+    passed_on["MCP_BENCH_HOME"] = str(place.home)
+    return passed_on if token is None else {**passed_on, "MCP_BENCH_TOKEN": token}
 
 
 def _last_lines(place: Place) -> str:

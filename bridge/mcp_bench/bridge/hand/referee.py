@@ -14,13 +14,15 @@ from importlib.metadata import version
 from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mcp_bench.bridge.hand.desk import Desk, Guest
+from mcp_bench.bridge.hand.http_server import HttpOptions, serve_entries
 from mcp_bench.bridge.hand.place import Place, take
 from mcp_bench.bridge.hand.relay import PROTOCOL
+from mcp_bench.bridge.hand.seats import every_benchmark
 from mcp_bench.bridge.hand.stop import stop_on_signal
 from mcp_bench.bridge.hand.tasks import TaskChoice
 from mcp_bench.bridge.hand.wire import Wire
@@ -54,12 +56,16 @@ class Hello(BaseModel):
 class Referee:
     """Serves until it is told to end, by control, a signal or for want of entries."""
 
-    def __init__(self, place: Place, *, idle: float, quit_after: float | None) -> None:
+    def __init__(
+        self, place: Place, *, idle: float, quit_after: float | None, http: HttpOptions | None
+    ) -> None:
         """`idle` is the seconds without a call that end a task, `quit_after` those without an entry
         that end the referee (None: it stays)."""
         self._place = place
         self._idle = idle
         self._quit_after = quit_after
+        self._http = http
+        self._url: str | None = None
         self._since_us = now_us()
         self._secret = secrets.token_urlsafe(32)
         self._desk: Desk
@@ -112,6 +118,8 @@ class Referee:
                 await anyio.create_unix_listener(self._place.entry_socket, mode=0o600) as entries,
                 await anyio.create_unix_listener(self._place.control_socket, mode=0o600) as control,
             ):
+                if self._http is not None:
+                    self._url = await tasks.start(self._serve_http, self._http)
                 with self._stopping:
                     async with anyio.create_task_group() as accepting:
                         accepting.start_soon(entries.serve, self._handle_entry, tasks)
@@ -127,12 +135,15 @@ class Referee:
             await self._desk.close()
         logger.info("the referee has ended")
 
+    async def _serve_http(self, options: HttpOptions, *, task_status: TaskStatus[str]) -> None:
+        await serve_entries(self._desk, every_benchmark, TaskChoice(), options, task_status=task_status)
+
     async def _end_unused(self) -> None:
         while True:
             with anyio.move_on_after(self._quit_after):
                 await self._change.wait()
                 continue
-            if not self._wires:
+            if not self._wires and all(guest.entry.task is None for guest in self._desk.guests.values()):
                 logger.info("nobody was here for %.0f seconds", self._quit_after)
                 self._stopping.cancel()
 
@@ -214,6 +225,7 @@ class Referee:
             "version": version("mcp-bench-kit"),
             "since_us": self._since_us,
             "quit_after": self._quit_after,
+            "http": self._url and f"{self._url}/BENCHMARK/mcp",
             "done": self._desk.done + sum(guest.entry.done for guest in guests),
             "entries": [self._describe(guest) for guest in guests],
         }
@@ -234,10 +246,14 @@ class Referee:
 
 
 async def run_referee(
-    place: Place, idle: float, quit_after: float | None, listening: Callable[[], None]
+    place: Place,
+    idle: float,
+    quit_after: float | None,
+    http: HttpOptions | None,
+    listening: Callable[[], None],
 ) -> None:
     """Serve until the end; see `Referee`."""
-    await Referee(place, idle=idle, quit_after=quit_after).run(listening)
+    await Referee(place, idle=idle, quit_after=quit_after, http=http).run(listening)
 
 
 async def read_hello(source: BufferedByteReceiveStream) -> Hello | None:
