@@ -55,14 +55,12 @@ class SessionExchanges:
         self._numbers = itertools.count(1)
 
     def __call__(self, scope: Scope) -> SessionExchange:
-        session = next((value.decode("latin-1") for name, value in scope["headers"] if name == SESSION), None)
-        number = self.connections.get(session) if session else None
-        if number is None:
-            number = next(self._numbers)
+        session = session_id(scope["headers"])
+        if session not in self.connections:  # or one that the server made before we came
+            session = None
+        number = next(self._numbers) if session is None else self.connections[session]
         scope[CONNECTION] = number
-        return SessionExchange(
-            self, scope["method"], session if session in self.connections else None, number
-        )
+        return SessionExchange(self, scope["method"], session, number)
 
     def begin(self, session: str, number: int, handshake: Body) -> None:
         self.episodes.opened(session, handshake)
