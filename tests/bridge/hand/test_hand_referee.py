@@ -1,0 +1,240 @@
+"""The long-lived referee and `mcp-bench connect`, which joins it and starts it where none is up."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from mcp.client import Client
+
+MODES = ("legacy", "2026-07-28")
+RIGHT = {"sky": "cerulean-sentinel", "grass": "viridian-sentinel"}
+
+
+def text(result) -> str:
+    return result.content[0].text
+
+
+def status(bench) -> dict:
+    return json.loads(bench.run("status", "--json").stdout)
+
+
+def ancestors(pid: int) -> set[int]:
+    found = set()
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+        found.add(pid)
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> None:
+    bench.environ["OPENAI_API_KEY"] = "a-key-of-the-agent"
+    async with client(mode, "connect", "notebook") as server:
+        assert "write" in {tool.name for tool in (await server.list_tools()).tools}
+        assert (await server.call_tool("write", {"key": "sky", "value": "x"})).is_error
+        assert text(await server.call_tool("next_task", {})) == "Fill the page of colours."
+        for key, value in RIGHT.items():
+            assert not (await server.call_tool("write", {"key": key, "value": value})).is_error
+        found = status(bench)
+        (entry,) = found["entries"]
+        assert (entry["benchmark"], entry["client"]["name"], entry["task"]) == ("notebook", "mcp", "colours")
+        assert "stored" in text(await server.call_tool("finish_task", {}))
+    assert os.getpid() not in ancestors(found["pid"])
+    assert b"a-key-of-the-agent" not in Path(f"/proc/{found['pid']}/environ").read_bytes()
+    assert [grade["partial"] for grade in bench.grades()] == [1.0]
+    assert bench.rows("select agent, termination from episodes") == [
+        {"agent": "mcp", "termination": "agent_exit"}
+    ]
+    assert bench.run("down").stdout == "The referee has ended.\n"
+    (row,) = bench.report()
+    assert (row["agent"], row["strict"]) == ("mcp", 1.0)
+
+
+def test_what_others_may_not_read(bench) -> None:
+    bench.run("up")
+    folder = bench.home / "referee"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for name in ("entry.sock", "control.sock", "secret", "lock", "log"):
+        assert (folder / name).stat().st_mode & 0o077 == 0, name
+
+
+def test_up_down_and_status(bench) -> None:
+    assert "no referee is up" in bench.run("status", code=1).stdout
+    assert json.loads(bench.run("status", "--json", code=1).stdout) == {"up": False}
+    assert bench.run("down").stdout == "No referee is up.\n"
+    assert "is up" in bench.run("up").stdout
+    first = status(bench)
+    assert "already up" in bench.run("up").stdout
+    assert status(bench)["pid"] == first["pid"]
+    assert (first["up"], first["entries"], first["quit_after"]) == (True, [], None)
+    assert str(first["pid"]) in bench.run("status").stdout
+    bench.run("down")
+    bench.run("status", code=1)
+    assert not (bench.home / "referee" / "entry.sock").exists()
+
+
+def test_those_who_come_at_once_start_one_referee(bench) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda _: bench.run("up"), range(4)))
+    assert len({run.stdout.split("process ")[1] for run in runs}) == 1
+    assert (bench.home / "referee" / "log").read_text().count("the referee is up") == 1
+
+
+def test_two_connects_at_once(bench, lines) -> None:
+    commands = [bench.command("connect", "notebook") for _ in range(2)]
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+    with ExitStack() as stack:
+        pipe = subprocess.PIPE
+        started = [
+            stack.enter_context(
+                subprocess.Popen(command, env=bench.environment(), stdin=pipe, stdout=pipe, text=True)
+            )
+            for command in commands
+        ]
+        for process in started:
+            assert json.loads(process.communicate(message, timeout=120)[0])["id"] == 1
+    assert (bench.home / "referee" / "log").read_text().count("the referee is up") == 1
+
+
+def test_one_entry_shared_by_two_connections(bench, lines) -> None:
+    with lines("connect", "notebook", "--entry", "mine") as one, lines("connect", "notebook") as stranger:
+        with lines("connect", "notebook", "--entry", "mine") as other:
+            one.call("next_task")
+            assert stranger.call("write", key="sky", value="x")[1]
+            assert other.call("write", key="sky", value=RIGHT["sky"]) == ("written", False)
+            (mine,) = [entry for entry in status(bench)["entries"] if entry["connections"] == 2]
+            assert mine["task"] == "colours" and mine["entry"] == "mine..."
+            other.end()
+        assert bench.grades() == []
+        assert one.call("read", key="sky") == (RIGHT["sky"], False)
+        refused = bench.run("connect", "notebook", "--entry", "mine", "--limit", "1", code=2)
+        assert "another choice of tasks" in refused.stderr
+        one.end()
+    with lines("connect", "notebook", "--entry", "mine") as again:
+        assert again.call("write", key="sky", value="x")[1]
+        assert again.call("next_task") == ("Fill the page of numbers.", False)
+        again.end()
+    bench.run("down")
+    assert sorted(grade["partial"] for grade in bench.grades()) == [0.0, 0.5]
+    assert {row["termination"] for row in bench.rows("select termination from episodes")} == {"agent_exit"}
+
+
+@pytest.mark.parametrize("how", ["down", "signal"])
+def test_the_end_of_the_referee_grades_what_is_open(bench, lines, how: str) -> None:
+    with lines("connect", "notebook") as server:
+        server.call("next_task")
+        server.call("write", key="sky", value=RIGHT["sky"])
+        pid = status(bench)["pid"]
+        if how == "down":
+            bench.run("down")
+        else:
+            os.kill(pid, signal.SIGTERM)
+        assert server.process.wait(timeout=120) == 0  # its standard input is open still
+    bench.run("down")
+    assert [grade["partial"] for grade in bench.grades()] == [0.5]
+    assert bench.rows("select termination, invalid from episodes") == [
+        {"termination": "cancelled", "invalid": None}
+    ]
+
+
+def test_a_killed_referee_is_replaced(bench, lines) -> None:
+    with lines("connect", "notebook") as server:
+        server.call("next_task")
+        server.call("write", key="sky", value=RIGHT["sky"])
+        first = status(bench)["pid"]
+        os.kill(first, signal.SIGKILL)
+        assert server.process.wait(timeout=120) == 0
+    assert (bench.home / "referee" / "entry.sock").exists()
+    before = bench.run_folder
+    bench.run("status", code=1)
+    with lines("connect", "notebook") as server:
+        assert server.call("next_task") == ("Fill the page of colours.", False)
+        assert status(bench)["pid"] != first
+        server.end()
+    bench.run("down")
+    (row,) = bench.report()
+    assert (row["episodes"], row["invalid"]) == (2, 1)
+    listed = json.loads(bench.run("show", "--json", before.name, code=None).stdout or "{}")
+    assert listed is not None
+    assert len(list((bench.home / "runs").iterdir())) == 2
+
+
+def test_nobody_there_for_a_while_ends_it(bench) -> None:
+    bench.run("up", "--quit-after", "0.05")
+    with (bench.home / "referee" / "lock").open() as lock:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)  # granted when it is gone
+    bench.run("status", code=1)
+
+
+@pytest.mark.parametrize(
+    "args,words",
+    [
+        (("notebok",), "did you mean notebook"),
+        (("notebook", "--task", "colurs"), "did you mean colours"),
+        (("notebook", "--split", "nosuch"), "unknown split"),
+    ],
+)
+def test_wrong_use_is_told_by_connect(bench, args: tuple[str, ...], words: str) -> None:
+    refused = bench.run("connect", *args, code=2)
+    assert words in refused.stderr
+    assert refused.stdout == ""
+
+
+def speak(path: Path, line: bytes) -> dict:
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(str(path))
+        wire.sendall(line + b"\n")
+        return json.loads(wire.makefile().readline())
+
+
+def test_control_wants_the_secret(bench) -> None:
+    bench.run("up")
+    folder = bench.home / "referee"
+    for asked in ({"secret": "wrong", "command": "down"}, {"command": "down"}, [], "down"):
+        answer = speak(folder / "control.sock", json.dumps(asked).encode())
+        assert list(answer) == ["error"]
+    secret = (folder / "secret").read_text()
+    assert (
+        "unknown"
+        in speak(folder / "control.sock", json.dumps({"secret": secret, "command": "x"}).encode())["error"]
+    )
+    answer = speak(folder / "entry.sock", json.dumps({"secret": secret, "command": "down"}).encode())
+    assert "another version" in answer["error"]
+    hello = {"protocol": 1, "benchmark": "notebook", "command": "down"}
+    assert "mcp-bench connect" in speak(folder / "entry.sock", json.dumps(hello).encode())["error"]
+    assert status(bench)["up"]
+
+
+def test_a_home_with_too_long_a_path(bench) -> None:
+    bench.environ["MCP_BENCH_HOME"] = str(bench.home / ("x" * 100))
+    refused = bench.run("up", code=1)
+    assert "too long for a Unix socket" in refused.stderr
+
+
+def test_a_referee_that_does_not_start_says_why(bench) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = bench.run("up", "--http", str(taken.getsockname()[1]), code=1)
+    assert "does not start" in refused.stderr and "cannot listen" in refused.stderr
+    bench.run("status", code=1)
+
+
+@pytest.mark.anyio
+async def test_up_serves_every_benchmark_over_http(bench) -> None:
+    bench.run("up", "--http", "0")
+    url = status(bench)["http"].replace("BENCHMARK", "notebook")
+    async with Client(url, mode="legacy") as server:
+        assert text(await server.call_tool("next_task", {})) == "Fill the page of colours."
+        assert status(bench)["entries"][0]["task"] == "colours"
+    bench.run("down")
+    assert len(bench.grades()) == 1
