@@ -121,6 +121,7 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
     config: dict[str, Any] = {
         "autoupdate": False,
         "share": "disabled",
+        "agent": {"title": {"disable": True}},
         # The last rule that fits counts; what is denied for good is not even offered to the model.
         "permission": {"*": "deny", **own} if request.tools == "mcp-only" else {"*": "allow", **web, **own},
         "mcp": {server.name: {**entry, "enabled": True, "timeout": MINUTE}},

@@ -6,15 +6,16 @@ Each part of a message is told once it is complete; a step is one answer of the 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import Fault, McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines
+from mcp_bench.plugins.json_lines import ODD, json_lines, parse
 from mcp_bench.plugins.turns import Turns
 from mcp_bench.recorder.trajectory import Usage
 
@@ -25,6 +26,8 @@ LOGGED = re.compile(
     r'^timestamp=(\S+) level=ERROR .*message="stream error".* error\.error="(.*)"$', re.MULTILINE
 )
 """In its log: a request failed. It tries again, ever more slowly, and tells of no such attempt on stdout."""
+
+MAX_MESSAGES = 100_000
 
 
 @dataclass
@@ -137,3 +140,25 @@ def retrying(session: Session, log: str) -> Fault | None:
         if datetime.fromisoformat(time).timestamp() > session.time:
             return Fault(kind="endpoint_error", detail=f"ended while it tried again: {message}")
     return None
+
+
+def stored_usage(home: Path, session: str | None) -> Usage | None:
+    """Return the usage of a session from the program's database, for sessions that stdout does not tell of.
+
+    `home` is HOME. The file is the agent's: a link is not followed, and what is odd in it is passed over.
+    """
+    usage: Usage | None = None
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    if path.is_symlink() or not path.is_file():
+        return None
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        rows = database.execute(
+            "select data from message where session_id = ? order by time_created limit ?",
+            (session, MAX_MESSAGES),
+        )
+        for (data,) in rows:
+            with suppress(*ODD):
+                message = parse(data)
+                if message["role"] == "assistant":
+                    usage = plus(usage or Usage(), message)
+    return usage

@@ -1,0 +1,1 @@
+"""A client of agents that speak the Agent Client Protocol, as an editor would be: https://agentclientprotocol.com"""

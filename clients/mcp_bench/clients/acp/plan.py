@@ -1,0 +1,73 @@
+"""What the client is to do, as a file: which agent to start, and how to open its session."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.clients.events import ClientError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One agent and one session. The file has the same names."""
+
+    command: list[str]
+    """Starts the agent; it inherits the environment and the working directory."""
+    mcpServers: list[dict[str, Any]] = field(default_factory=list)  # noqa: N815  (the protocol's name)
+    """As `session/new` wants them."""
+    meta: dict[str, Any] = field(default_factory=dict)
+    """The `_meta` of `session/new`: the agent's own extensions."""
+    login: str | None = None
+    """Id of the method to log in with, where the agent wants that before a session."""
+    model: str | None = None
+    """Model to choose among those that the session offers."""
+    mode: str | None = None
+    """Mode to choose among those that the session offers."""
+    choices: dict[str, str] = field(default_factory=dict)
+    """Other options of the session to set, by id, where it has them."""
+    allow: list[str] | None = None
+    """Full names of the tools that may be used when the agent asks; None: all."""
+    ready: str | None = None
+    """The first prompt waits for this file to be there."""
+    wait: float = 60.0
+    """Seconds, at most, for the agent to open a session, and for `ready`."""
+    settle: float = 0.0
+    """Seconds between that and the first prompt, for the agent to take in what its servers said."""
+
+
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "command": list,
+    "mcpServers": list,
+    "meta": dict,
+    "choices": dict,
+    "allow": (list, type(None)),
+    "wait": (int, float),
+    "settle": (int, float),
+}
+"""What the members are; those that are not named here are texts, or null."""
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan.
+
+    Raises:
+        ClientError: it cannot be read, or is not understood.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ClientError("usage", f"cannot read the plan {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ClientError("usage", f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict) or not document.get("command"):
+        raise ClientError("usage", f"{path} should be an object with a 'command'")
+    known = [member.name for member in fields(Plan)]
+    for key, value in document.items():
+        if key not in known:
+            raise ClientError("usage", f"{path}: {key!r} is not known (these are: {', '.join(known)})")
+        if not isinstance(value, KINDS.get(key, (str, type(None)))):
+            raise ClientError("usage", f"{path}: {key!r} should not be of type {type(value).__name__}")
+    return Plan(**document)

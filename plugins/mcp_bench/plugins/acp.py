@@ -1,0 +1,174 @@
+"""Any agent that speaks the Agent Client Protocol (ACP), by our own client of that protocol.
+
+The protocol: https://agentclientprotocol.com. Most agents need little more than their command; what the
+others need is in `acp_profiles`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.plugins import own_client
+from mcp_bench.plugins.acp_profile import Profile
+from mcp_bench.plugins.acp_profiles import profile_of
+from mcp_bench.plugins.acp_session import fault, full_names, read_session
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Installation,
+    Launch,
+    LaunchRequest,
+    McpServer,
+    Transcript,
+)
+from mcp_bench.plugins.executable import find_executable
+from mcp_bench.plugins.turns import final_answer
+from mcp_bench.servers.errors import WrongUseError
+
+PLAN = "acp-plan.json"
+
+
+class Acp:
+    """The plugin for agents in general; `for_options` gives the one for the agent of a command."""
+
+    name = "acp"
+    summary = "Any agent that speaks the Agent Client Protocol: --agent-option command='kimi acp'."
+    capabilities = Capabilities(
+        builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True
+    )
+    options: Mapping[str, str] = {
+        "command": "starts the agent, such as 'gemini --acp' or 'opencode acp' (needed)",
+        "login": "variables of yours to hand to the agent, with commas between (where it has no profile)",
+        "login_method": "id of the ACP method to log in with, where the agent asks for that",
+        "mode": "session mode to choose, where the agent has several",
+        "effort": "reasoning effort, where the agent's profile knows how",
+        "max_retries": "attempts again on failed model requests, where the agent's profile knows how",
+        "wait": "seconds for the agent to list the tools before the first prompt (default 60)",
+    }
+
+    def for_options(self, options: Mapping[str, str]) -> AcpAgent:
+        """Return the plugin of the agent that the option `command` starts.
+
+        Raises:
+            WrongUseError: there is no such option, or it is no command.
+        """
+        return AcpAgent(command_of(options))
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        """Our own client is there wherever we are; the agent is looked for when its command is known."""
+        return own_client.installation()
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Raises:
+        BenchError: as `AcpAgent.find` and `AcpAgent.prepare` do.
+        """
+        agent = self.for_options(request.options)
+        agent.find(request.environ)
+        return agent.prepare(request)
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read(output, server)
+
+
+class AcpAgent(Acp):
+    """One agent, by the command that starts it."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self.command = command
+        self.profile: Profile = profile_of(command)
+        self.name = f"acp:{self.profile.name}"
+        self.capabilities = self.profile.capabilities
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        """Look for the program.
+
+        Raises:
+            MissingDependencyError: it is not on PATH, or does not tell its version.
+        """
+        return find_executable(self.command[0], environ, self.profile.install)
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Raises:
+        LoginMissingError: the agent has no login.
+        WrongUseError: an option's value makes no sense, or the agent cannot be told model or endpoint.
+        """
+        opening = self.profile.open(request)
+        login = [name for name in request.options.get("login", "").split(",") if name]
+        env = {name: value for name in login if (value := request.environ.get(name))}
+        plan: dict[str, Any] = {
+            "command": [*self.command, *opening.arguments],
+            "mcpServers": [entry(request.server)] if opening.server_by_session else [],
+            "meta": opening.meta,
+            "login": request.options.get("login_method", opening.login),
+            "model": request.model if opening.model_by_session else None,
+            "mode": request.options.get("mode"),
+            "choices": opening.choices,
+            "allow": full_names(request.server) if request.tools == "mcp-only" else None,
+            "ready": str(request.ready) if request.ready else None,
+            "wait": seconds(request.options.get("wait", "60")),
+            "settle": opening.settle,
+        }
+        path = request.home / PLAN
+        path.write_text(json.dumps(plan), encoding="utf-8")
+        client = own_client.installation().executable
+        argv = (client, "-P", "-m", "mcp_bench.clients.acp", f"--plan={path}")
+        return Launch(argv, {**opening.env, **env}, stdin=request.prompt.encode())
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read(output, server, self.profile)
+
+
+def read(output: AgentOutput, server: McpServer, profile: Profile | None = None) -> Transcript:
+    """Read what the client told, and what the agent itself left where its profile knows that."""
+    profile = profile or profile_of(planned(output.home))
+    session = read_session(output.stdout, server)
+    profile.read(session, output, server)
+    messages = session.turns.messages()
+    answer = final_answer(messages)
+    return Transcript(
+        messages=messages,
+        answer=answer,
+        usage=session.usage,
+        model=session.model,
+        fault=fault(session, answer, output, profile.failure),
+    )
+
+
+def planned(home: Path) -> tuple[str, ...]:
+    """Return the command in the plan, as far as that can be read: the agent could write to it."""
+    try:
+        return tuple(map(str, json.loads((home / PLAN).read_bytes())["command"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return ("unknown",)
+
+
+def command_of(options: Mapping[str, str]) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(options.get("command", "")))
+    except ValueError as error:
+        raise WrongUseError(f"agent option command={options['command']}: {error}") from error
+    if not words:
+        raise WrongUseError("agent 'acp' needs the command of the agent: --agent-option command='kimi acp'")
+    return words
+
+
+def entry(server: McpServer) -> dict[str, Any]:
+    """Return the server as `session/new` wants it."""
+    if server.url is not None:
+        return {"type": "http", "name": server.name, "url": server.url, "headers": []}
+    program, *arguments = server.command
+    return {"name": server.name, "command": program, "args": arguments, "env": []}
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+        if 0 < value <= 3600:
+            return value
+    except ValueError:
+        pass
+    raise WrongUseError(f"agent option wait={text}: should be seconds, more than 0 and at most 3600")

@@ -1,0 +1,238 @@
+"""What our ACP client tells of a session; the form is told in `mcp_bench.clients.acp.conversation`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
+from mcp_bench.plugins.json_lines import ODD, json_lines, tail
+from mcp_bench.plugins.turns import Turns
+from mcp_bench.recorder.trajectory import Usage
+
+AUTH_REQUIRED = -32000
+"""The protocol's error code for a login that is missing."""
+GONE = -32000_1
+"""The client's own code for an agent that ended in the middle of a request."""
+OWN_FAILURE = re.compile(r"(?i)context[ _](length|window)|maximum number of tokens|too long")
+"""A request failed because of what the model did, not because of the endpoint."""
+FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "{}:{}", "{}-{}")
+"""How agents put a server and a tool into one name."""
+
+
+@dataclass
+class Session:
+    turns: Turns = field(default_factory=Turns)
+    usage: Usage | None = None
+    model: str | None = None
+    id: str | None = None
+    denied: set[str] = field(default_factory=set)
+    """Names of the server's tools that it was not allowed to call."""
+    trouble: str | None = None
+    """What it said of its own state going wrong, where it tells that from an answer (as codex-acp does)."""
+    error: dict[str, Any] | None = None
+    """What the client gave up on."""
+    failed: dict[str, Any] | None = None
+    """The request that the agent refused, and how."""
+    stops: list[dict[str, Any]] = field(default_factory=list)
+    """The agent's answers to the prompts."""
+
+
+def full_names(server: McpServer) -> list[str]:
+    """Return the server's tools by the names that some agent may give them."""
+    tools = server.tools or ("*",)
+    plain = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool) for tool in server.tools]
+    return sorted({form.format(server.name, tool) for form in FORMS for tool in (*tools, *plain)})
+
+
+def read_session(stdout: Path, server: McpServer) -> Session:
+    """Read a session as far as it is there and makes sense."""
+    session = Session()
+    reader = Reader(session, server)
+    for event in json_lines(stdout):
+        with suppress(*ODD):
+            reader.add(event)
+    reader.flush()
+    return session
+
+
+class Reader:
+    """Puts the parts of a session together: text comes in chunks, and calls come in updates."""
+
+    def __init__(self, session: Session, server: McpServer) -> None:
+        self.session = session
+        self._server = server
+        self._names = {name: tool for tool in server.tools for name in names_of(server, tool)}
+        self._kind = ""
+        self._text: list[str] = []
+        self._calls: dict[str, dict[str, Any]] = {}
+        """Calls by id, as they stand; in the order of their first mention."""
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        session = self.session
+        match event["type"]:
+            case "session":
+                session.id = str(event["result"]["sessionId"])
+                session.model = current_model(event["result"])
+            case "update":
+                self._update(event["update"])
+            case "permission" if event["tool"] and not event["allowed"]:
+                session.denied.add(self._names.get(event["tool"], event["tool"]))
+            case "prompt" if event["number"]:
+                self.flush()
+                session.turns.end()
+            case "stop":
+                session.stops.append(event["result"])
+                if event["result"].get("usage"):
+                    session.usage = plus(session.usage or Usage(), event["result"]["usage"])
+            case "failed":
+                session.failed = dict(event)
+            case "error":
+                session.error = dict(event)
+
+    def _update(self, update: Mapping[str, Any]) -> None:
+        kind = update["sessionUpdate"]
+        if kind in ("agent_message_chunk", "agent_thought_chunk"):
+            if update["content"]["type"] == "text":
+                self._chunk(kind, update["content"]["text"])
+        elif kind == "session_info_update":
+            if update["_meta"]["codex"]["threadStatus"]["type"] == "systemError":
+                self.session.trouble = ""
+        elif kind in ("tool_call", "tool_call_update"):
+            self.flush()
+            self._call(update)
+
+    def _chunk(self, kind: str, text: str) -> None:
+        if self.session.trouble is not None:
+            self.session.trouble += text
+            return
+        if kind != self._kind:
+            self.flush()
+        if text and self._calls and all(done(call) for call in self._calls.values()):
+            self._end()
+        self._kind = kind
+        self._text.append(text)
+
+    def flush(self) -> None:
+        """Add the text that came last."""
+        text, turns = "".join(self._text), self.session.turns
+        self._text.clear()
+        if self._kind == "agent_thought_chunk":
+            turns.reasoning(text)
+        else:
+            turns.text(text)
+
+    def _end(self) -> None:
+        self._calls.clear()
+        self.session.turns.end()
+
+    def _call(self, update: Mapping[str, Any]) -> None:
+        key = str(update["toolCallId"])
+        if key not in self._calls and self._calls and all(done(call) for call in self._calls.values()):
+            self._end()  # calls that an agent makes at once are told of before the first is done
+        call = self._calls.setdefault(key, {})
+        call.update({name: value for name, value in update.items() if value is not None})
+        name, arguments = self._named(call)
+        known = self.session.turns.find(key)
+        if known is None:
+            self.session.turns.call(key, name, arguments)
+        else:
+            known.function.name, known.function.arguments = name, arguments
+        if done(call):
+            self.session.turns.result(key, text_of(call), is_error=call["status"] == "failed")
+
+    def _named(self, call: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the tool's own name and the arguments, from where this agent tells them."""
+        given = call.get("rawInput")
+        arguments = given if isinstance(given, dict) else {}
+        if {"server", "tool", "arguments"} <= arguments.keys():  # as codex-acp has it
+            return str(arguments["tool"]), dict(arguments["arguments"] or {})
+        told = f"{call.get('title', '')} {json.dumps(call.get('_meta') or {})}"
+        fitting = [name for name in self._names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", told)]
+        name = max(fitting, key=len, default=None)
+        return (self._names[name] if name else str(call.get("title", "unknown"))), arguments
+
+
+def names_of(server: McpServer, tool: str) -> set[str]:
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", tool)
+    return {form.format(server.name, name) for form in FORMS for name in (tool, plain)} | {tool}
+
+
+def done(call: Mapping[str, Any]) -> bool:
+    return call.get("status") in ("completed", "failed")
+
+
+def text_of(call: Mapping[str, Any]) -> str:
+    """Return what a call came back with, as far as it is text."""
+    parts = [part["content"] for part in call.get("content") or () if part.get("type") == "content"]
+    if texts := [part["text"] for part in parts if part.get("type") == "text"]:
+        return "\n".join(texts)
+    output = call.get("rawOutput", "")
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+
+
+def current_model(session: Mapping[str, Any]) -> str | None:
+    """Return the model that a session begins with, where it tells."""
+    for option in session.get("configOptions") or ():
+        if option.get("category") == "model" and option.get("type") == "select":
+            return str(option["currentValue"])
+    model = (session.get("models") or {}).get("currentModelId")
+    return None if model is None else str(model)
+
+
+def plus(before: Usage, turn: Mapping[str, Any]) -> Usage:
+    """Add what the answer to a prompt says of it (the protocol's `Usage`, which is not stable yet).
+
+    Agents differ in whether input holds what came from a cache, and output the thoughts: the total tells.
+    """
+    given, made = int(turn["inputTokens"]), int(turn["outputTokens"])
+    cached, thoughts = int(turn.get("cachedReadTokens") or 0), int(turn.get("thoughtTokens") or 0)
+    kept = cached + int(turn.get("cachedWriteTokens") or 0)
+    apart = int(turn.get("totalTokens") or given + made) - given - made
+    return Usage(
+        input_tokens=(before.input_tokens or 0) + given + (kept if apart in (kept, kept + thoughts) else 0),
+        output_tokens=(before.output_tokens or 0)
+        + made
+        + (thoughts if apart in (thoughts, kept + thoughts) else 0),
+        cached_tokens=(before.cached_tokens or 0) + cached,
+    )
+
+
+def fault(session: Session, answer: str | None, output: AgentOutput, failure: str) -> Fault | None:
+    """Say whether something outside the agent failed. A stop reason does not tell.
+
+    `failure` is a pattern of what an agent says, for an answer or in its standard error, when its model
+    endpoint failed and it ends the turn as usual.
+    """
+    if session.denied:
+        return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
+    if session.failed is not None:
+        return refused(session.failed)
+    if session.trouble is not None:
+        own = OWN_FAILURE.search(session.trouble)
+        return None if own else Fault(kind="endpoint_error", detail=session.trouble)
+    if session.error is not None:
+        kind = "server_not_connected" if session.error.get("kind") == "mcp" else "bad_option"
+        return Fault.model_validate({"kind": kind, "detail": str(session.error.get("detail"))})
+    found = re.search(failure, tail(output.stderr) if answer is None else answer)
+    return Fault(kind="endpoint_error", detail=found.group()) if found else None
+
+
+def refused(failed: Mapping[str, Any]) -> Fault | None:
+    """Say what a request that the agent answered with an error means; one that just ended is a crash."""
+    with suppress(*ODD):
+        method, error = failed["method"], failed["error"]
+        if error["code"] == GONE:
+            return None
+        detail = f"{method}: {error['message']} {json.dumps(error['data'])}"
+        if error["code"] == AUTH_REQUIRED or method == "authenticate":
+            return Fault(kind="login_missing", detail=detail)
+        if OWN_FAILURE.search(detail):
+            return None
+        return Fault(kind="endpoint_error" if method == "session/prompt" else "bad_option", detail=detail)
+    return None
