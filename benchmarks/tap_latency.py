@@ -21,6 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.server.stdio import stdio_server
 
 from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
@@ -78,7 +79,7 @@ async def recorded_wire(home: Path) -> AsyncIterator[StdioServerParameters]:
         told = planned.model_dump(include={"task", "split", "domain", "prompt", "seed", "repeat"})
         run.recording.begin_episode(EpisodeStart(id="ep", attempt=1, started_us=now_us(), tools=[], **told))
         session = WorldSession(EchoWorld())
-        wire = Wire("ep", folder, session, run.recording, root=os.getpid())
+        wire = Wire("ep", folder, WorldEnd(session), run.recording, root=os.getpid())
         async with anyio.create_task_group() as tasks:
             await tasks.start(wire.serve)
             command, *arguments = folder.server_command

@@ -10,6 +10,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
 from mcp_bench.recorder.run_folder import RunFolder
@@ -56,7 +57,7 @@ async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> Non
             EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
         )
         world = SlowWorld()
-        wire = Wire("ep", folder, WorldSession(world), run.recording, root=os.getpid())
+        wire = Wire("ep", folder, WorldEnd(WorldSession(world)), run.recording, root=os.getpid())
         drained = anyio.Event()
 
         async def drain() -> None:

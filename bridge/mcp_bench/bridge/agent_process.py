@@ -1,4 +1,4 @@
-"""The referee's handle on one agent: started, waited for, and ended through its supervisor."""
+"""The referee's handle on an agent or a server: started, waited for, and ended through its supervisor."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO
 
 import anyio
-from anyio.abc import Process, SocketStream
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bench.bridge import supervisor
@@ -27,8 +29,15 @@ _supervisors: set[int] = set()
 """Process ids of all live supervisors of this referee."""
 
 
+_control_sockets: dict[int, socket.socket] = {}
+"""Their control sockets, by process id."""
+
+FILE_BYTES = 1 << 30
+"""To what size an agent may write any one file, the logs of its output included."""
+
+
 class LaunchError(BenchError):
-    """The agent could not be started at all."""
+    """A process could not be started at all."""
 
 
 class AgentProcess:
@@ -41,16 +50,24 @@ class AgentProcess:
         self._control = control
         self._replies = BufferedByteReceiveStream(control)
 
-    async def launch(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
-        """Start the agent.
+    async def launch(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES
+    ) -> None:
+        """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
 
         Raises:
             LaunchError: the program could not be run; the text says why.
         """
-        await self._tell({"argv": list(argv), "env": dict(env), "cwd": str(cwd)})
+        spec: dict[str, object] = {
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(cwd),
+            "file_bytes": file_bytes,
+        }
+        await self._tell(spec)
         reply = await self._reply()
         if "started" not in reply:
-            raise LaunchError(f"the agent could not be started: {reply.get('failed', 'its supervisor died')}")
+            raise LaunchError(f"it could not be started: {reply.get('failed', 'its supervisor died')}")
 
     async def wait(self) -> int:
         """Return the exit code once the launched process (not what it left behind) has ended."""
@@ -103,10 +120,36 @@ async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterat
     Raises:
         LaunchError: its supervisor could not be started.
     """
-    process, ours = await start_supervisor(stdin, stdout, stderr)
-    async with await SocketStream.from_socket(ours) as control, process:
-        agent = AgentProcess(process.pid, control)
+    with _launch_errors(), TemporaryFile() as feed, stdout.open("ab") as out:
+        feed.write(stdin)
+        feed.seek(0)
+        process, control = await _start_supervisor(feed, out, stderr)
+    async with _supervised(process, control) as agent:
+        yield agent
+
+
+@asynccontextmanager
+async def piped_process(
+    stderr: Path,
+) -> AsyncIterator[tuple[AgentProcess, ByteSendStream, ByteReceiveStream]]:
+    """Start a supervisor for a program whose stdin and stdout are pipes; yield them, too.
+
+    Raises:
+        LaunchError: its supervisor could not be started.
+    """
+    with _launch_errors():
+        process, control = await _start_supervisor(subprocess.PIPE, subprocess.PIPE, stderr)
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they were asked for
+    async with _supervised(process, control) as server:
+        yield server, process.stdin, process.stdout
+
+
+@asynccontextmanager
+async def _supervised(process: Process, control: socket.socket) -> AsyncIterator[AgentProcess]:
+    async with await SocketStream.from_socket(control) as stream, process:
+        agent = AgentProcess(process.pid, stream)
         _supervisors.add(process.pid)
+        _control_sockets[process.pid] = control
         try:
             yield agent
         finally:
@@ -114,32 +157,45 @@ async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterat
                 await agent.end()
                 await process.wait()
             _supervisors.discard(process.pid)
+            del _control_sockets[process.pid]
 
 
-async def start_supervisor(stdin: bytes, stdout: Path, stderr: Path) -> tuple[Process, socket.socket]:
-    """Return a new supervisor, and our end of its control socket.
+def end_all_at_once() -> None:
+    """End every supervisor with all that is below it, from outside the event loop, which is given up."""
+    for control in _control_sockets.values():
+        with suppress(OSError):
+            control.shutdown(socket.SHUT_RDWR)
+    for supervisor_pid in _supervisors:
+        with suppress(ChildProcessError):
+            os.waitpid(supervisor_pid, 0)
 
-    Raises:
-        LaunchError: no room on the disk, too many open files, ...
-    """
+
+@contextmanager
+def _launch_errors() -> Iterator[None]:
+    """No room on the disk, too many open files, ..."""
     try:
-        ours, theirs = socket.socketpair()
-        try:
-            with TemporaryFile() as feed, stdout.open("ab") as out, stderr.open("ab") as err, theirs:
-                feed.write(stdin)
-                feed.seek(0)
-                process = await anyio.open_process(
-                    [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
-                    stdin=feed,
-                    stdout=out,
-                    stderr=err,
-                    pass_fds=[theirs.fileno()],
-                    env={},
-                    start_new_session=True,  # a terminal's Ctrl-C is the referee's business
-                )
-        except BaseException:
-            ours.close()
-            raise
+        yield
     except OSError as error:
         raise LaunchError(f"an agent cannot be started: {error}") from error
+
+
+async def _start_supervisor(
+    stdin: int | IO[bytes], stdout: int | IO[bytes], stderr: Path
+) -> tuple[Process, socket.socket]:
+    """Return a new supervisor, and our end of its control socket."""
+    ours, theirs = socket.socketpair()
+    try:
+        with stderr.open("ab") as err, theirs:
+            process = await anyio.open_process(
+                [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=err,
+                pass_fds=[theirs.fileno()],
+                env={},
+                start_new_session=True,  # a terminal's Ctrl-C is the referee's business
+            )
+    except BaseException:
+        ours.close()
+        raise
     return process, ours

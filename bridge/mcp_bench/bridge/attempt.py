@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import anyio
 
 from mcp_bench.bridge.agent_process import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.episode_folder import EpisodeFolder
-from mcp_bench.bridge.wire import SERVER_NAME, Seen, Wire
+from mcp_bench.bridge.far_end import SERVER_NAME, WorldEnd
+from mcp_bench.bridge.foreign_server import ForeignServer
+from mcp_bench.bridge.server_process import CommandEnd
+from mcp_bench.bridge.traffic import Seen, Traffic
+from mcp_bench.bridge.wire import Wire
 from mcp_bench.plugins.contracts import (
     Agent,
     AgentOutput,
@@ -30,6 +34,9 @@ from mcp_bench.servers.contracts import Benchmark, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.mcp_server import WorldSession
 
+if TYPE_CHECKING:
+    from mcp_bench.bridge.http_wire import HttpWire
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -43,7 +50,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 class Setup:
     """What all episodes of a run have in common."""
 
-    benchmark: Benchmark
+    benchmark: Benchmark | None
+    """None where the run is made with `server`."""
     agent: Agent
     installation: Installation
     timeout: float
@@ -53,6 +61,7 @@ class Setup:
     tools: Tools = "mcp-only"
     options: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    server: ForeignServer | None = None
 
 
 @dataclass
@@ -77,42 +86,72 @@ class PluginError(Exception):
 
 
 async def work(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World, attempt: Attempt
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None, attempt: Attempt
 ) -> None:
-    """Let the agent work until it is over; on return nothing of it is left running.
+    """Let the agent work until it is over, on `world` or else on the server that the run is made with; on
+    return nothing of it is left running.
 
     Fills in `attempt` as it goes, so that a cancelled episode keeps what is known by then.
     """
-    with EpisodeFolder() as folder:
-        names = tuple(tool.name for tool in world.tools())
+    with ExitStack() as held:
+        folder = held.enter_context(EpisodeFolder())
         try:
             played = await reference(setup, planned.task)
         except Exception as error:  # a benchmark's own code
             attempt.spoil("world_failed", told(error))
             return
-        request = launch_request(setup, folder, planned.prompt, names, played)
+        wire = open_wire(setup, run, planned, episode, world, folder, held)
+        attempt.seen = wire.seen
+        request = launch_request(setup, folder, planned.prompt, wire.server, played)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
             launch = asked(setup.agent.prepare, request)
             async with agent_process(launch.stdin, stdout, stderr) as process:
-                session = WorldSession(world, max_calls=planned.max_calls)
-                wire = Wire(episode, folder, session, run.recording, root=process.supervisor_pid)
-                attempt.seen = wire.seen
+                if isinstance(wire, Wire):
+                    wire.root = process.supervisor_pid
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(wire.serve)
                     try:
                         await process.launch(launch.argv, environment(setup, folder, launch), folder.workdir)
                         timeout = planned.timeout or setup.timeout
-                        attempt.termination = await until_over(process, timeout, session.limit_reached.wait)
+                        attempt.termination = await until_over(process, timeout, wire.limit_reached)
                         attempt.exit_code = process.exit_code
                         await wire.drain()
                     except LaunchError as error:
-                        attempt.spoil("launch_failed", str(error))
+                        attempt.spoil("launch_failed", f"the agent: {error}")
                     tasks.cancel_scope.cancel()
+            if wire.fault is not None:
+                attempt.spoil("server_died", wire.fault)
             output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code)
-            attempt.transcript = asked(setup.agent.read, output, request.server)
+            attempt.transcript = asked(setup.agent.read, output, with_tools(wire.server, run, episode))
         except PluginError as error:
             attempt.spoil("plugin_failed", str(error))
+
+
+def open_wire(
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
+    folder: EpisodeFolder, held: ExitStack,
+) -> Wire | HttpWire:  # fmt: skip
+    """Make the agent's way to the world, or to the server that the run is made with."""
+    if world is not None:
+        session = WorldSession(world, max_calls=planned.max_calls)
+        return Wire(episode, folder, WorldEnd(session), run.recording)
+    assert setup.server is not None  # noqa: S101 - there is a world, or a server
+    if setup.server.url is not None:
+        from mcp_bench.bridge.http_wire import HttpWire
+
+        traffic = Traffic(on_ready=folder.mark_ready)
+        return held.enter_context(HttpWire(episode, setup.server.url, run.recording, traffic))
+    far_end = CommandEnd(setup.server.command, setup.environ, run.log_path(episode, "server"))
+    return Wire(episode, folder, far_end, run.recording)
+
+
+def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
+    """Return an agent's entry with the names of the tools, for the reading of its transcript."""
+    if server.tools:
+        return server
+    names = tuple(tool.function.name for tool in run.recording.listed_tools(episode))
+    return replace(server, tools=names)
 
 
 def rehearse(setup: Setup) -> None:
@@ -123,17 +162,19 @@ def rehearse(setup: Setup) -> None:
     """
     nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
     with EpisodeFolder() as folder, suppress(PluginError):  # its episodes will tell of a bug
-        asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", (), nothing))
+        url = None if setup.server is None else setup.server.url
+        server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
+        asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
 
 
 def launch_request(
-    setup: Setup, folder: EpisodeFolder, prompt: str, tools: tuple[str, ...], played: bytes | None
+    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, played: bytes | None
 ) -> LaunchRequest:
     return LaunchRequest(
         prompt=prompt,
         home=folder.home,
         workdir=folder.workdir,
-        server=McpServer(SERVER_NAME, folder.server_command, tools),
+        server=server,
         installation=setup.installation,
         model=setup.model,
         base_url=setup.base_url,
@@ -183,7 +224,7 @@ async def until_over(
 
 async def reference(setup: Setup, task: str) -> bytes | None:
     """Return the reference calls as JSON, for an agent that is trusted with them."""
-    if not setup.agent.capabilities.plays_reference:
+    if setup.benchmark is None or not setup.agent.capabilities.plays_reference:
         return None
     found = await anyio.to_thread.run_sync(setup.benchmark.reference, task)
     return None if found is None else found.model_dump_json().encode()

@@ -18,6 +18,8 @@ class Tally:
     """Running totals of a run."""
 
     graded: int = 0
+    recorded: int = 0
+    """Valid episodes that nobody grades."""
     strict: int = 0
     partial_sum: float = 0.0
     invalid: int = 0
@@ -25,12 +27,18 @@ class Tally:
 
     def add(self, outcome: Outcome) -> None:
         self.calls += outcome.calls
-        if outcome.grade is None:
+        if outcome.invalid is not None:
             self.invalid += 1
+        elif outcome.grade is None:
+            self.recorded += 1
         else:
             self.graded += 1
             self.strict += outcome.grade.strict
             self.partial_sum += outcome.grade.partial
+
+    @property
+    def done(self) -> int:
+        return self.graded + self.recorded + self.invalid
 
     @property
     def partial(self) -> float | None:
@@ -39,6 +47,8 @@ class Tally:
 
     def __str__(self) -> str:
         invalid = f", {self.invalid} invalid" if self.invalid else ""
+        if self.recorded:
+            return f"{self.recorded} recorded, not graded, {self.calls} calls{invalid}"
         partial = "-" if self.partial is None else f"{self.partial:.3f}"
         return f"partial {partial}, strict {self.strict}/{self.graded}, {self.calls} calls{invalid}"
 
@@ -73,7 +83,7 @@ class Display:
     def show(self, outcome: Outcome) -> None:
         """Count a finished episode and print its line."""
         self.tally.add(outcome)
-        done = self.tally.graded + self.tally.invalid
+        done = self.tally.done
         self._console.print(escape(f"[{done}/{self._total}] {line(outcome)}"), style=style(outcome))
         self._progress.update(self._bar, completed=done, tally=str(self.tally))
 
@@ -85,14 +95,16 @@ class Display:
 def line(outcome: Outcome) -> str:
     """Return one episode's result in one line."""
     tail = f"{outcome.calls} calls, {outcome.seconds:.1f} s, {outcome.episode}"
-    if outcome.grade is None:
+    if outcome.invalid is not None:
         return f"{outcome.task}  invalid: {outcome.invalid} ({outcome.detail}), {tail}"
-    verdict = "strict" if outcome.grade.strict else "failed"
     ending = "" if outcome.termination == "agent_exit" else f", {outcome.termination}"
+    if outcome.grade is None:
+        return f"{outcome.task}  recorded, not graded{ending}, {tail}"
+    verdict = "strict" if outcome.grade.strict else "failed"
     return f"{outcome.task}  partial {outcome.grade.partial:.2f}, {verdict}{ending}, {tail}"
 
 
 def style(outcome: Outcome) -> str:
-    if outcome.grade is None:
+    if outcome.invalid is not None:
         return "yellow"
-    return "green" if outcome.grade.strict else "default"
+    return "green" if outcome.grade is not None and outcome.grade.strict else "default"

@@ -19,7 +19,7 @@ from mcp_bench.recorder.assemble import merge
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema
-from mcp_bench.servers.contracts import JSON, Grade, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolSpec, World
 
 logger = logging.getLogger(__name__)
 
@@ -49,21 +49,11 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     """
     started = time.monotonic()
     episode, attempt, grade = new_id("ep"), Attempt(), None
-    world: World | None = None
-    try:
-        try:
-            world = await setup.benchmark.open(planned.task, seed=planned.seed)
-            tools = world.tools()
-        except Exception as error:  # a benchmark's own code: the other episodes may fare better
-            attempt.spoil("world_failed", told(error))
-            begin(run, episode, planned, number, [])
-            finish(run, episode, planned, attempt)
-        else:
-            begin(run, episode, planned, number, tools)
-            grade = await play(setup, run, planned, episode, world, attempt)
-    finally:
-        if world is not None:
-            await close(world)
+    if setup.benchmark is None:
+        begin(run, episode, planned, number, [])
+        await play(setup, run, planned, episode, None, attempt)
+    else:
+        grade = await play_in_world(setup, setup.benchmark, run, planned, number, episode, attempt)
     return Outcome(
         episode=episode,
         task=planned.task,
@@ -76,18 +66,42 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     )
 
 
+async def play_in_world(
+    setup: Setup, benchmark: Benchmark, run: RunFolder, planned: PlannedEpisode, number: int, episode: str,
+    attempt: Attempt,
+) -> Grade | None:  # fmt: skip
+    """Open the task's world for an attempt, and close it in the end."""
+    world: World | None = None
+    try:
+        try:
+            world = await benchmark.open(planned.task, seed=planned.seed)
+            tools = world.tools()
+        except Exception as error:  # a benchmark's own code: the other episodes may fare better
+            attempt.spoil("world_failed", told(error))
+            begin(run, episode, planned, number, [])
+            finish(run, episode, planned, attempt)
+            return None
+        begin(run, episode, planned, number, tools)
+        return await play(setup, run, planned, episode, world, attempt)
+    finally:
+        if world is not None:
+            await close(world)
+
+
 async def play(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World, attempt: Attempt
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None, attempt: Attempt
 ) -> Grade | None:
-    """Let the agent work on `world`; store how it went, and the grade unless it is invalid."""
+    """Let the agent work; store how it went, and where there is a world the grade, unless it is invalid."""
     verdict: tuple[Grade, JSON] | None = None
     try:
         await work(setup, run, planned, episode, world, attempt)
         if fault := attempt.transcript.fault:
             attempt.spoil(fault.kind, fault.detail)
-        if not attempt.seen.ready:
+        if not attempt.seen.greeted:
+            attempt.spoil("never_connected", "the agent never connected: was its configuration read?")
+        elif world is not None and not attempt.seen.ready:
             attempt.spoil("never_connected", "the agent never listed the tools: was its configuration read?")
-        if attempt.invalid is None:
+        if attempt.invalid is None and world is not None:
             verdict = await judge(world, attempt)
     except anyio.get_cancelled_exc_class():
         attempt.termination = "cancelled"

@@ -23,6 +23,15 @@ SOCKET_PATH_BYTES = 107
 """The longest path of a Unix socket (sun_path less its closing zero, see unix(7))."""
 
 
+_open: set[Path] = set()
+
+
+def remove_all() -> None:
+    """Remove the folders of all episodes that are under way: this process ends."""
+    for path in _open:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 class EpisodeFolder:
     """Made on construction, removed on leaving the context."""
 
@@ -34,10 +43,11 @@ class EpisodeFolder:
         """
         try:
             self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
+            _open.add(self.path)
             try:
                 self._fill()
             except BaseException:
-                shutil.rmtree(self.path, ignore_errors=True)
+                self._remove()
                 raise
         except OSError as error:
             raise BenchError(
@@ -85,4 +95,8 @@ class EpisodeFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+        _open.discard(self.path)

@@ -6,65 +6,130 @@ import json
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import click
+from pydantic import JsonValue
 
+from mcp_bench.bridge.agent_process import end_all_at_once
 from mcp_bench.bridge.attempt import Setup, rehearse
 from mcp_bench.bridge.display import Display
+from mcp_bench.bridge.episode_folder import remove_all
+from mcp_bench.bridge.foreign_server import BENCHMARK as SERVER
+from mcp_bench.bridge.foreign_server import (
+    NO_VERSION,
+    ForeignServer,
+    found_server,
+    parse_server,
+    plan_prompts,
+)
 from mcp_bench.bridge.hand.hand_run import AGENT as HAND
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.referee import run_all
+from mcp_bench.bridge.session_recording import AGENT as PROXY
 from mcp_bench.plugins.contracts import Agent, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.writer import Durability
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.registry import load
 
 
-def start_run(
-    *,
-    agent: str,
-    benchmark: str,
-    split: str | None,
-    tasks: Sequence[str],
-    limit: int | None,
-    repeat: int,
-    seed: int,
-    model: str | None,
-    base_url: str | None,
-    timeout: float,
-    tools: Tools,
-    options: Mapping[str, str],
-) -> tuple[Setup, RunFolder]:
+@dataclass(frozen=True)
+class Choices:
+    """What the operator wants recorded, as it was given on the command line."""
+
+    agent: str
+    benchmark: str
+    split: str | None = None
+    tasks: Sequence[str] = ()
+    limit: int | None = None
+    server: str | None = None
+    """A command line or URL: record this server instead of a benchmark."""
+    prompts: Sequence[str] = ()
+    """With `server`: what the agent is to do."""
+    repeat: int = 1
+    seed: int = 0
+    model: str | None = None
+    base_url: str | None = None
+    timeout: float = 900.0
+    tools: Tools = "mcp-only"
+    options: Mapping[str, str] = field(default_factory=dict)
+    durability: Durability = "normal"
+
+
+def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     """Check every choice, then make the run's folder. The caller closes it.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
     """
-    player = load_agent(agent, options, model)
+    player = load_agent(choices.agent, choices.options, choices.model)
     installation = player.find(os.environ)
-    bench: Benchmark = load("benchmark", benchmark)
-    episodes = plan(chosen_tasks(bench, split, tasks, limit), repeat, seed)
+    bench: Benchmark | None = None
+    server: ForeignServer | None = None
+    if choices.server is None:
+        bench = load("benchmark", choices.benchmark)
+        tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit)
+        episodes = plan(tasks, choices.repeat, choices.seed)
+    else:
+        server = parse_server(choices.server)
+        check_fit(player, server)
+        episodes = plan_prompts(choices.prompts, choices.repeat)
+    settings: dict[str, JsonValue] = {
+        "timeout": choices.timeout,
+        "base_url": without_login(choices.base_url),
+        "options": dict(choices.options),
+        "durability": choices.durability,
+    }
+    if server is not None:
+        settings["server"] = list[JsonValue](server.words)
     info = RunInfo(
         id=new_id("run"),
         created_us=now_us(),
-        benchmark=bench.name,
-        benchmark_version=bench.version,
-        agent=agent,
+        benchmark=bench.name if bench else SERVER,
+        benchmark_version=bench.version if bench else NO_VERSION,
+        agent=choices.agent,
         agent_version=installation.version,
-        model=model,
+        model=choices.model,
         isolation="none",
         home="sealed",
-        tools=tools,
-        settings={"timeout": timeout, "base_url": without_login(base_url), "options": dict(options)},
+        tools=choices.tools,
+        graded=bench is not None,
+        settings=settings,
         plan=episodes,
     )
-    setup = Setup(bench, player, installation, timeout, model, base_url, tools, options)
+    setup = Setup(
+        benchmark=bench,
+        agent=player,
+        installation=installation,
+        timeout=choices.timeout,
+        model=choices.model,
+        base_url=choices.base_url,
+        tools=choices.tools,
+        options=choices.options,
+        server=server,
+    )
     rehearse(setup)
     return setup, RunFolder.create(info)
+
+
+def check_fit(agent: Agent, server: ForeignServer) -> None:
+    """Raises:
+    WrongUseError: the agent cannot work with the server.
+    """
+    if agent.capabilities.plays_reference:
+        raise WrongUseError(
+            f"agent {agent.name!r} plays the solutions of a benchmark, and --server has none: choose another"
+        )
+    if server.url is not None and not agent.capabilities.http:
+        raise WrongUseError(
+            f"agent {agent.name!r} does not speak streamable HTTP: choose another, or give a command that "
+            "speaks MCP on stdio"
+        )
 
 
 def resume_run(run_id: str) -> tuple[Setup, RunFolder]:
@@ -93,8 +158,16 @@ def setup_again(info: RunInfo) -> Setup:
             f"run {info.id} was recorded by hand, without a plan that could be resumed: start new tasks "
             "with `mcp-bench serve` or `mcp-bench connect`"
         )
-    bench: Benchmark = load("benchmark", info.benchmark)
-    if bench.version != info.benchmark_version:
+    if info.agent == PROXY:
+        raise WrongUseError(f"run {info.id} was recorded by `mcp-bench proxy`: there is nothing to resume")
+    bench: Benchmark | None = None
+    server: ForeignServer | None = None
+    words = info.settings.get("server")
+    if isinstance(words, list):
+        server = found_server([str(word) for word in words])
+    else:
+        bench = load("benchmark", info.benchmark)
+    if bench is not None and bench.version != info.benchmark_version:
         raise WrongUseError(
             f"run {info.id} was started with version {info.benchmark_version} of benchmark "
             f"{info.benchmark!r}, and this is version {bench.version}: start a new run"
@@ -114,6 +187,7 @@ def setup_again(info: RunInfo) -> Setup:
         base_url=None if base_url is None else str(base_url),
         tools="all" if info.tools == "all" else "mcp-only",
         options=texts,
+        server=server,
     )
 
 
@@ -139,7 +213,7 @@ def without_login(url: str | None) -> str | None:
 def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> int:
     """Run every pending episode and print a summary; return the exit code."""
     total = len(run.pending())
-    title = f"{run.info.agent} on {run.info.benchmark}"
+    title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     with Display(total, title) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
         stopped = True
@@ -156,6 +230,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
             "path": str(run.path),
             "episodes": total,
             "graded": tally.graded,
+            "recorded": tally.recorded,
             "invalid": tally.invalid,
             "partial": tally.partial,
             "strict": tally.strict / tally.graded if tally.graded else None,
@@ -167,7 +242,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
 
 
 async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Display) -> bool:
-    """Run all episodes; return whether a signal stopped them. A second signal has no new meaning."""
+    """Run all episodes; return whether a signal stopped them. A second signal ends this process at once."""
     stopped = False
     async with anyio.create_task_group() as tasks:
 
@@ -175,10 +250,14 @@ async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Di
             nonlocal stopped
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
-                    if not stopped:
-                        stopped = True
-                        display.say("Stopping: ending the agents, keeping what is recorded ...")
-                        episodes.cancel()
+                    if stopped:
+                        display.say(f"Stopped at once. Go on with: mcp-bench record --resume {run.id}")
+                        end_all_at_once()
+                        remove_all()
+                        os._exit(1)
+                    stopped = True
+                    display.say("Stopping: ending the agents, keeping what is recorded (again: at once) ...")
+                    episodes.cancel()
 
         tasks.start_soon(watch_signals)
         with anyio.CancelScope() as episodes:

@@ -32,4 +32,5 @@ async def run_all(setup: Setup, run: RunFolder, jobs: int, report: Callable[[Out
                 workers.start_soon(take_turns)
     finally:
         with anyio.CancelScope(shield=True):
-            await setup.benchmark.aclose()
+            if setup.benchmark is not None:
+                await setup.benchmark.aclose()

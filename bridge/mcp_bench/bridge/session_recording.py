@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from mcp_bench.bridge.client_info import client_info
+from mcp_bench.bridge.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.bridge.tap import Lines
 from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.merge import merge
@@ -15,12 +16,9 @@ from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, Termin
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.writer import Durability
 
-BENCHMARK = "server"
-"""Stands in a run for the benchmark, where there is none: any MCP server."""
 AGENT = "proxy"
 """Stands in a run for the agent, which tells its name itself."""
 TASK = "session"
-NO_SPLIT = "none"
 CONNECTION = 1
 
 
@@ -30,7 +28,7 @@ def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
         id=new_id("run"),
         created_us=now_us(),
         benchmark=BENCHMARK,
-        benchmark_version="-",
+        benchmark_version=NO_VERSION,
         agent=AGENT,
         agent_version=version("mcp-bench-kit"),
         isolation="none",

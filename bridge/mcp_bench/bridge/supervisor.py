@@ -5,14 +5,16 @@ own. It is a child subreaper (prctl(2)): whatever the agent starts, with setsid 
 too, becomes its child when orphaned, so that nothing outlives `end`. It ends everything as well
 when the control socket closes: a referee that was killed leaves no agent behind.
 
-Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}`,
-then `{"stop": SECONDS}` (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the referee:
-`{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), `{"ended": true}`.
+Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}`, with
+`"file_bytes"` as the size to which it may write any one file (its stdout, say), then `{"stop": SECONDS}`
+(SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the referee: `{"started": PID}` or
+`{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), `{"ended": true}`.
 """
 
 import ctypes
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -94,12 +96,19 @@ class Supervisor:
 
     def launch(self, spec: dict[str, Any]) -> bool:
         try:
+            if limit := spec.get("file_bytes"):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
             process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
         except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
             self.tell({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
             return False
         process.returncode = 0  # `reap` waits for it, with all the others
         self.agent = process.pid
+        # the launched process alone is to hold these open: when it ends, whoever reads them is told
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 0)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
         self.tell({"started": process.pid})
         return True
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import anyio
-from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
+from anyio.abc import AnyByteReceiveStream
 
 from mcp_bench.recorder.body import Body, GrowingBody
 
@@ -51,7 +51,13 @@ class Lines:
         return self._unfinished.take() if self._unfinished else None
 
 
-async def pump(source: AnyByteReceiveStream, sink: AnyByteSendStream, store: Store) -> None:
+class Sink(Protocol):
+    """Where a chunk goes: a byte stream, or whoever takes it apart."""
+
+    async def send(self, item: bytes, /) -> None: ...
+
+
+async def pump(source: AnyByteReceiveStream, sink: Sink, store: Store) -> None:
     """Forward lines until `source` ends, and with it what is left of an unfinished one."""
     lines = Lines()
     try:

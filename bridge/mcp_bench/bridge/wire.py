@@ -8,70 +8,53 @@ connections are refused, so that nobody starts a fresh session in the middle of 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
 from anyio.abc import ObjectStream, SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.stapled import StapledObjectStream
+from mcp_types import RequestId
 
 from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.far_end import SERVER_NAME, FarEnd
 from mcp_bench.bridge.peer import descends, peer_pid
-from mcp_bench.bridge.tap import pump
+from mcp_bench.bridge.tap import Lines, pump
+from mcp_bench.bridge.traffic import Traffic
+from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.recording import Recording
-from mcp_bench.recorder.wire import Frame
-from mcp_bench.servers.mcp_server import WorldSession, serve
 
-SERVER_NAME = "bench"
-HANDSHAKES = {"initialize", "server/discover"}
 TOKEN_SECONDS = 10.0
-IN_FLIGHT_SECONDS = 30.0
-"""How long calls that are under way when the agent ends may take to finish."""
 MAX_CONNECTIONS = 32
 """Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
 
 
-@dataclass
-class Seen:
-    """What passed over the wire, as far as the episode's life cycle depends on it."""
-
-    connections: int = 0
-    refused: int = 0
-    calls: int = 0
-    answered: set[str] = field(default_factory=set)
-    """Methods that got a result."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the agent had the tools before it: a handshake and a `tools/list` were answered."""
-        return bool(self.answered & HANDSHAKES) and "tools/list" in self.answered
-
-
 class Wire:
-    """Serves one world to one agent, and records every byte of it."""
+    """Joins one agent to one far end, and records every byte of it."""
 
     def __init__(
         self,
         episode: str,
         folder: EpisodeFolder,
-        session: WorldSession,
+        far_end: FarEnd,
         recording: Recording,
         *,
-        root: int,
+        root: int | None = None,
     ) -> None:
-        self.seen = Seen()
+        """Set up a wire for processes below `root`, which must be known before the first one connects."""
+        self.traffic = Traffic(on_ready=folder.mark_ready)
+        self.seen = self.traffic.seen
+        self.root = root
+        self.server = McpServer(SERVER_NAME, folder.server_command, far_end.tools)
+        """The entry for the agent's configuration."""
         self._episode = episode
         self._folder = folder
-        self._session = session
+        self._far_end = far_end
         self._recording = recording
-        self._root = root
         self._closing = False
-        self._open: dict[tuple[int, str | None], str | None] = {}
         self._peers = 0
-        self._change = anyio.Event()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Accept the agent's connections until cancelled."""
@@ -82,18 +65,16 @@ class Wire:
     async def drain(self) -> None:
         """Refuse new connections and let the calls under way finish, for a bounded time."""
         self._closing = True
-        await self._answered(lambda _, method: method == "tools/call")
+        await self.traffic.calls_settled()
 
-    async def _answered(self, awaited: Callable[[int, str | None], bool]) -> None:
-        """Wait, for a bounded time, until no open request (connection, method) is an awaited one."""
-        with anyio.move_on_after(IN_FLIGHT_SECONDS):
-            while any(awaited(number, method) for (number, _), method in self._open.items()):
-                await self._change.wait()
+    @property
+    def fault(self) -> str | None:
+        """What went wrong at the far end."""
+        return self._far_end.fault
 
-    def _changed(self) -> None:
-        """Wake all who wait for requests to be settled: each change has an event of its own."""
-        self._change.set()
-        self._change = anyio.Event()
+    async def limit_reached(self) -> None:
+        """Return when the agent has made all the calls it may."""
+        await self._far_end.limit_reached()
 
     async def _handle(self, client: SocketStream) -> None:
         self._peers += 1
@@ -116,9 +97,7 @@ class Wire:
             try:
                 await self._relay(client, source, number)
             finally:
-                for key in [key for key in self._open if key[0] == number]:
-                    del self._open[key]
-                self._changed()
+                self.traffic.closed(number)
                 self._recording.close_connection(self._episode, number)
 
     async def _admit(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
@@ -127,58 +106,51 @@ class Wire:
                 token = await source.receive_until(b"\n", 256)
             except (anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
                 return False
-            return hmac.compare_digest(token, self._folder.token.encode()) and descends(
-                peer_pid(client), self._root
-            )
+            known = hmac.compare_digest(token, self._folder.token.encode())
+            return known and self.root is not None and descends(peer_pid(client), self.root)
         return False
 
     async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
-        tap_end, server_end = byte_stream_pair()
+        answers, over = Lines(), anyio.Event()
 
-        async def run_server() -> None:
-            async with server_end:
-                await serve(
-                    self._session,
-                    server_end,
-                    name=SERVER_NAME,
-                    on_execute=lambda rpc_id: self._recording.mark_executed(self._episode, number, rpc_id),
-                )
+        async def deliver(chunk: bytes) -> None:
+            if frames := answers.feed(chunk):
+                await self._from_server(number, frames)
+            try:
+                await client.send(chunk)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                over.set()  # the agent reads no more
+                raise
 
-        async def upstream() -> None:
-            await pump(source, tap_end, partial(self._from_agent, number))
-            # At the end of its input a server drops the requests it has not answered.
-            await self._answered(lambda at, _: at == number)
-            await tap_end.send_eof()
+        def executed(rpc_id: RequestId) -> None:
+            self._recording.mark_executed(self._episode, number, rpc_id)
 
-        async with anyio.create_task_group() as tasks, tap_end:
-            tasks.start_soon(run_server)
+        async with self._far_end.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
+
+            async def upstream() -> None:
+                await pump(source, peer, partial(self._from_agent, number))
+                if self._far_end.answers_before_eof:
+                    await self.traffic.settled(lambda at, _: at == number)
+                await peer.send_eof()
+
+            async def downstream() -> None:
+                await peer.ended()
+                over.set()
+
             tasks.start_soon(upstream)
-            await pump(tap_end, client, partial(self._from_server, number))
-            tasks.cancel_scope.cancel()  # the server is done, or the agent reads no more
+            tasks.start_soon(downstream)
+            await over.wait()
+            tasks.cancel_scope.cancel()
+        if rest := answers.rest():
+            await self._from_server(number, [rest])
 
     async def _from_agent(self, number: int, lines: Sequence[Body]) -> None:
-        for frame in await self._recording.store(self._episode, number, "client", lines):
-            for message in frame.items or (frame,):
-                self._asked(number, message)
-
-    def _asked(self, number: int, message: Frame) -> None:
-        if message.cancels is not None:  # nobody will answer it
-            self._open.pop((number, message.cancels), None)
-            self._changed()
-        if message.kind == "request":
-            self._open[number, message.rpc_id] = message.method
-            self.seen.calls += message.is_call
+        frames = await self._recording.store(self._episode, number, "client", lines)
+        self.traffic.from_client(number, frames)
 
     async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
-        for frame in await self._recording.store(self._episode, number, "server", lines):
-            for message in frame.items or (frame,):
-                if message.kind == "response":
-                    method = self._open.pop((number, message.rpc_id), None)
-                    if message.outcome != "rpc_error" and method not in self.seen.answered:
-                        self.seen.answered.add(method or "")
-                        if self.seen.ready:
-                            self._folder.mark_ready()
-                    self._changed()
+        frames = await self._recording.store(self._episode, number, "server", lines)
+        self.traffic.from_server(number, frames)
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 import click
@@ -19,6 +19,8 @@ Examples:
   mcp-bench record --agent claude-code --split test --jobs 4
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
+  mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
+      --agent codex --prompt "Echo hello, then add 2 and 3."
   mcp-bench record --resume run_1m7yq0k21j2zyrv
 """
 
@@ -68,6 +70,23 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     "--limit", type=click.IntRange(min=1), metavar="N", help="At most N tasks; all of the split if not given."
 )
 @click.option(
+    "--server",
+    metavar="CMD|URL",
+    help="Any MCP server instead of a benchmark: recorded, not graded. A command gets this process's "
+    "environment and folder, outside the agent's reach; it is stored with the run.",
+)
+@click.option(
+    "--prompt", "prompts", metavar="TEXT", multiple=True, help="With --server: what to do; may be repeated."
+)
+@click.option(
+    "--prompt-file",
+    "prompt_files",
+    type=click.File(encoding="utf-8"),
+    metavar="F",
+    multiple=True,
+    help="The same, out of a file; - is stdin.",
+)
+@click.option(
     "--repeat",
     type=click.IntRange(min=1),
     metavar="K",
@@ -107,6 +126,13 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     callback=key_values,
     help="An option of the agent's own, as `mcp-bench agents` lists them; may be repeated.",
 )
+@click.option(
+    "--durability",
+    type=click.Choice(["normal", "full"]),
+    default="normal",
+    show_default=True,
+    help="What is stored outlives a killed process, or a power cut, too (slower).",
+)
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
@@ -115,12 +141,15 @@ def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, 
 
     Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
     """
-    from mcp_bench.bridge.recording_run import resume_run, run_and_report, start_run
+    from mcp_bench.bridge.recording_run import Choices, resume_run, run_and_report, start_run
 
     if resume is None:
         if not choices["agent"]:
             raise click.UsageError("say which agent with --agent (see `mcp-bench agents`)")
-        setup, run = start_run(**choices)
+        refuse_mixed(ctx, choices)
+        files = choices.pop("prompt_files")
+        prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
+        setup, run = start_run(Choices(**choices, prompts=prompts))
     else:
         given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, choices)]
         if given:
@@ -129,6 +158,27 @@ def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, 
     with run:
         code = run_and_report(setup, run, jobs, as_json)
     sys.exit(code)
+
+
+def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
+    """Refuse options of a benchmark beside those of a server."""
+    with_server = was_given(ctx, "server", choices)
+    clashing = (
+        {"benchmark": "--benchmark", "split": "--split", "tasks": "--task", "limit": "--limit"}
+        if with_server
+        else {"prompts": "--prompt", "prompt_files": "--prompt-file"}
+    )
+    for name, option in clashing.items():
+        if was_given(ctx, name, choices):
+            told = "does not go with --server" if with_server else "needs --server"
+            raise click.UsageError(f"{option} {told}")
+
+
+def text(file: TextIO) -> str:
+    try:
+        return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--prompt-file {file.name}: {error}") from error
 
 
 def was_given(ctx: click.Context, name: str | None, among: Collection[str]) -> bool:

@@ -1,0 +1,138 @@
+"""One episode's way to a server on streamable HTTP: a recording reverse proxy of its own.
+
+It listens on 127.0.0.1, under a path that begins with the episode's token; whoever does not know that
+gets a 404, and nobody gets anything once the episode is over.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import secrets
+from collections.abc import Sequence
+
+import anyio
+from anyio.abc import TaskStatus
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from mcp_bench.bridge.far_end import SERVER_NAME
+from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.recorded import Headers, Recorded
+from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
+from mcp_bench.bridge.http.sessions import SESSION, session_id
+from mcp_bench.bridge.traffic import Traffic
+from mcp_bench.plugins.contracts import McpServer
+from mcp_bench.recorder.body import Body
+from mcp_bench.recorder.recording import Direction, Recording
+
+LOOPBACK = "127.0.0.1"
+
+
+class HttpWire:
+    """Joins one agent to the server at a URL, and records every message. A context manager: it holds a
+    port."""
+
+    def __init__(self, episode: str, url: str, recording: Recording, traffic: Traffic) -> None:
+        """Take a port.
+
+        Raises:
+            WrongUseError: `url` is no URL of a server.
+            BenchError: there is no port left.
+        """
+        self.traffic = traffic
+        self.seen = traffic.seen
+        self.episode = episode
+        self.recording = recording
+        self._proxy = ReverseProxy(url)
+        self._listener = bind(LOOPBACK, 0)
+        self._port: int = self._listener.getsockname()[1]
+        self._token = secrets.token_urlsafe(24)
+        self._numbers = itertools.count(1)
+        self._sessions: dict[bytes, int] = {}
+        entry = f"http://{LOOPBACK}:{self._port}/{self._token}{self._proxy.path}"
+        self.server = McpServer(SERVER_NAME, (), (), entry)
+        """The entry for the agent's configuration."""
+        self.fault = None
+
+    def __enter__(self) -> HttpWire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Answer the agent until cancelled."""
+        app = AccessRules(self._admit, LOOPBACK, self._port)
+        async with self._proxy:
+            self._recorded = Recorded(self._proxy, self._open, path=self._proxy.path)
+            try:
+                await listen(app, self._listener, drain=1, task_status=task_status)
+            finally:
+                for number in set(self._sessions.values()):
+                    self.close(number)
+
+    async def limit_reached(self) -> None:
+        """Nobody counts the calls."""
+        await anyio.sleep_forever()
+
+    async def drain(self) -> None:
+        """Let the calls under way finish, for a bounded time."""
+        await self.traffic.calls_settled()
+
+    def close(self, number: int) -> None:
+        self.traffic.closed(number)
+        self.recording.close_connection(self.episode, number)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token, _, path = scope["raw_path"].removeprefix(b"/").partition(b"/")
+        if not hmac.compare_digest(token, self._token.encode()):
+            self.seen.refused += 1
+            await PlainTextResponse("not found", 404)(scope, receive, send)
+            return
+        inner = {**scope, "raw_path": b"/" + path, "path": scope["path"].removeprefix(f"/{self._token}")}
+        await self._recorded(inner, receive, send)
+
+    def _open(self, scope: Scope) -> _Exchange:
+        session = next((value for name, value in scope["headers"] if name == SESSION), None)
+        return _Exchange(self, None if session is None else self._sessions.get(session))
+
+    def new_connection(self) -> int:
+        return next(self._numbers)
+
+    def count(self) -> None:
+        """Requests without a session are one connection to whoever counts."""
+        self.seen.connections = max(1, len(self._sessions))
+
+    def remember(self, session: str, number: int) -> None:
+        """Later requests of a session are of the connection that it began with."""
+        if session.encode("latin-1") not in self._sessions:
+            self._sessions[session.encode("latin-1")] = number
+
+
+class _Exchange:
+    """One request and its response: of a session, or a connection of its own."""
+
+    def __init__(self, wire: HttpWire, number: int | None) -> None:
+        self._wire = wire
+        self._alone = number is None
+        self._number = wire.new_connection() if number is None else number
+
+    async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        self._wire.count()
+        frames = await self._wire.recording.store(self._wire.episode, self._number, direction, bodies)
+        if direction == "client":
+            self._wire.traffic.from_client(self._number, frames)
+        else:
+            self._wire.traffic.from_server(self._number, frames)
+
+    def answered(self, status: int, headers: Headers) -> None:
+        session = session_id(headers)
+        if self._alone and session is not None and status < 400:
+            self._alone = False
+            self._wire.remember(session, self._number)
+
+    def close(self) -> None:
+        if self._alone:
+            self._wire.close(self._number)

@@ -1,0 +1,111 @@
+"""What passed between an agent and its server, as far as the life of an episode depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import anyio
+
+from mcp_bench.recorder.wire import Frame
+
+HANDSHAKES = {"initialize", "server/discover"}
+IN_FLIGHT_SECONDS = 30.0
+"""How long calls that are under way when the agent ends may take to finish."""
+
+
+@dataclass
+class Seen:
+    """What has passed by now."""
+
+    connections: int = 0
+    refused: int = 0
+    calls: int = 0
+    answered: set[str] = field(default_factory=set)
+    """Methods that got a result."""
+
+    @property
+    def greeted(self) -> bool:
+        """Whether a handshake was answered."""
+        return bool(self.answered & HANDSHAKES)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the agent had the tools before it: a handshake and a `tools/list` were answered."""
+        return self.greeted and "tools/list" in self.answered
+
+
+class Traffic:
+    """Follows the frames of all connections of one episode."""
+
+    def __init__(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """`on_ready` is called once the agent has the tools."""
+        self.seen = Seen()
+        self._on_ready = on_ready
+        self._open: dict[tuple[int, str | None], str | None] = {}
+        self._broken: dict[int, int] = {}
+        """Lines that are no message, for which a server owes an error without an id."""
+        self._change = anyio.Event()
+
+    def from_client(self, number: int, frames: Iterable[Frame]) -> None:
+        """Take note of frames of connection `number`, before they are forwarded."""
+        for message in _messages(frames):
+            if message.cancels is not None:  # nobody will answer it
+                self._open.pop((number, message.cancels), None)
+                self._changed()
+            if message.kind == "request":
+                self._open[number, message.rpc_id] = message.method
+                self.seen.calls += message.is_call
+            elif message.kind == "invalid":
+                self._broken[number] = self._broken.get(number, 0) + 1
+
+    def from_server(self, number: int, frames: Iterable[Frame]) -> None:
+        for message in _messages(frames):
+            if message.kind == "response":
+                self._answered(number, message)
+                self._changed()
+
+    def closed(self, number: int) -> None:
+        """Nothing more comes on a connection."""
+        for key in [key for key in self._open if key[0] == number]:
+            del self._open[key]
+        self._broken.pop(number, None)
+        self._changed()
+
+    async def settled(self, awaited: Callable[[int, str | None], bool]) -> None:
+        """Wait, for a bounded time, until no open request (connection, method) is an awaited one."""
+        with anyio.move_on_after(IN_FLIGHT_SECONDS):
+            while any(awaited(number, method) for (number, _), method in self._open.items()):
+                await self._change.wait()
+
+    async def calls_settled(self) -> None:
+        """Wait, for a bounded time, until no call is under way."""
+        await self.settled(lambda _, method: method == "tools/call")
+
+    def _answered(self, number: int, response: Frame) -> None:
+        if response.rpc_id in (None, "null") and (number, response.rpc_id) not in self._open:
+            self._refused(number)
+            return
+        method = self._open.pop((number, response.rpc_id), None)
+        if response.outcome != "rpc_error" and method not in self.seen.answered:
+            self.seen.answered.add(method or "")
+            if self.seen.ready:
+                self._on_ready()
+
+    def _refused(self, number: int) -> None:
+        """Settle what an error without an id answers: a line that was none, else a request that the
+        server could not read, which is most likely the last one."""
+        if self._broken.get(number):
+            self._broken[number] -= 1
+        elif mine := [key for key in self._open if key[0] == number]:
+            del self._open[mine[-1]]
+
+    def _changed(self) -> None:
+        """Wake all who wait for requests to be settled: each change has an event of its own."""
+        self._change.set()
+        self._change = anyio.Event()
+
+
+def _messages(frames: Iterable[Frame]) -> Iterable[Frame]:
+    for frame in frames:
+        yield from frame.items or (frame,)
