@@ -98,8 +98,9 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
 
 def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:
     """Return the tools that a server told of in its answers to `tools/list`, each as it did last."""
+    # CROSS: SQLite is not to begin with the answers, and look through all requests for each
     rows = connection.execute(
-        "SELECT answer.body FROM frames ask JOIN frames answer"
+        "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
         " ON answer.episode = ask.episode AND answer.connection = ask.connection AND answer.id > ask.id"
         " AND answer.direction = 'server' AND answer.kind = 'response' AND answer.rpc_id = ask.rpc_id"
         " WHERE ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
