@@ -19,7 +19,7 @@ AUTH_REQUIRED = -32000
 """The protocol's error code for a login that is missing."""
 GONE = -32000_1
 """The client's own code for an agent that ended in the middle of a request."""
-OWN_FAILURE = re.compile(r"(?i)context[ _](length|window)|maximum number of tokens|too long")
+OWN_FAILURE = re.compile(r"(?i)context[ _]?(length|window|overflow|exceeds)|maximum number of tokens")
 """A request failed because of what the model did, not because of the endpoint."""
 FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "{}:{}", "{}-{}")
 """How agents put a server and a tool into one name."""

@@ -159,6 +159,6 @@ def stored_usage(home: Path, session: str | None) -> Usage | None:
         for (data,) in rows:
             with suppress(*ODD):
                 message = parse(data)
-                if message["role"] == "assistant":
+                if message["role"] == "assistant" and message["tokens"]["output"]:
                     usage = plus(usage or Usage(), message)
     return usage
