@@ -46,6 +46,7 @@ class AgentProcess:
     def __init__(self, supervisor_pid: int, control: SocketStream) -> None:
         self.supervisor_pid = supervisor_pid
         self.exit_code: int | None = None
+        self._ended = False
         self._started = start_ticks(supervisor_pid)
         self._control = control
         self._replies = BufferedByteReceiveStream(control)
@@ -81,16 +82,15 @@ class AgentProcess:
 
     async def end(self) -> None:
         """Kill whatever is left, and return when all of it is gone."""
-        await self._tell({"end": True})
-        while True:
+        if not self._ended:
+            await self._tell({"end": True})
+        while not self._ended:
             reply = await self._reply()
             self._note_exit(reply)
             if "lost" in reply:  # somebody killed the supervisor, so its orphans are ours now
                 spare = _supervisors - {self.supervisor_pid}
                 await anyio.to_thread.run_sync(end_orphans, self._started, spare)
-                return
-            if "ended" in reply:
-                return
+            self._ended = "lost" in reply or "ended" in reply
 
     def _note_exit(self, reply: dict[str, object]) -> None:
         code = reply.get("exited")

@@ -15,8 +15,6 @@ from mcp_bench.bridge.far_end import Deliver, Peer
 
 END_SECONDS = 3.0
 """For a server to end by itself once its input has ended, and again once it was asked to (SIGTERM)."""
-REST_SECONDS = 3.0
-"""For what it said to be read, once it is gone."""
 
 
 class CommandEnd:
@@ -88,9 +86,9 @@ class _ProcessPeer:
         await self._over.wait()
 
     async def read(self, stdout: ByteReceiveStream, deliver: Deliver) -> None:
-        """Deliver its output until it ends. A helper that it left may hold the output open, and it may
-        live on without one: neither is waited for long."""
-        silent, either = anyio.Event(), anyio.Event()
+        """Deliver its output until it ends. When the server is gone, so is whoever holds it open; a server
+        that closes it and lives on is of no more use."""
+        silent, exited = anyio.Event(), anyio.Event()
 
         async def forward() -> None:
             try:
@@ -99,18 +97,20 @@ class _ProcessPeer:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 self._client_left = True
             silent.set()
-            either.set()
 
         async def wait() -> None:
             await self._process.wait()
-            either.set()
-            await silent.wait()
+            with anyio.CancelScope(shield=True):
+                await self._process.end()
+            exited.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(forward)
             tasks.start_soon(wait)
-            await either.wait()
-            tasks.cancel_scope.deadline = anyio.current_time() + REST_SECONDS
+            await silent.wait()
+            with anyio.move_on_after(END_SECONDS):
+                await exited.wait()
+            tasks.cancel_scope.cancel()
         self.died = not self._client_left
         self._over.set()
 
