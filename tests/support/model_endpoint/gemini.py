@@ -71,9 +71,14 @@ def _arguments(call: Call) -> JSONObject:
 
 
 def _signature(call: JSONObject) -> str:
-    """Return base64 that must come back with the call."""
-    plain = json.dumps([call["name"], call["args"]], sort_keys=True)
+    """Return base64 that must come back with the call. JavaScript writes 10.0 as 10."""
+    args = json.loads(json.dumps(call["args"]), parse_float=_number)
+    plain = json.dumps([call["name"], args], sort_keys=True)
     return b64encode(hashlib.sha256(plain.encode()).digest()).decode()
+
+
+def _number(text: str) -> float:
+    return int(float(text)) if float(text).is_integer() else float(text)
 
 
 def _piece(turn: Turn, parts: list[JSONObject], finish: str | None = None) -> JSONObject:

@@ -7,6 +7,7 @@ task's prompt inside the request, and the step by the number of tool results alr
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,10 +177,13 @@ def _offered(
 def _find(bare: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
     """Agents put the server's name in front, so the shortest name with the right end is the tool.
 
-    Some keep a dot in it that others replace.
+    Some keep a dot in it that others replace, and some put a hash of seven digits after what they replaced.
     """
+    plain = {tool: f"_{tool.name}".replace(".", "_") for tool in tools}
     end = f"_{bare}".replace(".", "_")
-    fitting = [tool for tool in tools if f"_{tool.name}".replace(".", "_").endswith(end)]
+    hashed = re.compile(rf"{re.escape(end)}_[0-9a-z]{{7}}$")
+    fitting = [tool for tool in tools if plain[tool].endswith(end)]
+    fitting = fitting or [tool for tool in tools if hashed.search(plain[tool])]
     return min(fitting, key=lambda tool: len(tool.name), default=None)
 
 
