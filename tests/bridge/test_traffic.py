@@ -1,0 +1,77 @@
+"""Which requests the end of an episode waits for."""
+
+import anyio
+import pytest
+
+from mcp_bench.bridge.traffic import Traffic
+from mcp_bench.recorder import wire
+
+pytestmark = pytest.mark.anyio
+
+REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
+
+
+def call(rpc_id: str) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x"}}' % rpc_id.encode()
+
+
+async def waits(traffic: Traffic) -> bool:
+    """Whether calls are under way: the wait for them ends when the last one is settled."""
+    done = anyio.Event()
+
+    async def wait() -> None:
+        await traffic.calls_settled()
+        done.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+        return not done.is_set()
+
+
+@pytest.mark.parametrize("rpc_id", ["[1]", "1.5", "true", "{}"])
+async def test_a_call_that_was_refused_without_its_id_holds_nobody_up(rpc_id: str) -> None:
+    traffic = Traffic()
+    traffic.from_client(1, [wire.parse(call(rpc_id))])
+    assert await waits(traffic)
+    traffic.from_server(1, [wire.parse(REFUSED)])
+    assert not await waits(traffic)
+
+
+async def test_an_error_for_a_broken_line_settles_no_call() -> None:
+    traffic = Traffic()
+    traffic.from_client(1, [wire.parse(call("1")), wire.parse(b"no JSON")])
+    traffic.from_server(1, [wire.parse(REFUSED)])
+    assert await waits(traffic)
+    traffic.from_server(1, [wire.parse(b'{"id":1,"result":{}}')])
+    assert not await waits(traffic)
+
+
+async def test_an_error_without_an_id_settles_the_connections_own_last_call() -> None:
+    traffic = Traffic()
+    traffic.from_client(2, [wire.parse(call("1"))])
+    traffic.from_client(1, [wire.parse(call("1")), wire.parse(call("[]"))])
+    traffic.from_server(1, [wire.parse(REFUSED)])
+    traffic.from_server(1, [wire.parse(b'{"id":1,"result":{}}')])
+    assert await waits(traffic)
+    traffic.closed(2)
+    assert not await waits(traffic)
+
+
+async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
+    traffic = Traffic()
+    traffic.from_client(1, [wire.parse(call("null"))])
+    traffic.from_server(1, [wire.parse(b'{"id":null,"result":{}}')])
+    assert not await waits(traffic)
+    assert traffic.seen.answered == {"tools/call"}
+
+
+async def test_ready_is_told_once_and_only_after_handshake_and_listing() -> None:
+    told: list[bool] = []
+    traffic = Traffic(on_ready=lambda: told.append(True))
+    for number, method in enumerate(("tools/list", "server/discover", "tools/list"), 1):
+        traffic.from_client(1, [wire.parse(b'{"id":%d,"method":"%s"}' % (number, method.encode()))])
+        traffic.from_server(1, [wire.parse(b'{"id":%d,"result":{}}' % number)])
+        assert traffic.seen.ready is (number >= 2)
+    assert told == [True]
