@@ -60,6 +60,7 @@ class SessionExchanges:
             session = None
         number = next(self._numbers) if session is None else self.connections[session]
         scope[CONNECTION] = number
+        self.recording.connected(None, number, "tcp", session)
         return SessionExchange(self, scope["method"], session, number)
 
     def begin(self, session: str, number: int, handshake: Body) -> None:
