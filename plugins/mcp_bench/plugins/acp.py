@@ -47,7 +47,7 @@ class Acp:
         "mode": "session mode to choose, where the agent has several",
         "effort": "reasoning effort, where the agent's profile knows how",
         "max_retries": "attempts again on failed model requests, where the agent's profile knows how",
-        "wait": "seconds for the agent to list the tools before the first prompt (default 60)",
+        "wait": "seconds for the agent to list the tools before the first prompt (default 120)",
     }
 
     def for_options(self, options: Mapping[str, str]) -> AcpAgent:
@@ -109,7 +109,7 @@ class AcpAgent(Acp):
             "choices": opening.choices,
             "allow": full_names(request.server) if request.tools == "mcp-only" else None,
             "ready": str(request.ready) if request.ready else None,
-            "wait": seconds(request.options.get("wait", "60")),
+            "wait": seconds(request.options.get("wait", "120")),
             "settle": opening.settle,
         }
         path = request.home / PLAN

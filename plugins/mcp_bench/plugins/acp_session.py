@@ -21,7 +21,7 @@ GONE = -32000_1
 """The client's own code for an agent that ended in the middle of a request."""
 OWN_FAILURE = re.compile(r"(?i)context[ _]?(length|window|overflow|exceeds)|maximum number of tokens")
 """A request failed because of what the model did, not because of the endpoint."""
-FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "{}:{}", "{}-{}")
+FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "mcp.{}.{}", "{}:{}", "{}-{}")
 """How agents put a server and a tool into one name."""
 
 
@@ -79,6 +79,8 @@ class Reader:
             case "session":
                 session.id = str(event["result"]["sessionId"])
                 session.model = current_model(event["result"])
+            case "choice" if event["category"] == "model":
+                session.model = str(event["value"])
             case "update":
                 self._update(event["update"])
             case "permission" if event["tool"] and not event["allowed"]:

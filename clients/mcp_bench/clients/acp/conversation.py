@@ -2,6 +2,7 @@
 
     {"type": "agent", "result": {...}}                     its answer to `initialize`
     {"type": "session", "result": {...}}                   its answer to `session/new`
+    {"type": "choice", "category": "model" | "mode", "value": NAME}
     {"type": "prompt", "number": N}                        turn N of the user begins; counted from 0
     {"type": "update", "update": {...}}                    a `session/update`, as it came
     {"type": "permission", "call": {...}, "tool": NAME or null, "allowed": true or false}
@@ -130,6 +131,7 @@ async def open_session(agent: Connection, plan: Plan) -> str:
     for category, value in (("model", plan.model), ("mode", plan.mode)):
         if value is not None:
             await choose(agent, session, category, value)
+            say({"type": "choice", "category": category, "value": value})
     for option in session.get("configOptions") or ():
         if option["id"] in plan.choices:
             setting = {"configId": option["id"], "value": plan.choices[option["id"]]}

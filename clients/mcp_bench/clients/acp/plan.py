@@ -32,7 +32,7 @@ class Plan:
     """Full names of the tools that may be used when the agent asks; None: all."""
     ready: str | None = None
     """The first prompt waits for this file to be there."""
-    wait: float = 60.0
+    wait: float = 120.0
     """Seconds, at most, for the agent to open a session, and for `ready`."""
     settle: float = 0.0
     """Seconds between that and the first prompt, for the agent to take in what its servers said."""

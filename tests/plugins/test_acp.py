@@ -1,0 +1,308 @@
+"""Agents over ACP: real ones on a scripted model endpoint, and a stand-in for the protocol's corners."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from agent_attempt import Attempt
+from desk_script import JOURNAL, check_conversation, check_usage, script
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.fault import Fault
+from node_clis import NODE, node_environ
+from spoiling import CHANGES, Changes, read_spoiled
+
+from mcp_bench.plugins.acp import Acp, AcpAgent
+from mcp_bench.plugins.acp_profiles import profile_of
+from mcp_bench.plugins.acp_session import plus
+from mcp_bench.plugins.contracts import Transcript
+from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+
+Make = Callable[..., Attempt]
+STAND_IN = Path(__file__).parents[1] / "support" / "acp_stand_in.py"
+REAL = ("opencode acp", "codex-acp", "gemini --acp")
+
+
+def url(endpoint: ModelEndpoint, command: str) -> str:
+    return endpoint.gemini_url if command.startswith("gemini") else endpoint.openai_url
+
+
+@pytest.mark.parametrize("command", REAL)
+def test_a_real_agent_works_through_the_script(
+    attempt: Make, endpoint: ModelEndpoint, key: str, command: str
+) -> None:
+    work = attempt(Acp())
+    transcript = work.run(url(endpoint, command), options={"command": command})
+    assert work.journal == JOURNAL, work.output.stderr.read_text()
+    if command.startswith("gemini"):  # it checks arguments itself, and says so in words of its own
+        refused = next(message for message in transcript.messages if message.is_error)
+        refused.content = (refused.content or "").replace("one of the allowed values", "'red' or 'blue'")
+    check_conversation(transcript)
+    check_usage(transcript, endpoint)
+    assert (transcript.model, transcript.fault) == ("scripted", None)
+    assert endpoint.unknown == []
+    offered = {name for request in endpoint.requests for name in request.tools}
+    assert not [name for name in offered if "shell" in name or "bash" in name or "write" in name]
+    kept = [path for path in work.folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    assert kept == []
+
+
+@pytest.mark.parametrize("command", REAL)
+@pytest.mark.parametrize("fault", [Fault(status=401), Fault(cut=3, after=1)])
+def test_a_real_agents_endpoint_that_fails_is_a_fault(
+    attempt: Make, endpoint: ModelEndpoint, command: str, fault: Fault
+) -> None:
+    if fault.cut and command == "opencode acp":
+        pytest.skip("it tries again for as long as it is left to")
+    endpoint.fault = fault
+    work = attempt(Acp())
+    options = {"command": command, "max_retries": "0"}
+    transcript = work.run(url(endpoint, command), options=options)
+    assert transcript.fault is not None, work.output.stdout.read_text()
+    assert transcript.fault.kind in ("endpoint_error", "login_missing")
+
+
+def test_the_agent_of_a_command_has_its_name_and_version(tmp_path: Path) -> None:
+    bound = Acp().for_options({"command": "gemini --acp"})
+    pinned = json.loads((NODE / "package.json").read_text())["dependencies"]["@google/gemini-cli"]
+    assert (bound.name, bound.find(node_environ(tmp_path)).version) == ("acp:gemini", pinned)
+    assert bound.capabilities.builtin_tools_off
+    assert not Acp().capabilities.builtin_tools_off
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("npx", "-y", "@agentclientprotocol/codex-acp@2.6.0"), "codex-acp"),
+        (("/opt/bin/kimi", "acp"), "kimi"),
+        (("my agent", "--acp"), "my-agent"),
+        (("uvx", "fancy@1.2"), "uvx"),
+    ],
+)
+def test_the_profile_is_that_of_the_program(command: tuple[str, ...], name: str) -> None:
+    assert profile_of(command).name == name
+
+
+def test_a_command_that_is_none_is_refused(attempt: Make) -> None:
+    for text in ("", "'open"):
+        with pytest.raises(WrongUseError, match="command"):
+            Acp().for_options({"command": text})
+    with pytest.raises(MissingDependencyError, match="no-such-agent"):
+        attempt(Acp()).start(None, options={"command": "no-such-agent --acp"})
+
+
+def test_an_unknown_agent_cannot_be_pointed_at_an_endpoint(attempt: Make) -> None:
+    with pytest.raises(WrongUseError, match="login=NAME"):
+        stand_in(attempt, "say:hello", base_url="http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon", "1e9"])
+def test_a_wait_that_makes_no_sense_is_refused(attempt: Make, value: str) -> None:
+    with pytest.raises(BenchError, match="wait"):
+        stand_in(attempt, options={"wait": value})
+
+
+# What follows is done by a stand-in: real agents ask for leave too rarely.
+
+
+def stand_in(attempt: Make, *told: str, **more: object) -> Transcript:
+    """Have the stand-in do what it is told, and read what came of it."""
+    work = attempt(ours := Unversioned(told))
+    options = {"command": " ".join(map(repr, ours.command)), **more.pop("options", {})}
+    return work.run(more.pop("base_url", None), options=options, **{"model": None, **more})
+
+
+class Unversioned(AcpAgent):
+    """The stand-in has no --version."""
+
+    def __init__(self, told: tuple[str, ...]) -> None:
+        super().__init__((sys.executable, str(STAND_IN), *told))
+
+    def find(self, environ):
+        return Acp().find(environ)
+
+
+def results(transcript: Transcript) -> list[tuple[str | None, bool]]:
+    return [(m.name, m.is_error) for m in transcript.messages if m.role == "tool"]
+
+
+TITLES = [
+    ("ask:mcp__desk__add", "add"),
+    ("ask:desk_desk_tidy", "desk.tidy"),
+    ("ask:desk/note (MCP)", "note"),
+    ("ask:mcp.desk.add:execute", "add"),
+]
+
+
+@pytest.mark.parametrize(("what", "tool"), TITLES)
+def test_a_tool_of_the_server_is_allowed(attempt: Make, what: str, tool: str) -> None:
+    transcript = stand_in(attempt, what, "say:done")
+    assert results(transcript) == [(tool, False)]
+    assert transcript.fault is None
+    (call,) = [call for message in transcript.messages for call in message.tool_calls]
+    assert call.function.arguments == {"a": 1}
+
+
+@pytest.mark.parametrize("what", ["ask:Bash:execute", "ask:mcp__desk__add:edit", "ask:mcp__desk__addition"])
+def test_any_other_tool_is_refused(attempt: Make, what: str) -> None:
+    transcript = stand_in(attempt, what, "say:done")
+    assert [is_error for _, is_error in results(transcript)] == [True]
+    assert transcript.fault is None
+
+
+def test_with_all_tools_nothing_is_refused(attempt: Make) -> None:
+    transcript = stand_in(attempt, "ask:Bash:execute", "say:done", tools="all")
+    assert results(transcript) == [("Bash", False)]
+
+
+def test_a_tool_of_the_server_that_cannot_be_allowed_is_a_fault(attempt: Make) -> None:
+    transcript = stand_in(attempt, "no-yes", "ask:mcp__desk__add", "say:done")
+    assert transcript.fault is not None
+    assert (transcript.fault.kind, transcript.fault.detail) == ("approval_needed", "denied: add")
+
+
+def test_what_it_said_and_counted_is_told(attempt: Make) -> None:
+    work_told = stand_in(attempt, "say:You said:")
+    assert work_told.answer is not None
+    assert work_told.answer.startswith("You said: Add 1 and 2")
+    assert work_told.usage == Usage(input_tokens=14, output_tokens=3, cached_tokens=4)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (("fail:-32603:the endpoint answered 500",), "endpoint_error"),
+        (("fail:-32000:expired",), "login_missing"),
+        (("login",), "login_missing"),
+        (("fail:-32603:context length exceeded",), None),
+        (("exit",), None),
+    ],
+)
+def test_how_a_prompt_fails_tells_whose_fault_it_is(attempt: Make, told: tuple[str, ...], kind: str) -> None:
+    fault = stand_in(attempt, *told).fault
+    assert (fault.kind if fault else None) == kind
+
+
+def test_it_logs_in_by_the_method_that_is_named(attempt: Make) -> None:
+    assert stand_in(attempt, "login", "say:in", options={"login_method": "key"}).fault is None
+
+
+def test_model_and_mode_are_chosen_among_those_it_offers(attempt: Make) -> None:
+    work = attempt(Unversioned(("models:small,large", "modes:ask,act", "say:ok")))
+    command = " ".join(map(repr, work.agent.command))
+    transcript = work.run(None, model="large", options={"command": command, "mode": "act"})
+    lines = work.output.stderr.read_text().splitlines()
+    asked = [json.loads(line) for line in lines if line.startswith("{")]
+    chosen = {one["method"]: one["params"] for one in asked}
+    assert chosen["session/set_model"] == {"sessionId": "s1", "modelId": "large"}
+    assert chosen["session/set_config_option"] == {"sessionId": "s1", "configId": "how", "value": "act"}
+    assert (transcript.model, transcript.fault) == ("large", None)
+
+
+def test_a_model_that_it_does_not_have_is_named(attempt: Make) -> None:
+    fault = stand_in(attempt, "models:small,large", model="huge").fault
+    assert fault is not None
+    assert (fault.kind, fault.detail) == (
+        "bad_option",
+        "the agent has no model 'huge' (it has: small, large)",
+    )
+
+
+def client(tmp_path: Path, plan: dict, *more: str, stdin: str = "x") -> list[dict]:
+    """Run our client on a plan by itself; return what it said."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    command = [sys.executable, "-m", "mcp_bench.clients.acp", f"--plan={path}", *more]
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=90, env={"PATH": "/usr/bin:/bin"}
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def said(events: list[dict]) -> list[str]:
+    return [e["update"]["content"]["text"] for e in events if e["type"] == "update"]
+
+
+def test_a_prompt_for_each_turn_of_the_user(tmp_path: Path) -> None:
+    plan = {"command": [sys.executable, str(STAND_IN), "say:heard"]}
+    events = client(tmp_path, plan, "--turns", stdin=json.dumps(["one", "two"]))
+    assert said(events) == ["heard one", "heard two"]
+    assert [e["number"] for e in events if e["type"] == "prompt"] == [0, 1]
+    events = client(tmp_path, plan, "--turns", stdin='{"not": "a list"}')
+    assert [(e["type"], e["kind"]) for e in events] == [("error", "usage")]
+
+
+def test_the_first_prompt_is_held_until_the_file_is_there(tmp_path: Path) -> None:
+    ready, path = tmp_path / "ready", tmp_path / "held.json"
+    plan = {"command": [sys.executable, str(STAND_IN), f"ready:{ready}"], "ready": str(ready)}
+    events = client(tmp_path, {**plan, "wait": 1.5})
+    assert [e["type"] for e in events] == ["agent", "session", "error"]  # it was never prompted
+    assert events[-1]["kind"] == "mcp"
+    path.write_text(json.dumps(plan))
+    command = [sys.executable, "-m", "mcp_bench.clients.acp", f"--plan={path}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("x")
+        process.stdin.close()
+        opened = [json.loads(process.stdout.readline())["type"] for _ in range(2)]
+        ready.touch()
+        rest = [json.loads(line) for line in process.stdout]
+    assert opened == ["agent", "session"]
+    assert said(rest) == ["True"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({}, "command"),
+        ({"command": ["x"], "mdoel": "m"}, "'mdoel' is not known"),
+        ({"command": ["x"], "allow": "all"}, "'allow' should not be of type str"),
+        ({"command": ["/nowhere/at-all"]}, "cannot start /nowhere/at-all"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(tmp_path: Path, plan: dict, words: str) -> None:
+    (event,) = client(tmp_path, plan)
+    assert event["kind"] == "usage"
+    assert words in event["detail"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
+    """An attempt of a real agent that is over, to spoil copies of what it left."""
+    work = Attempt(tmp_path_factory.mktemp("acp") / "attempt", Acp())
+    with ModelEndpoint([script()]) as endpoint:
+        check_conversation(work.run(endpoint.openai_url, options={"command": "codex-acp"}))
+    yield work
+
+
+@settings(max_examples=60, deadline=None)
+@given(changes=CHANGES)
+@pytest.mark.parametrize("command", ["codex-acp", "gemini --acp", "anything"])
+def test_reading_survives_whatever_is_left(finished: Attempt, command: str, changes: Changes) -> None:
+    agent = Acp().for_options({"command": command})
+    transcript = read_spoiled(agent, finished.output, finished.server, changes)
+    assert len(transcript.messages) <= 30
+
+
+@given(
+    st.integers(0, 9), st.integers(0, 9), st.integers(1, 9), st.integers(10, 19), st.booleans(), st.booleans()
+)
+def test_cached_input_and_thoughts_are_counted_once(
+    given_: int, made: int, cached: int, thoughts: int, cached_apart: bool, thoughts_apart: bool
+) -> None:
+    whole = given_ + made + cached + thoughts
+    told = {
+        "inputTokens": given_ if cached_apart else given_ + cached,
+        "outputTokens": made if thoughts_apart else made + thoughts,
+        "cachedReadTokens": cached,
+        "thoughtTokens": thoughts,
+        "totalTokens": whole,
+    }
+    usage = plus(Usage(), told)
+    assert (usage.input_tokens, usage.output_tokens) == (given_ + cached, made + thoughts)

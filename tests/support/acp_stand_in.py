@@ -1,0 +1,113 @@
+"""A small agent that speaks ACP, for what real agents do too rarely to be tested with them.
+
+Started as `python acp_stand_in.py WHAT...`; it does what it is told in that order on each prompt:
+
+    ask:TITLE[:KIND]     asks for leave to run a tool, and says what came of it
+    say:TEXT             says so
+    ready:PATH           says whether the file is there
+    fail:CODE:MESSAGE    refuses the prompt
+    exit                 ends in the middle of the prompt
+
+Before a prompt: `login` insists on it, `models:A,B` and `modes:A,B` offer some.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+TOLD = sys.argv[1:]
+last = 0
+
+
+def send(message: dict[str, Any]) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def receive() -> dict[str, Any]:
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def update(**what: Any) -> None:
+    send({"method": "session/update", "params": {"sessionId": "s1", "update": what}})
+
+
+def say(text: str) -> None:
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+def ask(number: int, title: str, kind: str = "other") -> None:
+    global last
+    call = {"toolCallId": f"c{number}", "title": title, "kind": kind}
+    update(sessionUpdate="tool_call", status="pending", rawInput={"a": 1}, **call)
+    options = [
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "no", "name": "No", "kind": "reject_once"},
+    ]
+    if "no-yes" in TOLD:
+        options = options[1:]
+    last += 1
+    params = {"sessionId": "s1", "toolCall": {"toolCallId": f"c{number}"}, "options": options}
+    send({"id": 1000 + last, "method": "session/request_permission", "params": params})
+    outcome = receive()["result"]["outcome"]
+    status = "completed" if outcome.get("optionId") == "yes" else "failed"
+    content = [{"type": "content", "content": {"type": "text", "text": json.dumps(outcome)}}]
+    update(sessionUpdate="tool_call_update", toolCallId=f"c{number}", status=status, content=content)
+
+
+def prompted(text: str) -> dict[str, Any]:
+    for number, what in enumerate(TOLD):
+        word, _, rest = what.partition(":")
+        if word == "ask":
+            ask(number, *rest.split(":"))
+        elif word == "say":
+            say(f"{rest} {text}")
+        elif word == "ready":
+            say(str(Path(rest).exists()))
+        elif word == "fail":
+            code, _, message = rest.partition(":")
+            return {"error": {"code": int(code), "message": message}}
+        elif word == "exit":
+            sys.exit(7)
+    usage = {"inputTokens": 10, "outputTokens": 3, "cachedReadTokens": 4, "totalTokens": 17}
+    return {"result": {"stopReason": "end_turn", "usage": usage}}
+
+
+def session() -> dict[str, Any]:
+    offered: dict[str, Any] = {"sessionId": "s1"}
+    for what in TOLD:
+        word, _, rest = what.partition(":")
+        names = rest.split(",")
+        if word == "models":
+            listed = [{"modelId": name, "name": name} for name in names]
+            offered["models"] = {"availableModels": listed, "currentModelId": names[0]}
+        elif word == "modes":
+            options = [{"value": name, "name": name} for name in names]
+            kind = {"type": "select", "currentValue": names[0], "options": options}
+            offered["configOptions"] = [{"id": "how", "name": "How", "category": "mode", **kind}]
+    return {"result": offered}
+
+
+def main() -> None:
+    logged_in = "login" not in TOLD
+    while True:
+        request = receive()
+        method, params = request["method"], request["params"]
+        print(json.dumps(request), file=sys.stderr)
+        if method == "authenticate":
+            logged_in, answer = params["methodId"] == "key", {"result": {}}
+        elif method == "session/new":
+            answer = session() if logged_in else {"error": {"code": -32000, "message": "Log in first"}}
+        elif method == "session/prompt":
+            answer = prompted(params["prompt"][0]["text"])
+        else:
+            answer = {"result": {"protocolVersion": 1}}
+        send({"id": request["id"], **answer})
+
+
+if __name__ == "__main__":
+    print("no JSON, as some agents begin", flush=True)
+    main()
