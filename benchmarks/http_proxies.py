@@ -38,7 +38,7 @@ from load import (
 )
 from mcp import Client
 
-CALLS = 50
+CALLS = 20  # some peers take a tenth of a second for each
 SESSIONS = 16
 ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
