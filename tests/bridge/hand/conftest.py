@@ -26,7 +26,8 @@ def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     home = folder / "h"
     monkeypatch.setenv("MCP_BENCH_HOME", str(home))
     yield home
-    end_referee(home)
+    for place in (home, folder / ".local/share/mcp-bench"):  # the second is the default below HOME
+        end_referee(place)
     shutil.rmtree(folder)
 
 

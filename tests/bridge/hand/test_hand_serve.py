@@ -181,6 +181,15 @@ async def test_a_tool_of_another_domain_is_refused(bench, client) -> None:
     assert (call["outcome"], call["execution"]) == ("tool_error", None)
 
 
+async def test_saasworld_by_hand_has_the_two_tools_that_serve_every_task(bench, client) -> None:
+    async with client("legacy", "serve", "saasworld") as server:
+        listed = [tool.name for tool in (await server.list_tools()).tools]
+        assert listed == ["next_task", "finish_task", "api_search", "api_fetch", "submit_answer"]
+        await server.call_tool("next_task", {})
+    (run,) = bench.rows("select benchmark from runs")
+    assert run["benchmark"] == "saasworld-api"
+
+
 def test_a_call_sent_before_the_task_had_started_is_not_part_of_it(bench, lines) -> None:
     with lines("serve", "notebook") as server:
         server.send(server.tool("next_task"), server.tool("write", key="sky", value="cerulean-sentinel"))

@@ -130,11 +130,13 @@ class Desk:
                 offer.run.close()
 
     async def _open(self, benchmark: str, choice: TaskChoice, name: str) -> Entry:
-        offer = self._offers.get(benchmark)
+        found: Benchmark = load("benchmark", benchmark)
+        if other := getattr(found, "by_hand", None):  # the same tasks, with tools that do not change
+            found = load("benchmark", other)
+        offer = self._offers.get(found.name)
         if offer is None:
-            found: Benchmark = load("benchmark", benchmark)
             tools = tuple(await anyio.to_thread.run_sync(found.tools))
-            offer = self._offers[benchmark] = _Offer(HandRun(found, self._on_create), tools)
+            offer = self._offers[found.name] = _Offer(HandRun(found, self._on_create), tools)
         queue = await anyio.to_thread.run_sync(queue_of, offer.run.benchmark, choice)
         return Entry(offer.run, offer.tools, queue, self._tasks, name=name, seed=choice.seed, idle=self._idle)
 

@@ -88,9 +88,10 @@ def _become(argv: list[str], environ: dict[str, str], log: int, starting: int) -
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, standard)
-    os.closerange(3, starting)
-    os.closerange(starting + 1, os.sysconf("SC_OPEN_MAX"))
-    os.set_inheritable(starting, True)
+    for name in os.listdir("/proc/self/fd"):  # there may be a billion to try, agents raise the limit
+        if (descriptor := int(name)) > 2:
+            with suppress(OSError):
+                os.set_inheritable(descriptor, descriptor == starting)
     os.execve(argv[0], argv, environ)  # noqa: S606 - no shell is what we want
 
 

@@ -15,6 +15,9 @@ class SaasWorldBenchmark:
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
 
+    by_hand = "saasworld-api"
+    """What hand use serves in its place: the same tasks, and the same two tools for each of them."""
+
     def __init__(self, name: str, summary: str, *, api: bool) -> None:
         self.name = name
         self.version = VERSION
