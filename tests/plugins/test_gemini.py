@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from agent_attempt import Attempt
+from desk_over_http import over_http
 from desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
 from held_server import HeldServer
 from hypothesis import given, settings
@@ -170,6 +171,13 @@ def test_a_server_that_does_not_start_is_a_fault(attempt: Make, endpoint: ModelE
     transcript = work.run(endpoint.gemini_url)
     assert transcript.fault is not None
     assert transcript.fault.kind == "server_not_connected"
+
+
+def test_a_server_is_reached_by_url(attempt: Make, endpoint: ModelEndpoint) -> None:
+    work = attempt(Gemini())
+    with over_http(work):
+        check_conversation(work.run(endpoint.gemini_url))
+    assert sorted(work.journal, key=str) == sorted(JOURNAL, key=str)
 
 
 def test_a_server_that_is_slow_is_waited_for(attempt: Make, endpoint: ModelEndpoint, tmp_path: Path) -> None:

@@ -134,8 +134,10 @@ def environment(request: LaunchRequest) -> dict[str, str]:
 def settings(request: LaunchRequest) -> dict[str, Any]:
     """Return what goes into settings.json. Times are in milliseconds."""
     document = mcp_servers(request.server)
-    times = {"timeout": 3_600_000, "discoveryTimeoutMs": 60_000}
-    document["mcpServers"][request.server.name] |= times
+    entry = document["mcpServers"][request.server.name]
+    entry |= {"timeout": 3_600_000, "discoveryTimeoutMs": 60_000}
+    if request.server.url:  # by the name `url` it would be server-sent events, the older transport
+        entry["httpUrl"] = entry.pop("url")
     retries = whole_number(request.options, "max_retries")
     return {
         **document,

@@ -1,0 +1,31 @@
+"""The desk server on streamable HTTP, for one attempt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agent_attempt import DESK_SERVER, Attempt
+
+from mcp_bench.plugins.contracts import McpServer
+
+
+@contextmanager
+def over_http(work: Attempt) -> Iterator[None]:
+    """Give the attempt its server by URL instead of by a command."""
+    environ = {**os.environ, "JOURNAL": str(work.journal_path)}
+    command = [sys.executable, str(DESK_SERVER), "--http"]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, env=environ, stdout=pipe, stderr=nowhere, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            work.server = McpServer(
+                work.server.name, (), work.server.tools, url=f"http://127.0.0.1:{port}/mcp"
+            )
+            yield
+        finally:
+            process.kill()
