@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from mcp_bench.bridge.hand.control import answers
 from mcp_bench.bridge.hand.place import Place, take
@@ -88,8 +89,8 @@ def _become(argv: list[str], environ: dict[str, str], log: int, starting: int) -
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, standard)
-    for name in os.listdir("/proc/self/fd"):  # there may be a billion to try, agents raise the limit
-        if (descriptor := int(name)) > 2:
+    for entry in Path("/proc/self/fd").iterdir():  # not all there could be: agents raise that limit
+        if (descriptor := int(entry.name)) > 2:
             with suppress(OSError):
                 os.set_inheritable(descriptor, descriptor == starting)
     os.execve(argv[0], argv, environ)  # noqa: S606 - no shell is what we want
