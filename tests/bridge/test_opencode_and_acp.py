@@ -20,6 +20,7 @@ AGENTS = {
     "acp-opencode": ("acp", "command=opencode acp"),
     "acp-codex": ("acp", "command=codex-acp"),
     "acp-gemini": ("acp", "command=gemini --acp"),
+    "acp-qwen": ("acp", "command=qwen --acp"),
 }
 
 

@@ -12,14 +12,14 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from mcp_bench.plugins import acp_gemini, claude_code, codex, opencode
+from mcp_bench.plugins import acp_gemini, claude_code, codex, opencode, qwen_code, qwen_session
 from mcp_bench.plugins.acp_profile import Opening, Profile
 from mcp_bench.plugins.acp_session import Session, plus
 from mcp_bench.plugins.claude_session import model_names
 from mcp_bench.plugins.codex_session import read_session as read_codex_session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
 from mcp_bench.plugins.devin_login import lend_login
-from mcp_bench.plugins.json_lines import ODD
+from mcp_bench.plugins.json_lines import ODD, json_lines
 from mcp_bench.plugins.login import PLACEHOLDER, login
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.opencode_session import stored_usage
@@ -128,6 +128,31 @@ def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> N
     session.model = (session.model or "").removeprefix(f"{opencode.ENDPOINT}/") or None
 
 
+def open_qwen(request: LaunchRequest) -> Opening:
+    """A server that comes by the session is not waited for; one of its configuration is asked for sooner."""
+    (request.home / ".qwen").mkdir()
+    # Over ACP it asks the model what the user might say next, and keeps no count of that.
+    settings = json.dumps({**qwen_code.settings(request), "ui": {"enableFollowupSuggestions": False}})
+    (request.home / ".qwen" / "settings.json").write_text(settings, encoding="utf-8")
+    mode = "default" if request.tools == "mcp-only" else "yolo"
+    arguments = [f"--approval-mode={mode}", f"--allowed-tools=mcp__{request.server.name}"]
+    arguments += [f"--model={request.model}"] if request.model else []
+    return Opening(qwen_code.environment(request), tuple(arguments), server_by_session=False, settle=4)
+
+
+def read_qwen(session: Session, output: AgentOutput, server: McpServer) -> None:
+    """Take the story from its own file, which has every request, work on the side included."""
+    told = qwen_session.Session()
+    names, prefix = qwen_session.model_names(server), f"mcp__{server.name}__"
+    if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
+        for path in sorted((output.home / ".qwen" / "projects").glob(f"*/chats/{session.id}.jsonl")):
+            for line in json_lines(path):
+                with suppress(*ODD):
+                    qwen_session.add(told, line, names, prefix)
+    if told.model is not None:
+        session.turns, session.usage, session.model = told.turns, told.usage, told.model
+
+
 def open_kimi(request: LaunchRequest) -> Opening:
     """It takes no endpoint from the command line; its own variables are passed on as they are."""
     no_endpoint(request)
@@ -175,6 +200,7 @@ PROFILES = {
         ),
         Profile("gemini", open_gemini, install="npm install -g @google/gemini-cli", read=read_gemini),
         Profile("opencode", open_opencode, install="npm install -g opencode-ai", read=read_opencode),
+        Profile("qwen", open_qwen, install="npm install -g @qwen-code/qwen-code", read=read_qwen),
         # As their documentation has it, not tried here:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
         Profile("devin", open_devin, capabilities=KEEPS_TOOLS),
