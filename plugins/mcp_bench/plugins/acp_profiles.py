@@ -75,7 +75,8 @@ def read_claude(session: Session, output: AgentOutput, server: McpServer) -> Non
             for row in stop["_meta"]["quota"]["model_usage"]:
                 told = row["token_count"]
                 count = {**told, "cachedReadTokens": told["cachedInputTokens"]}
-                models[row["model"]] = plus(models.get(row["model"], Usage()), count)
+                name = str(row["model"])
+                models[name] = plus(models.get(name, Usage()), count)
                 usage = plus(usage or Usage(), count)
     if usage is not None:
         session.usage = usage

@@ -84,7 +84,7 @@ class Reader:
             case "update":
                 self._update(event["update"])
             case "permission" if event["tool"] and not event["allowed"]:
-                session.denied.add(self._names.get(event["tool"], event["tool"]))
+                session.denied.add(self._names.get(event["tool"], str(event["tool"])))
             case "prompt" if event["number"]:
                 self.flush()
                 session.turns.end()
@@ -100,7 +100,7 @@ class Reader:
     def _update(self, update: Mapping[str, Any]) -> None:
         kind = update["sessionUpdate"]
         if kind in ("agent_message_chunk", "agent_thought_chunk"):
-            if update["content"]["type"] == "text":
+            if isinstance(update["content"].get("text"), str):
                 self._chunk(kind, update["content"]["text"])
         elif kind == "session_info_update":
             if update["_meta"]["codex"]["threadStatus"]["type"] == "systemError":
