@@ -32,6 +32,8 @@ def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def end_referee(home: Path) -> None:
+    with suppress(FileNotFoundError):
+        wait_until_free(home / "referee" / "starting")  # one that is about to come up would be missed
     for attempt in (signal.SIGTERM, signal.SIGKILL):
         with suppress(OSError, ValueError):
             os.kill(referee_pid(home), attempt)
@@ -49,7 +51,11 @@ def referee_pid(home: Path) -> int:
 
 
 def wait_until_ended(home: Path) -> None:
-    with (home / "referee" / "lock").open() as lock:
+    wait_until_free(home / "referee" / "lock")
+
+
+def wait_until_free(path: Path) -> None:
+    with path.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
