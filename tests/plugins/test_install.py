@@ -82,6 +82,11 @@ def test_every_agent_has_a_place_that_is_made_where_it_is_missing(home: Path, ag
     assert command[1:4] == ["connect", "saasworld", "--entry"]
 
 
+@pytest.mark.parametrize("agent", SETTINGS)
+def test_a_home_of_ones_own_goes_with_the_entry(home: Path, agent: str) -> None:
+    assert "elsewhere" in run(home, agent, "--print", env={"MCP_BENCH_HOME": str(home / "elsewhere")}).stdout
+
+
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": [')

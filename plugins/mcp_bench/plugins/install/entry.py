@@ -19,6 +19,8 @@ from mcp_bench.plugins.install.errors import UnreadableSettingsError
 from mcp_bench.plugins.install.places import Entry, Scope, settings_file
 from mcp_bench.servers.errors import BenchError
 
+HOME = "MCP_BENCH_HOME"
+
 
 class Change:
     """An agent's configuration file, and the place of our entry in it."""
@@ -30,6 +32,7 @@ class Change:
         UnknownNameError, WrongUseError: as `settings_file` does.
         """
         self.settings, self.path = settings_file(agent, scope, environ, project)
+        self.environ = environ
         self.keys = (self.settings.table, name)
         self.form: ModuleType = toml_file if self.path.suffix == ".toml" else json_file
 
@@ -62,7 +65,9 @@ def wanted(change: Change, benchmark: str) -> Entry:
     told = present if isinstance(present, dict) else {}
     before = [*_list(told.get("command")), *_list(told.get("args"))]
     token = next((after for flag, after in pairwise(before) if flag == "--entry"), None)
-    return change.settings.entry([*command, token or secrets.token_urlsafe(12)])
+    # some agents pass nothing of their environment on to a server
+    env = {HOME: change.environ[HOME]} if change.environ.get(HOME) else {}
+    return change.settings.entry([*command, token or secrets.token_urlsafe(12)], env)
 
 
 def apply(change: Change, entry: Entry | None) -> bool:

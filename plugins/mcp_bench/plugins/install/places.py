@@ -13,16 +13,27 @@ Scope = Literal["user", "project"]
 Entry = dict[str, Any]
 
 
-def plain(command: Sequence[str]) -> Entry:
-    return {"command": command[0], "args": list(command[1:])}
+START_SECONDS = 60
+"""A first start brings up a referee, which takes longer than an agent waits for by itself."""
 
 
-def typed(command: Sequence[str]) -> Entry:
-    return {"type": "stdio", **plain(command)}
+def plain(command: Sequence[str], env: Mapping[str, str]) -> Entry:
+    entry: Entry = {"command": command[0], "args": list(command[1:])}
+    return {**entry, "env": dict(env)} if env else entry
 
 
-def local(command: Sequence[str]) -> Entry:
-    return {"type": "local", "command": list(command), "enabled": True}
+def typed(command: Sequence[str], env: Mapping[str, str]) -> Entry:
+    return {"type": "stdio", **plain(command, env)}
+
+
+def patient(command: Sequence[str], env: Mapping[str, str]) -> Entry:
+    return {**plain(command, env), "startup_timeout_sec": START_SECONDS}
+
+
+def local(command: Sequence[str], env: Mapping[str, str]) -> Entry:
+    entry: Entry = {"type": "local", "command": list(command), "enabled": True}
+    entry["timeout"] = START_SECONDS * 1000
+    return {**entry, "environment": dict(env)} if env else entry
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,8 @@ class Settings:
     project: str | None
     """Below the project's folder; None where the agent reads none there."""
     table: str = "mcpServers"
-    entry: Callable[[Sequence[str]], Entry] = plain
+    entry: Callable[[Sequence[str], Mapping[str, str]], Entry] = plain
+    """Gets the command, and the variables that it needs."""
     moved_by: str | None = None
     """An environment variable that names the folder in place of the user file's own."""
 
@@ -49,7 +61,7 @@ class Settings:
 
 SETTINGS: dict[str, Settings] = {
     "claude-code": Settings(".claude.json", ".mcp.json", entry=typed, moved_by="CLAUDE_CONFIG_DIR"),
-    "codex": Settings(".codex/config.toml", ".codex/config.toml", "mcp_servers", moved_by="CODEX_HOME"),
+    "codex": Settings(".codex/config.toml", ".codex/config.toml", "mcp_servers", patient, "CODEX_HOME"),
     "cursor": Settings(".cursor/mcp.json", ".cursor/mcp.json"),
     "devin": Settings(".config/devin/config.json", ".devin/config.json"),
     "gemini": Settings(".gemini/settings.json", ".gemini/settings.json"),
