@@ -225,6 +225,14 @@ def test_what_it_did_until_it_was_ended_is_told(attempt: Make, endpoint: ModelEn
     assert (usage.input_tokens, usage.output_tokens, usage.model_calls) == (sent.input, sent.output, 1)
 
 
+def test_without_its_file_the_events_tell_nearly_all_of_it(finished: Attempt, tmp_path: Path) -> None:
+    """It writes the file late, and not at all where it is killed early."""
+    whole = finished.agent.read(finished.output, finished.server)
+    transcript = finished.agent.read(replace(finished.output, home=tmp_path / "none"), finished.server)
+    check_conversation(transcript)
+    assert (transcript.usage, transcript.model) == (whole.usage, whole.model)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Attempt:
     """An attempt that is over, to spoil copies of what it left."""

@@ -1,7 +1,8 @@
 """What Qwen Code says of a session: events on stdout, and `~/.qwen/projects/<folder>/chats/<session>.jsonl`.
 
-The events are those of Claude Code, more or less, but an answer of the model is not to be told from the
-next one; the file has every answer as one line, with its usage, and every request that failed.
+The events are those of Claude Code, more or less. The file has every answer of the model as one line, with
+its usage, and every request that failed, side work included; but it is written late, so that of a session
+that was killed the events may tell more.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def name_hash(name: str) -> str:
 
 def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
     """Read a session as far as it is there and makes sense. `home` is `~/.qwen`."""
-    session = Session()
+    session, told = Session(), Session()
     names = model_names(server)
     prefix = f"mcp__{server.name}__"
     events = list(json_lines(stdout))
@@ -83,6 +84,10 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
         with suppress(*ODD):
             if event["type"] == "result":
                 add_end(session, event, names, prefix)
+            elif not event.get("parent_tool_use_id"):  # else it is of a side conversation
+                add_told(told, event, names, prefix)
+    if len(told.turns.messages()) > len(session.turns.messages()):
+        session.turns, session.usage = told.turns, told.usage
     return session
 
 
@@ -115,15 +120,42 @@ def add_request(session: Session, event: Mapping[str, Any]) -> None:
     match event["event.name"]:
         case "qwen-code.api_response":
             session.error = ""
-            total = session.usage or Usage()
-            session.usage = Usage(
-                input_tokens=(total.input_tokens or 0) + event["input_token_count"],
-                output_tokens=(total.output_tokens or 0) + event["output_token_count"],
-                cached_tokens=(total.cached_tokens or 0) + event["cached_content_token_count"],
-                model_calls=(total.model_calls or 0) + 1,
-            )
+            counts = (f"{kind}_token_count" for kind in ("input", "output", "cached_content"))
+            session.usage = plus(session.usage, *(event[count] for count in counts))
         case "qwen-code.api_error":
             session.error = f"{event.get('status_code', '')} {event.get('error_message', '')}".strip()
+
+
+def add_told(told: Session, event: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
+    """Add a part of an answer, or a result, out of the events. The last part of an answer has its usage."""
+    turns = told.turns
+    message = event["message"]
+    for block in message["content"]:
+        match block["type"]:
+            case "thinking":
+                turns.reasoning(block["thinking"])
+            case "text" if not block["text"].startswith("[API Error"):
+                turns.text(block["text"])
+            case "tool_use":
+                called = str(block["name"])
+                turns.call(block["id"], names.get(called, called.removeprefix(prefix)), block["input"])
+            case "tool_result":
+                turns.end()
+                turns.result(block["tool_use_id"], str(block["content"]), is_error=bool(block["is_error"]))
+    if event["type"] == "assistant" and message["usage"]["input_tokens"]:
+        usage = message["usage"]
+        cached = usage.get("cache_read_input_tokens", 0)
+        told.usage = plus(told.usage, usage["input_tokens"], usage["output_tokens"], cached)
+
+
+def plus(total: Usage | None, read: int, written: int, cached: int) -> Usage:
+    total = total or Usage()
+    return Usage(
+        input_tokens=(total.input_tokens or 0) + read,
+        output_tokens=(total.output_tokens or 0) + written,
+        cached_tokens=(total.cached_tokens or 0) + cached,
+        model_calls=(total.model_calls or 0) + 1,
+    )
 
 
 def add_end(session: Session, event: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
