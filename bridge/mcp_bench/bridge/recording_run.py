@@ -92,7 +92,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         created_us=now_us(),
         benchmark=bench.name if bench else SERVER,
         benchmark_version=bench.version if bench else NO_VERSION,
-        agent=choices.agent,
+        agent=player.name,
         agent_version=installation.version,
         model=choices.model,
         isolation="none",
@@ -193,13 +193,15 @@ def setup_again(info: RunInfo) -> Setup:
 
 def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agent:
     """Return an agent's plugin, once it understands what it is told."""
-    agent: Agent = load("agent", name)()
+    agent: Agent = load("agent", name.partition(":")[0])()  # such as acp:gemini, as a run stores it
     for key in options:
         if key not in agent.options:
             raise WrongUseError(f"agent {name!r} has no option {key!r}{suggestion(key, agent.options)}")
     if agent.capabilities.needs_model and model is None:
         raise WrongUseError(f"agent {name!r} has no model of its own: name one with --model")
-    return agent
+    # a plugin for many agents gives the one that its options name
+    chosen: Agent = agent.for_options(options) if hasattr(agent, "for_options") else agent
+    return chosen
 
 
 def without_login(url: str | None) -> str | None:

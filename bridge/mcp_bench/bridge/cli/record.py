@@ -18,6 +18,7 @@ Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
+  mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
       --agent codex --prompt "Echo hello, then add 2 and 3."
@@ -127,6 +128,11 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     help="An option of the agent's own, as `mcp-bench agents` lists them; may be repeated.",
 )
 @click.option(
+    "--agent-command",
+    metavar="CMD",
+    help="Starts an agent that speaks the Agent Client Protocol: short for --agent-option command=CMD.",
+)
+@click.option(
     "--durability",
     type=click.Choice(["normal", "full"]),
     default="normal",
@@ -136,7 +142,15 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
-def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, **choices: Any) -> None:
+def record(
+    ctx: click.Context,
+    /,
+    resume: str | None,
+    jobs: int,
+    as_json: bool,
+    agent_command: str | None,
+    **choices: Any,
+) -> None:
     """Let an agent work on tasks. Calls are recorded, and the final state is graded out of its sight.
 
     Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
@@ -147,11 +161,14 @@ def record(ctx: click.Context, /, resume: str | None, jobs: int, as_json: bool, 
         if not choices["agent"]:
             raise click.UsageError("say which agent with --agent (see `mcp-bench agents`)")
         refuse_mixed(ctx, choices)
+        if agent_command is not None:
+            choices["options"]["command"] = agent_command
         files = choices.pop("prompt_files")
         prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
         setup, run = start_run(Choices(**choices, prompts=prompts))
     else:
-        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, choices)]
+        named = {*choices, "agent_command"}
+        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
         if given:
             raise click.UsageError(f"--resume goes on with the run's own settings: leave out {given[0]}")
         setup, run = resume_run(resume)
