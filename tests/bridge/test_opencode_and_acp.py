@@ -42,7 +42,9 @@ def tasks() -> Iterator[dict]:
     yield known
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent", [pytest.param(name, marks=[pytest.mark.full] * (name == "acp-qwen")) for name in AGENTS]
+)
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_it_solves_real_tasks(bench, tasks: dict, benchmark: str, agent: str) -> None:
     references = tasks[benchmark]

@@ -110,7 +110,7 @@ def test_a_broken_endpoint_makes_the_episode_invalid(
     bench, real_agents, endpoint: ModelEndpoint, agent: str, status: int
 ) -> None:
     endpoint.fault = Fault(status=status)
-    done = real_agents(agent, tasks=TASKS[:1], code=1)
+    done = real_agents(agent, "--agent-option", "max_retries=1", tasks=TASKS[:1], code=1)
     (episode,) = bench.rows("select invalid from episodes")
     assert episode["invalid"] in ("endpoint_error", "login_missing"), done.stderr
     assert bench.grades() == []

@@ -114,6 +114,9 @@ def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: list[str]
         "MCP_BENCH_HOME": str(home / "bench"),
     }
     listed = subprocess.run(listing, env=env, cwd=home.parent, capture_output=True, text=True, timeout=120)
+    # an agent that looks whether the server works has started a referee
+    down = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "down"]
+    subprocess.run(down, env=env, capture_output=True, timeout=120, check=False)
     assert "bench" in listed.stdout and "connect" in listed.stdout, (listed.stdout, listed.stderr)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from agent_attempt import Attempt
@@ -87,6 +88,9 @@ def test_one_that_is_ended_while_its_model_thinks_is_not(attempt: Make, endpoint
     work = attempt(OpenCode())
     process = work.start(endpoint.openai_url)
     arrived = gate.arrived.wait(80)
+    deadline = monotonic() + 40
+    while b"step_finish" not in work.output.stdout.read_bytes() and monotonic() < deadline:
+        pass  # it tells of a step a moment after it has begun the next one
     transcript = work.finish(process, stop=True)
     assert arrived, work.output.stderr.read_text()
     assert (transcript.answer, transcript.fault) == (None, None)

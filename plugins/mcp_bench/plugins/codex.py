@@ -32,8 +32,9 @@ LOGIN = ("CODEX_API_KEY", "OPENAI_API_KEY")
 KEY = "CODEX_API_KEY"
 """`codex exec` logs in by this variable, and not by OPENAI_API_KEY."""
 
-QUIET = ("apps", "plugins", "hooks")
-"""Features that have no place in an episode: they look around on the machine or on the network."""
+QUIET = ("apps", "plugins", "hooks", "shell_snapshot")
+"""Features that have no place in an episode: they look around on the machine or on the network, or
+write down the environment, login included."""
 BUILTIN = (
     *("shell_tool", "unified_exec", "view_image", "image_generation", "sleep_tool", "goals", "skill_search"),
     "tool_suggest",

@@ -84,7 +84,7 @@ class OpenCode:
         messages = session.turns.messages()
         return Transcript(
             messages=messages,
-            answer=final_answer(messages),
+            answer=None if session.mid_step else final_answer(messages),
             usage=session.usage,
             model=session.model,
             fault=fault(session, tail(output.stderr), server),

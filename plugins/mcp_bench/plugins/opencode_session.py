@@ -40,6 +40,8 @@ class Session:
     """What it stopped on, if it did."""
     time: float = 0.0
     """Of the last event, in seconds since the epoch."""
+    mid_step: bool = False
+    """An answer of the model had begun, and its end was not told: calls may be missing."""
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
 
@@ -76,6 +78,7 @@ def add(session: Session, event: Mapping[str, Any], names: Mapping[str, str]) ->
     match event["type"]:
         case "step_start":
             turns.end()
+            session.mid_step = True
         case "reasoning":
             turns.reasoning(part["text"])
         case "text":
@@ -84,6 +87,7 @@ def add(session: Session, event: Mapping[str, Any], names: Mapping[str, str]) ->
             add_call(session, part, names)
         case "step_finish":
             session.usage = plus(session.usage or Usage(), part)
+            session.mid_step = False
 
 
 def add_call(session: Session, part: Mapping[str, Any], names: Mapping[str, str]) -> None:

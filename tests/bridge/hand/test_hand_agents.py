@@ -79,8 +79,10 @@ def test_a_real_agent_by_hand(bench, solved: dict, name: str, agent) -> None:
         bench.environ["HOME"] = str(home)
         bench.run("install", name, "--benchmark", "agentdojo")
         if name == "codex":  # for the same reason
-            with (home / ".codex" / "config.toml").open("a") as config:
-                config.write("required = true\nstartup_timeout_sec = 60\n")
+            config = home / ".codex" / "config.toml"
+            table = "[mcp_servers.bench]\n"
+            assert table in config.read_text()
+            config.write_text(config.read_text().replace(table, f"{table}required = true\n"))
         bench.run("up")  # agents wait for a server for some seconds only, which a busy machine may need
         environ = {**node_environ(home), **login}
         with tempfile.TemporaryDirectory() as workdir:
