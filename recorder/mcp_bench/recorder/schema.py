@@ -68,7 +68,7 @@ _RECORDINGS_1 = (
         body NOT NULL -- the exact bytes: TEXT where they are UTF-8 without NUL, else BLOB
     )
     """,
-    "CREATE INDEX frames_episode ON frames (episode)",
+    # no index of frames by episode: every frame would pay for it before it may pass, a fifth of its commit
     """
     CREATE TABLE calls (
         id INTEGER PRIMARY KEY,
