@@ -155,7 +155,8 @@ def record(
 
     Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
     """
-    from mcp_bench.bridge.recording_run import Choices, resume_run, run_and_report, start_run
+    from mcp_bench.bridge.recording_run import run_and_report
+    from mcp_bench.bridge.run_setup import Choices, resume_run, start_run
 
     if resume is None:
         if not choices["agent"]:
