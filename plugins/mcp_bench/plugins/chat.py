@@ -15,6 +15,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -24,6 +25,14 @@ class Chat:
     name = "chat"
     summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True, http=True)
+    needs = Needs(
+        login=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        endpoints={
+            "OPENAI_API_KEY": "https://api.openai.com/v1",
+            "ANTHROPIC_API_KEY": "https://api.anthropic.com",
+        },
+        endpoint_variables=("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"),
+    )
     options: Mapping[str, str] = {
         "provider": "openai or anthropic (default: by whose variables are set)",
         "max_steps": "turns of the model at most (default 50)",

@@ -25,6 +25,7 @@ from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD
 from mcp_bench.plugins.login import PLACEHOLDER, login
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
@@ -51,6 +52,14 @@ class ClaudeCode:
     name = "claude-code"
     summary = "Anthropic's Claude Code."
     capabilities = Capabilities(reports_usage=True, reports_cost=True, reports_reasoning=True, http=True)
+    needs = Needs(
+        tested="2.1.329",
+        login=LOGIN,
+        login_files=(LoginFile(".claude/.credentials.json", "CLAUDE_CONFIG_DIR"),),
+        log_in="claude auth login",
+        endpoint="https://api.anthropic.com",
+        endpoint_variables=("ANTHROPIC_BASE_URL",),
+    )
     options: Mapping[str, str] = {
         "effort": "effort level (low, medium, high, ...)",
         "max_retries": "attempts again on failed model requests (default 10)",

@@ -25,6 +25,7 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD, json_lines, tail
 from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
@@ -50,6 +51,15 @@ class Codex:
     name = "codex"
     summary = "OpenAI's Codex CLI."
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    needs = Needs(
+        tested="0.169.0",
+        node=16,
+        login=LOGIN,
+        login_files=(LoginFile(".codex/auth.json", "CODEX_HOME"),),
+        log_in="codex login",
+        endpoint="https://api.openai.com/v1",
+        endpoint_variables=("OPENAI_BASE_URL",),
+    )
     options: Mapping[str, str] = {
         "effort": "reasoning effort (minimal, low, medium, high, ...)",
         "max_retries": "attempts again on failed model requests; needs an endpoint of your own",

@@ -128,7 +128,10 @@ class Transcript(BaseModel):
 
 
 class Agent(Protocol):
-    """One agent. Entry points of the group `mcp_bench.agents` name a class without arguments."""
+    """One agent. Entry points of the group `mcp_bench.agents` name a class without arguments.
+
+    It may tell, as its attribute `needs` (mcp_bench.plugins.needs), what `mcp-bench doctor` is to check.
+    """
 
     name: str
     summary: str

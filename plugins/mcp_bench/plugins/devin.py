@@ -20,11 +20,12 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.devin_login import lend_login
+from mcp_bench.plugins.devin_login import CREDENTIALS, lend_login
 from mcp_bench.plugins.devin_session import exported, read_session
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import tail
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 
@@ -38,6 +39,7 @@ class Devin:
     capabilities = Capabilities(
         builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True
     )
+    needs = Needs(login_files=(LoginFile(str(CREDENTIALS)),), log_in="devin auth login", own_endpoint=False)
     options: Mapping[str, str] = {}
 
     def find(self, environ: Mapping[str, str]) -> Installation:

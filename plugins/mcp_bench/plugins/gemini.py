@@ -26,6 +26,7 @@ from mcp_bench.plugins.gemini_session import Session, read_session
 from mcp_bench.plugins.json_lines import ODD, tail
 from mcp_bench.plugins.login import PLACEHOLDER, login
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
@@ -46,6 +47,16 @@ class Gemini:
     name = "gemini"
     summary = "Google's Gemini CLI."
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    needs = Needs(
+        tested="0.61.0",
+        node=20,
+        login=LOGIN,
+        login_files=(LoginFile(".gemini/oauth_creds.json"),),
+        log_in="gemini",
+        endpoint="https://generativelanguage.googleapis.com",
+        endpoints={"GOOGLE_API_KEY": "https://aiplatform.googleapis.com"},
+        endpoint_variables=("GOOGLE_GEMINI_BASE_URL",),
+    )
     options: Mapping[str, str] = {
         "max_retries": "attempts again on failed model requests, up to 9 (the default)",
     }

@@ -15,12 +15,14 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
+from mcp_bench.plugins.needs import NOTHING
 
 
 class Noop:
     name = "noop"
     summary = "Connects and does nothing: the floor of every benchmark."
     capabilities = Capabilities(http=True)
+    needs = NOTHING
     options: Mapping[str, str] = {}
 
     def find(self, environ: Mapping[str, str]) -> Installation:

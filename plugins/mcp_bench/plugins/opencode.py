@@ -22,6 +22,7 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import tail
 from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.opencode_session import fault, prefix, read_session
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
@@ -62,6 +63,12 @@ class OpenCode:
     name = "opencode"
     summary = "opencode, the open-source terminal agent."
     capabilities = Capabilities(reports_usage=True, reports_cost=True, reports_reasoning=True, http=True)
+    needs = Needs(
+        tested="1.18.33",
+        login=(*(name for names in LOGIN.values() for name in names), ANY_LOGIN),
+        login_files=(LoginFile(".local/share/opencode/auth.json"),),
+        log_in="opencode auth login",
+    )
     options: Mapping[str, str] = {"effort": "variant of the model, such as its reasoning effort (high, ...)"}
 
     def find(self, environ: Mapping[str, str]) -> Installation:

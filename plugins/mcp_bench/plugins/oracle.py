@@ -19,6 +19,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
+from mcp_bench.plugins.needs import NOTHING
 from mcp_bench.servers.errors import BenchError
 
 
@@ -30,6 +31,7 @@ class Oracle:
     name = "oracle"
     summary = "Referee-trusted: plays the task's reference calls; with drop or spoil, imperfectly."
     capabilities = Capabilities(plays_reference=True, http=True)
+    needs = NOTHING
     options: Mapping[str, str] = {
         "drop": "share of calls left out, 0 to 1",
         "spoil": "share of calls with an argument changed, 0 to 1",

@@ -26,6 +26,7 @@ from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD
 from mcp_bench.plugins.login import PLACEHOLDER, login
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.qwen_session import Session, read_session
 from mcp_bench.plugins.turns import final_answer
@@ -67,6 +68,15 @@ class QwenCode:
     name = "qwen-code"
     summary = "Alibaba's Qwen Code."
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    needs = Needs(
+        tested="0.24.4",
+        node=22,
+        login=LOGIN,
+        login_files=(LoginFile(".qwen/oauth_creds.json"),),
+        log_in="qwen",
+        endpoint="https://api.openai.com/v1",
+        endpoint_variables=("OPENAI_BASE_URL",),
+    )
     options: Mapping[str, str] = {
         "max_retries": "further rounds on a limit of requests, each of seven attempts (default 10)"
     }

@@ -15,12 +15,14 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
+from mcp_bench.plugins.needs import NOTHING
 
 
 class Random:
     name = "random"
     summary = "Calls tools at random, with arguments that fit: what luck alone gets."
     capabilities = Capabilities()
+    needs = NOTHING
     options: Mapping[str, str] = {
         "calls": "how many (default 20)",
         "seed": "which calls those are, a number",
