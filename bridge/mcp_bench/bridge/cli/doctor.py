@@ -1,0 +1,76 @@
+"""`mcp-bench doctor`: what works here, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.doctor.diagnosis import Diagnosis
+
+EPILOG = """\b
+Examples:
+  mcp-bench doctor
+  mcp-bench doctor codex claude-code                  these have to work
+  mcp-bench doctor chat --base-url http://127.0.0.1:8000/v1
+  mcp-bench doctor acp --agent-command "kimi acp"
+  mcp-bench doctor --json
+\b
+Ends with 0 when all that was named works, or, with no names, one agent at least that asks a model.
+"""
+COLOURS = {"ok": "green", "hint": "yellow", "problem": "red"}
+
+
+@click.command(epilog=EPILOG)
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--base-url", metavar="URL", help="The model endpoint that the agents are to use.")
+@click.option("--agent-command", metavar="CMD", help="With acp: the command that starts the agent.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=3600),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="Give up on what has not answered by then.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor(
+    agents: tuple[str, ...], base_url: str | None, agent_command: str | None, timeout: float, as_json: bool
+) -> None:
+    """Look at this machine, the benchmarks and the agents (or those named), and say what to do.
+
+    Model endpoints are asked for an answer, with no key. Logins are looked for by name and never read.
+    """
+    import contextlib
+
+    from mcp_bench.bridge.doctor.diagnosis import diagnose
+    from mcp_bench.bridge.doctor.progress import Progress
+
+    if agent_command and "acp" not in agents:
+        agents = (*agents, "acp")
+    with contextlib.redirect_stdout(sys.stderr), Progress() as progress:  # plugins may print
+        diagnosis = diagnose(agents, base_url, agent_command, timeout, progress.show)
+    if as_json:
+        click.echo(json.dumps(diagnosis.document(), ensure_ascii=False, indent=2))
+    else:
+        show(diagnosis)
+    sys.exit(0 if diagnosis.well else 1)
+
+
+def show(diagnosis: Diagnosis) -> None:
+    for check, findings in diagnosis.results:
+        click.secho(check.subject, bold=True)
+        for finding in findings:
+            level = click.style(f"{finding.level:<7}", fg=COLOURS[finding.level])
+            click.echo(f"  {level}  {finding.check}: {clean(finding.text)}")
+            if finding.advice:
+                click.echo(f"           -> {clean(finding.advice)}")
+    click.echo(f"\n{diagnosis.verdict()}")
+
+
+def clean(text: str) -> str:
+    """Return what other programs said without what would move the cursor or open lines."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,0 +1,35 @@
+"""One benchmark: can it be loaded, and can it say what its first task is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anyio
+
+from mcp_bench.bridge.doctor.examination import said
+from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.errors import MissingDependencyError
+from mcp_bench.servers.registry import load
+
+
+def benchmark_check(name: str) -> Check:
+    """Return the check of one benchmark. What it needs may well be missing: it may be none of one's own."""
+
+    def run() -> Iterator[Finding]:
+        try:
+            benchmark: Benchmark = load("benchmark", name)
+            try:
+                task = next(iter(benchmark.tasks(limit=1)), None)
+            finally:
+                if close := getattr(benchmark, "aclose", None):
+                    anyio.run(close)
+        except MissingDependencyError as error:
+            yield hint("package", *said(error))
+            return
+        if task is None:
+            yield problem("tasks", f"version {benchmark.version} has no tasks", "tell who made it")
+        else:
+            yield ok("tasks", f"version {benchmark.version} works; its first task is {task.id}")
+
+    return Check("benchmark", name, run)

@@ -1,0 +1,100 @@
+"""All checks together, and whether that is good enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mcp_bench.bridge.doctor.agent import agent_check, needs_of
+from mcp_bench.bridge.doctor.benchmark import benchmark_check
+from mcp_bench.bridge.doctor.examination import examine
+from mcp_bench.bridge.doctor.finding import Check, Finding
+from mcp_bench.bridge.doctor.machine import machine_checks
+from mcp_bench.bridge.supervisor import become_subreaper, end_descendants
+from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.registry import load, registered
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    results: list[tuple[Check, list[Finding]]]
+    named: tuple[str, ...]
+    """The agents that the user asked about; empty: about all."""
+
+    def working(self, kind: str) -> list[str]:
+        """Return the subjects of one kind that were found and have no problem."""
+        return [
+            check.subject
+            for check, findings in self.results
+            if check.kind == kind
+            and any(finding.level == "ok" for finding in findings)
+            and not any(finding.level == "problem" for finding in findings)
+        ]
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that could be recorded now; without names, those that ask a model."""
+        found = self.working("agent")
+        return found if self.named else [name for name in found if asks_model(name)]
+
+    @property
+    def well(self) -> bool:
+        machine = [check for check, _ in self.results if check.kind == "machine"]
+        enough = set(self.named) <= set(self.agents) if self.named else bool(self.agents)
+        return len(self.working("machine")) == len(machine) and bool(self.working("benchmark")) and enough
+
+    def verdict(self) -> str:
+        if self.well:
+            return f"Ready: {', '.join(self.agents)}."
+        troubled = [
+            check.subject
+            for check, findings in self.results
+            if any(finding.level == "problem" for finding in findings)
+        ]
+        if not troubled:
+            return "No agent is ready that asks a model."
+        return f"Not ready. Problems: {', '.join(dict.fromkeys(troubled))}."
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON: `well`, the agents that are `ready`, and all `findings`."""
+        findings = [
+            {"kind": check.kind, "subject": check.subject, **asdict(finding)}
+            for check, found in self.results
+            for finding in found
+        ]
+        return {"well": self.well, "ready": self.agents, "findings": findings}
+
+
+def asks_model(name: str) -> bool:
+    return needs_of(load("agent", name)).model
+
+
+def diagnose(
+    named: Sequence[str],
+    base_url: str | None,
+    command: str | None,
+    seconds: float,
+    tell: Callable[[list[str]], None],
+) -> Diagnosis:
+    """Make all checks. What they started is gone afterwards.
+
+    Raises:
+        UnknownNameError: there is no agent of one of the names.
+    """
+    known = registered("agent")
+    for name in named:
+        if name not in known:
+            raise UnknownNameError("agent", name, known)
+    checks = [*machine_checks(), *map(benchmark_check, registered("benchmark"))]
+    checks += [
+        agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
+        for name in (dict.fromkeys(named) if named else known)
+    ]
+    become_subreaper()
+    try:
+        found = examine(checks, seconds, tell)
+    finally:
+        end_descendants()
+    return Diagnosis(list(zip(checks, found, strict=True)), tuple(named))

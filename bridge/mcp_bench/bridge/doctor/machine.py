@@ -1,0 +1,124 @@
+"""The machine: Python, storage, temporary files, isolation, and what is optional."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.episode_folder import EpisodeFolder
+from mcp_bench.bridge.hand.place import SOCKET_PATH_BYTES, Place
+from mcp_bench.bridge.isolation_support import LEVELS, subreaper
+from mcp_bench.recorder.paths import home
+
+GIB = 1 << 30
+LITTLE = 2 * GIB
+"""Free bytes below which a long run may not fit: an episode takes some hundred kilobytes."""
+TOO_LITTLE = GIB // 5
+EXTRAS = {
+    "otel": ("opentelemetry-sdk", "spans for every call", 'pip install "mcp-bench-kit[otel]"'),
+    "trainer": ("mcp-bench-trainer", "training", "pip install mcp-bench-trainer"),
+}
+
+
+def machine_checks() -> list[Check]:
+    return [
+        Check("machine", "python", python),
+        Check("machine", "storage", storage),
+        Check("machine", "temporary files", temporary_files),
+        Check("machine", "isolation", isolation),
+        Check("machine", "extras", extras),
+    ]
+
+
+def python() -> Iterator[Finding]:
+    system = platform.system()
+    yield ok("python", f"Python {platform.python_version()}, {sys.executable}")
+    if system != "Linux":
+        yield problem("system", f"this is {system}", "use Linux; agents are supervised by its means")
+
+
+def storage() -> Iterator[Finding]:
+    """Write a database in the home of the recordings, or next to where that will be, and take it away."""
+    place = home()
+    there = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    text = str(place) if there == place else f"{place}, which is not there yet"
+    if not os.access(there, os.W_OK | os.X_OK):
+        yield problem("home", f"{there} cannot be written", "set MCP_BENCH_HOME to a folder that can")
+        return
+    yield ok("home", text)
+    if mode := journal_mode(there):
+        advice = "set MCP_BENCH_HOME to a folder on a local disk"
+        yield problem("sqlite", f"SQLite {sqlite3.sqlite_version} cannot use WAL in {there}: {mode}", advice)
+    else:
+        yield ok("sqlite", f"SQLite {sqlite3.sqlite_version}, and WAL works there")
+    free = shutil.disk_usage(there).free
+    told = f"{free / GIB:.1f} GiB free"
+    advice = "make room, or set MCP_BENCH_HOME to another disk"
+    if free < LITTLE:
+        yield (problem if free < TOO_LITTLE else hint)("disk", f"only {told}", advice)
+    else:
+        yield ok("disk", told)
+    if len(os.fsencode(Place().control_socket)) > SOCKET_PATH_BYTES:
+        advice = "set MCP_BENCH_HOME to a shorter one before you use `mcp-bench up` or `connect`"
+        yield hint("sockets", f"the path {place} is too long for the sockets of hand use", advice)
+
+
+def journal_mode(folder: Path) -> str | None:
+    """Return why a database in a folder cannot be written in WAL mode while another reads; None: it can."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".mcp-bench-doctor-", dir=folder) as scratch:
+            path = Path(scratch) / "probe.db"
+            with closing(sqlite3.connect(path)) as writer, closing(sqlite3.connect(path)) as reader:
+                (mode,) = writer.execute("PRAGMA journal_mode = WAL").fetchone()
+                if mode != "wal":
+                    return f"it falls back to {mode}"
+                writer.execute("CREATE TABLE probe (number INTEGER)")
+                writer.execute("INSERT INTO probe VALUES (1)")
+                writer.commit()
+                reader.execute("SELECT number FROM probe").fetchall()
+    except (sqlite3.Error, OSError) as error:
+        return str(error)
+    return None
+
+
+def temporary_files() -> Iterator[Finding]:
+    """Raises:
+    BenchError: an episode's folder cannot be made.
+    """
+    with EpisodeFolder() as folder:
+        parent = folder.path.parent
+    yield ok("folder", f"{parent} can hold an episode's folder and its socket")
+    free = shutil.disk_usage(parent).free
+    if free < TOO_LITTLE:
+        yield hint("disk", f"only {free / GIB:.1f} GiB free in {parent}", "make room, or set TMPDIR")
+
+
+def isolation() -> Iterator[Finding]:
+    orphans = subreaper()
+    if not orphans.works:
+        yield problem("processes", orphans.detail, orphans.advice)
+    found = {level: probe() for level, probe in LEVELS.items()}
+    for level, support in found.items():
+        if support.works:
+            yield ok(level, support.detail)
+        else:
+            yield hint(level, support.detail, support.advice)
+    if not any(support.works for support in found.values()):
+        yield hint("levels", "agents cannot be isolated here", "make one of the ways above work")
+
+
+def extras() -> Iterator[Finding]:
+    for name, (package, purpose, install) in EXTRAS.items():
+        try:
+            yield ok(name, f"{package} {version(package)}, for {purpose}")
+        except PackageNotFoundError:
+            yield hint(name, f"{package} is not installed; only {purpose} needs it", install)
