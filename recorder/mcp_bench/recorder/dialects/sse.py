@@ -1,0 +1,26 @@
+"""The events of a stream of server-sent events that was stored whole (WHATWG HTML, section 9.2.6)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def json_events(stream: str) -> Iterator[dict[str, Any]]:
+    """Yield the data of every event that is a JSON object, one that the stream broke off included."""
+    data: list[str] = []
+    for line in (*_LINE_END.split(stream.removeprefix("\ufeff")), ""):
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and data:
+            try:
+                event = json.loads("\n".join(data))
+            except (ValueError, RecursionError):  # such as [DONE]
+                event = None
+            if isinstance(event, dict):
+                yield event
+            data = []
