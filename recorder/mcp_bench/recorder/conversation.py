@@ -39,13 +39,18 @@ def large_frame(
     def store(connection: sqlite3.Connection) -> None:
         number = connection.execute(insert, (*row, sqlite3.Binary(b""))).lastrowid
         assert number is not None  # noqa: S101 - an insert has a row
-        connection.execute("UPDATE frames SET body = zeroblob(?) WHERE id = ?", (body.size, number))
-        with connection.blobopen("frames", "body", number) as blob:
-            for chunk in body.chunks():
-                blob.write(chunk)
+        fill_blob(connection, "frames", "body", number, body)
         body.close()
 
     return store
+
+
+def fill_blob(connection: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
+    """Put a body into a row, piece by piece."""
+    connection.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
+    with connection.blobopen(table, column, number) as blob:
+        for chunk in body.chunks():
+            blob.write(chunk)
 
 
 def body_bytes(stored: str | bytes) -> bytes:

@@ -121,17 +121,18 @@ def _match(turns: Sequence[Message], calls: Sequence[RecordedCall]) -> list[list
 
 
 def _key(name: str, arguments: object) -> str:
-    return json.dumps([name, _plain(arguments)], sort_keys=True)
+    return json.dumps([name, plain(arguments)], sort_keys=True)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a JSON value in the form in which equal ones compare equal."""
     # JavaScript agents write 2.0 as 2; True stays apart from 1
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 

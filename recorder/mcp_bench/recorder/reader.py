@@ -13,6 +13,7 @@ from typing import Any
 from mcp_bench.recorder import conversation, schema
 from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
@@ -22,6 +23,7 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 _NEAR_MATCHES_AMONG = 1000
 """Newest episodes that an unknown id is compared with: comparing takes time."""
 
+# the columns are in the order of StoredEpisode's fields
 _EPISODES = """
     SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
            coalesce(e.agent_version, r.agent_version) AS agent_version,
@@ -29,6 +31,7 @@ _EPISODES = """
            e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
            e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
            g.partial, g.strict, g.grader_version
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
 """
@@ -39,7 +42,7 @@ _LAST_ATTEMPTS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take ten times as long to make, and reports make very many
 class StoredEpisode:
     """One attempt with its run and its grade (`partial` and `strict` None where there is none)."""
 
@@ -70,6 +73,8 @@ class StoredEpisode:
     usage: dict[str, Any] | None
     connections: int
     calls: int
+    failed_calls: int
+    """Those that gave no result, or one that says that the tool refused."""
     partial: float | None
     strict: bool | None
     grader_version: str | None
@@ -165,6 +170,21 @@ class RunReader:
         with database_errors(self.path / RECORDINGS):
             return conversation.recorded_calls(self._connection, episode)
 
+    def model_calls(self, episode: str) -> list[StoredModelCall]:
+        """Return the captured requests to the agent's model, oldest first."""
+        with database_errors(self.path / RECORDINGS):
+            return read_model_calls(self._connection, episode)
+
+    def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield `(id, dialect, answer in one piece)` of those that asked for a turn and got one."""
+        with database_errors(self.path / RECORDINGS):
+            yield from read_answers(self._connection, episode)
+
+    def model_bodies(self, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
+        """Return request and response of a captured call as they are stored, and the answer in one piece."""
+        with database_errors(self.path / RECORDINGS):
+            return read_bodies(self._connection, call)
+
     def assertions(self, episode: str) -> list[dict[str, Any]]:
         rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), [])
@@ -228,7 +248,7 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
 
 
 def _stored(row: sqlite3.Row) -> StoredEpisode:
-    fields = dict(row)
-    fields["usage"] = json.loads(fields["usage"]) if fields["usage"] else None
-    fields["strict"] = None if fields["strict"] is None else bool(fields["strict"])
-    return StoredEpisode(**fields)
+    episode = StoredEpisode(*row)
+    episode.usage = json.loads(row["usage"]) if row["usage"] else None
+    episode.strict = None if row["strict"] is None else bool(row["strict"])
+    return episode

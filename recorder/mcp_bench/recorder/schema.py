@@ -48,7 +48,7 @@ _RECORDINGS_1 = (
         exit_code INTEGER,
         answer TEXT,
         agent TEXT, -- as the client told it, where the run's own agent is "hand" or "proxy"
-        agent_version TEXT,
+        agent_version TEXT, -- of this very attempt; NULL: the run's
         model TEXT, -- as the agent told it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
@@ -100,6 +100,33 @@ _RECORDINGS_1 = (
         PRIMARY KEY (episode, position)
     ) WITHOUT ROWID
     """,
+    """
+    CREATE TABLE model_calls (
+        id TEXT PRIMARY KEY,
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        started_us INTEGER NOT NULL, -- the request was complete
+        first_us INTEGER, -- the response's body began
+        ended_us INTEGER, -- NULL: under way, or its referee died
+        -- side: offers no tools (a title, a probe); other: asks for no answer
+        kind TEXT CHECK (kind IN ('turn', 'side', 'other')),
+        outcome TEXT CHECK (outcome IN ('ok', 'error', 'cut', 'abandoned')),
+        dialect TEXT,
+        model TEXT,
+        parameters TEXT, -- JSON object: how it was sampled
+        usage TEXT, -- JSON object
+        finish TEXT, -- why the model ended, in its API's word
+        message INTEGER, -- position in messages of the turn that came of it
+        method TEXT NOT NULL,
+        path TEXT NOT NULL,
+        status INTEGER,
+        request_headers TEXT NOT NULL, -- JSON object of a few that are harmless
+        response_headers TEXT,
+        request NOT NULL, -- the exact bytes, but for keys: TEXT where they are UTF-8 without NUL, else BLOB
+        response, -- the same
+        answer TEXT -- JSON: the response in one piece, also where it was streamed
+    )
+    """,
+    "CREATE INDEX model_calls_episode ON model_calls (episode)",
     """
     CREATE VIEW call_results AS
     SELECT c.id, c.episode, e.task, c.execution, c.tool, c.arguments, c.outcome,

@@ -61,6 +61,25 @@ class Usage(Model):
     cost_usd: float | None = None
 
 
+class ModelCall(Model):
+    """How the model was asked for one of the agent's turns, and what it cost, as the model's endpoint told
+    it. Only where it was captured."""
+
+    id: str
+    message: int
+    """Index of the turn in the trajectory's messages."""
+    model: str | None = None
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """How it was sampled: `temperature`, `top_p`, `max_tokens`, `seed`, ... as far as the agent set them."""
+    usage: Usage | None = None
+    finish: str | None = None
+    """Why the model ended, in its API's own word."""
+    prompt_token_ids: list[int] | None = None
+    token_ids: list[int] | None = None
+    logprobs: list[float] | None = None
+    """Of the tokens of the answer, natural logarithms."""
+
+
 class Trajectory(Model):
     """An episode as a conversation, with the grade that was put on its final state."""
 
@@ -78,3 +97,5 @@ class Trajectory(Model):
     usage: Usage | None = None
     messages: list[Message]
     tools: list[ToolSchema]
+    model_calls: list[ModelCall] = Field(default_factory=list)
+    """Only where it was asked for."""

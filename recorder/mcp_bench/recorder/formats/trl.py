@@ -18,7 +18,7 @@ class Trl:
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """Return `messages` and `tools`, then what the row is about."""
-        facts = trajectory.model_dump(exclude={"messages", "tools", "usage"})
+        facts = trajectory.model_dump(exclude={"messages", "tools", "usage", "model_calls"})
         usage = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
         return {
             "messages": [_message(message) for message in trajectory.messages],
