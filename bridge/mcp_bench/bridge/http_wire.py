@@ -6,7 +6,6 @@ gets a 404, and nobody gets anything once the episode is over.
 
 from __future__ import annotations
 
-import hmac
 import itertools
 import secrets
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SESSION, session_id
+from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
@@ -86,12 +86,11 @@ class HttpWire:
         self.recording.close_connection(self.episode, number)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        token, _, path = scope["raw_path"].removeprefix(b"/").partition(b"/")
-        if not hmac.compare_digest(token, self._token.encode()):
+        inner = below_token(scope, self._token)
+        if inner is None:
             self.seen.refused += 1
             await PlainTextResponse("not found", 404)(scope, receive, send)
             return
-        inner = {**scope, "raw_path": b"/" + path, "path": scope["path"].removeprefix(f"/{self._token}")}
         await self._recorded(inner, receive, send)
 
     def _open(self, scope: Scope) -> _Exchange:

@@ -46,6 +46,15 @@ class Chat:
     def find(self, environ: Mapping[str, str]) -> Installation:
         return own_client.installation()
 
+    def variables(self, options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of the API that is going to be used: as told, else as the client does."""
+        apis = {
+            api: {name: environ[name] for name in PASSED_ON if name.startswith(api) and environ.get(name)}
+            for api in ("OPENAI", "ANTHROPIC")
+        }
+        chosen = options.get("provider", "").upper() or ("OPENAI" if apis["OPENAI"] else "ANTHROPIC")
+        return apis.get(chosen, {})
+
     def prepare(self, request: LaunchRequest) -> Launch:
         """Raises:
         WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.

@@ -1,4 +1,4 @@
-"""A reverse proxy for MCP servers: an ASGI app that streams in both directions.
+"""A reverse proxy for MCP servers and model endpoints: an ASGI app that streams in both directions.
 
 It forwards a request's bytes and a response's bytes as they come, and waits for the slower side: at
 most a few chunks are in memory. What it changes is what a proxy has to (RFC 9110, section 7.6): the
@@ -45,21 +45,20 @@ Headers = list[tuple[bytes, bytes]]
 class ReverseProxy:
     """Forwards every request to the server that `url` is on. Use it as an async context manager."""
 
-    def __init__(self, url: str) -> None:
-        """Set up a proxy for the server that has its MCP endpoint at `url`.
+    def __init__(self, url: str, *, peer: str = "MCP server") -> None:
+        """Set up a proxy for the server that is at `url`; `peer` says in errors what it is.
 
         Raises:
             WrongUseError: it is no http or https URL, or has a password in it.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts.netloc):
-            raise WrongUseError(
-                f"{url!r} is no URL of an MCP server: give one like http://127.0.0.1:8000/mcp"
-            )
+            raise WrongUseError(f"{url!r} is no URL of a server: give one like http://127.0.0.1:8000/mcp")
         if parts.username or parts.password:
             raise WrongUseError("the URL has a user or password in it: let the client send a header instead")
         self.path = parts.path or "/"
-        """Path of the MCP endpoint, here as there."""
+        """Path of the endpoint, here as there."""
+        self._peer = peer
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.netloc
         self._session: aiohttp.ClientSession
@@ -125,9 +124,9 @@ class ReverseProxy:
         except aiohttp.ClientError as error:
             await checkpoint_if_cancelled()  # it may be the client that broke off
             if started:
-                _log.warning("the MCP server at %s broke off its response: %s", self.origin, error)
+                _log.warning("the %s at %s broke off its response: %s", self._peer, self.origin, error)
             else:
-                await _refuse(send, f"no answer from the MCP server at {self.origin}: {error}")
+                await _refuse(send, f"no answer from the {self._peer} at {self.origin}: {error}")
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -1,0 +1,1 @@
+"""A recording proxy between an agent and its model endpoint."""

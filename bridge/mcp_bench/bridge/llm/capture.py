@@ -1,0 +1,96 @@
+"""One episode's way to its model endpoint: a recording reverse proxy of its own.
+
+It listens on 127.0.0.1, under a path that begins with a token of the episode; whoever does not know that
+gets a 404. Every request goes to the one endpoint. When the episode is over, it is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+import anyio
+from anyio.abc import TaskStatus
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
+from mcp_bench.bridge.http.token_path import below_token
+from mcp_bench.bridge.llm.exchange import ModelExchange
+from mcp_bench.recorder.recording import Recording
+from mcp_bench.servers.errors import BenchError
+
+LOOPBACK = "127.0.0.1"
+SETTLE_SECONDS = 30.0
+"""For what is still to be stored when the agent is gone."""
+_log = logging.getLogger(__name__)
+
+
+class ModelCapture:
+    """A context manager: it holds a port."""
+
+    def __init__(self, episode: str, upstream: str, recording: Recording) -> None:
+        """Take a port, for the model endpoint at `upstream`.
+
+        Raises:
+            WrongUseError: `upstream` is no URL of an endpoint.
+            BenchError: there is no port left.
+        """
+        self._episode = episode
+        self._recording = recording
+        self._proxy = ReverseProxy(upstream, peer="model endpoint")
+        self._token = secrets.token_urlsafe(24)
+        self._listener = bind(LOOPBACK, 0)
+        self._port: int = self._listener.getsockname()[1]
+        path = self._proxy.path.rstrip("/")
+        self.upstream = upstream
+        self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
+        """What the agent is to take for its endpoint."""
+        self._open = 0
+        self._settled = anyio.Event()
+
+    def __enter__(self) -> ModelCapture:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Pass requests on until cancelled; on return, what came of them is stored."""
+        app = AccessRules(self._admit, LOOPBACK, self._port)
+        async with self._proxy:
+            try:
+                await listen(app, self._listener, drain=1, task_status=task_status)
+            finally:
+                with anyio.move_on_after(SETTLE_SECONDS, shield=True):
+                    while self._open:
+                        self._settled = anyio.Event()
+                        await self._settled.wait()
+
+    def named(self, text: str) -> str:
+        """Return a text with the endpoint's own URL in it, where it has that of this proxy."""
+        return text.replace(self.base_url, self.upstream.rstrip("/")).replace(self._token, "...")
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        inner = below_token(scope, self._token)
+        if inner is None:
+            await PlainTextResponse("not found", 404)(scope, receive, send)
+            return
+        exchange = ModelExchange(inner, self._episode, self._recording.writer, receive, send)
+        self._open += 1
+        try:
+            await self._proxy(inner, exchange.receive, exchange.send)
+        finally:
+            await self._settle(exchange)
+
+    async def _settle(self, exchange: ModelExchange) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await exchange.settle()
+            except BenchError as error:
+                _log.error("episode %s: a model call was not stored: %s", self._episode, error)
+            finally:
+                self._open -= 1
+                self._settled.set()

@@ -1,0 +1,52 @@
+"""Which model endpoint an agent would ask, so that its requests can be captured on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_bench.plugins.contracts import Agent
+from mcp_bench.plugins.needs import Needs
+from mcp_bench.servers.errors import WrongUseError
+
+OPTION = "--capture-llm"
+
+
+def upstream(
+    agent: Agent, base_url: str | None, options: Mapping[str, str], environ: Mapping[str, str]
+) -> str:
+    """Return the URL of the endpoint: the one that is named, else the agent's default one.
+
+    Raises:
+        WrongUseError: it asks no model, it cannot be pointed elsewhere, its login is bound to its own
+            endpoint, or nobody knows which one it asks.
+    """
+    needs: Needs | None = getattr(agent, "needs", None)
+    if needs is None:
+        if base_url is None:
+            raise WrongUseError(f"{OPTION}: name the model endpoint of {agent.name!r} with --base-url")
+        return base_url
+    if not needs.model:
+        raise WrongUseError(f"agent {agent.name!r} asks no model: leave out {OPTION}")
+    if not needs.own_endpoint:
+        raise WrongUseError(
+            f"the model requests of {agent.name!r} cannot be pointed elsewhere, so that there is nothing to "
+            f"capture: leave out {OPTION}"
+        )
+    if hasattr(agent, "variables"):
+        environ = agent.variables(options, environ)
+    named = base_url or next(filter(None, map(environ.get, needs.endpoint_variables)), None)
+    if named is not None:
+        return named
+    keys = [name for name in needs.login if name not in needs.bound]
+    if keys and not any(map(environ.get, keys)):
+        raise WrongUseError(
+            f"{OPTION} needs a login of {agent.name!r} by key: set {' or '.join(keys)}, or name an endpoint "
+            "of your own with --base-url. Any other login is bound to the agent's own endpoint"
+        )
+    free = {name: value for name, value in environ.items() if name not in needs.bound}
+    found = needs.endpoint_for(free)
+    if found is None:
+        raise WrongUseError(
+            f"the endpoint that {agent.name!r} asks depends on the model: name it with --base-url"
+        )
+    return found
