@@ -28,7 +28,8 @@ class Bench:
 
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
-        return {**base, "MCP_BENCH_HOME": str(self.home), **self.environ}
+        ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0"}
+        return {**base, **ours, **self.environ}
 
     def start(self, *args: str | Path) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE

@@ -103,6 +103,7 @@ async def work(
         wire = open_wire(setup, run, planned, episode, world, folder, held)
         attempt.seen = wire.seen
         request = launch_request(setup, folder, planned.prompt, wire.server, played)
+        request = replace(request, seed=planned.seed, repeat=planned.repeat)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
             launch = asked(setup.agent.prepare, request)

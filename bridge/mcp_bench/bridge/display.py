@@ -1,102 +1,129 @@
-"""What the operator sees while a run goes on: a live bar on a terminal, plain lines elsewhere."""
+"""What the operator sees while a run goes on: a live frame on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import anyio
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from mcp_bench.bridge.episode import Outcome
+from mcp_bench.bridge.tally import Clock, Pace, Tally
+from mcp_bench.recorder.printable import printable
+from mcp_bench.recorder.records import PlannedEpisode
 
-
-@dataclass
-class Tally:
-    """Running totals of a run."""
-
-    graded: int = 0
-    recorded: int = 0
-    """Valid episodes that nobody grades."""
-    strict: int = 0
-    partial_sum: float = 0.0
-    invalid: int = 0
-    calls: int = 0
-
-    def add(self, outcome: Outcome) -> None:
-        self.calls += outcome.calls
-        if outcome.invalid is not None:
-            self.invalid += 1
-        elif outcome.grade is None:
-            self.recorded += 1
-        else:
-            self.graded += 1
-            self.strict += outcome.grade.strict
-            self.partial_sum += outcome.grade.partial
-
-    @property
-    def done(self) -> int:
-        return self.graded + self.recorded + self.invalid
-
-    @property
-    def partial(self) -> float | None:
-        """Mean partial credit of the graded episodes, None where there is none."""
-        return self.partial_sum / self.graded if self.graded else None
-
-    def __str__(self) -> str:
-        invalid = f", {self.invalid} invalid" if self.invalid else ""
-        if self.recorded:
-            return f"{self.recorded} recorded, not graded, {self.calls} calls{invalid}"
-        partial = "-" if self.partial is None else f"{self.partial:.3f}"
-        return f"partial {partial}, strict {self.strict}/{self.graded}, {self.calls} calls{invalid}"
+REFRESH_SECONDS = 0.5
+SILENCE_SECONDS = 30.0
+"""After so long without a line, what is not a terminal gets one that says how things are."""
+DETAIL = 300
+"""Characters of an error that are shown; all of them are stored."""
 
 
 class Display:
-    """Shows progress on stderr. Use as a context manager around the run."""
+    """Shows progress on stderr. Use as a context manager around the run, and run `keep_current` beside it."""
 
-    def __init__(self, total: int, title: str) -> None:
+    def __init__(
+        self, total: int, jobs: int, title: str, calls: Callable[[], int], *, clock: Clock = time.monotonic
+    ) -> None:
+        """`calls` returns the tool calls made by now, those of running episodes included."""
         self.tally = Tally()
-        self._total = total
+        self._pace = Pace(total, jobs, clock)
+        self._title = title
+        self._calls = calls
+        self._clock = clock
+        self._started = self._last_line = clock()
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[tally]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
+        # rich takes FORCE_COLOR for a terminal, and a log file must not be full of cursor movements
+        self._live = (
+            Live(get_renderable=self._frame, console=self._console, auto_refresh=False)
+            if sys.stderr.isatty() and self._console.is_terminal and not self._console.is_dumb_terminal
+            else None
         )
-        self._bar = self._progress.add_task(escape(title), total=total, tally="")
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._live:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._live:
+            self._live.stop()
 
-    def show(self, outcome: Outcome) -> None:
-        """Count a finished episode and print its line."""
-        self.tally.add(outcome)
-        done = self.tally.done
-        self._console.print(escape(f"[{done}/{self._total}] {line(outcome)}"), style=style(outcome))
-        self._progress.update(self._bar, completed=done, tally=str(self.tally))
+    def began(self, planned: PlannedEpisode, retries: int) -> None:
+        self.tally.began(retries)
+        self._pace.began(planned)
 
-    def say(self, text: str) -> None:
-        """Print a line above the bar."""
-        self._console.print(escape(text))
+    def ended(self, planned: PlannedEpisode, outcome: Outcome, wait: float | None) -> None:
+        """Count an attempt that is over, and print its line."""
+        self.tally.ended(outcome, wait)
+        if wait is None:
+            self._pace.finished(planned)
+        again = "" if wait is None else f", again in {wait:.0f} s"
+        self.say(f"[{self.tally.done}/{self._pace.total}] {line(outcome)}{again}", style(outcome))
+
+    def say(self, text: str, style: str = "default") -> None:
+        """Print a line, above the frame where there is one."""
+        self._last_line = self._clock()
+        self._console.print(Text(" ".join(printable(text).split())), style=style)
+
+    async def keep_current(self) -> None:
+        """Refresh the frame, or break long silences, until cancelled."""
+        while True:
+            self.tick()
+            await anyio.sleep(REFRESH_SECONDS)
+
+    def tick(self) -> None:
+        """Do what is due by now."""
+        self._pace.sample(self._calls())
+        if self._live:
+            self._live.refresh()
+        elif self._clock() - self._last_line >= SILENCE_SECONDS:
+            self.say(f"[{self.tally.done}/{self._pace.total}] {self.status()}")
+
+    def status(self) -> str:
+        """Return how things are, in one line."""
+        tally, speed, left = self.tally, self._pace.calls_per_second, self._pace.seconds_left
+        parts = [f"{self._pace.under_way - tally.waiting} running"]
+        parts += [f"{tally.waiting} waiting"] if tally.waiting else []
+        parts += [f"{tally.invalid} invalid"] if tally.invalid else []
+        parts += [f"{tally.retried} retried"] if tally.retried else []
+        parts += [tally.scores] if tally.graded else []
+        parts += [f"{speed:.1f} calls/s"] if speed is not None else []
+        spendings = tally.spendings
+        return ", ".join(parts) + spendings + ("" if left is None else f", {duration(left)} left")
+
+    def _frame(self) -> Group:
+        done, total = self.tally.done, self._pace.total
+        head = Table.grid(padding=(0, 1))
+        head.add_row(
+            Text(printable(self._title)),
+            ProgressBar(total=total, completed=done, width=24),
+            Text(f"{done}/{total}"),
+            Text(duration(self._clock() - self._started)),
+        )
+        return Group(head, Text(self.status()))
+
+
+def duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def line(outcome: Outcome) -> str:
-    """Return one episode's result in one line."""
+    """Return one attempt's result in one line."""
     tail = f"{outcome.calls} calls, {outcome.seconds:.1f} s, {outcome.episode}"
     if outcome.invalid is not None:
-        return f"{outcome.task}  invalid: {outcome.invalid} ({outcome.detail}), {tail}"
+        return f"{outcome.task}  invalid: {outcome.invalid} ({(outcome.detail or '')[:DETAIL]}), {tail}"
     ending = "" if outcome.termination == "agent_exit" else f", {outcome.termination}"
     if outcome.grade is None:
         return f"{outcome.task}  recorded, not graded{ending}, {tail}"

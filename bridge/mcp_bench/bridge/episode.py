@@ -18,7 +18,7 @@ from mcp_bench.bridge.attempt import Attempt, Setup, told, work
 from mcp_bench.recorder.assemble import merge
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
-from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema
+from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
 from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolSpec, World
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ class Outcome:
     grade: Grade | None
     calls: int
     seconds: float
+    usage: Usage | None = None
+    """As far as the agent told it."""
 
 
 async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int) -> Outcome:
@@ -50,7 +52,7 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     started = time.monotonic()
     episode, attempt, grade = new_id("ep"), Attempt(), None
     if setup.benchmark is None:
-        begin(run, episode, planned, number, [])
+        begin(run, episode, planned, number, [], (None, setup.installation.version))
         await play(setup, run, planned, episode, None, attempt)
     else:
         grade = await play_in_world(setup, setup.benchmark, run, planned, number, episode, attempt)
@@ -63,6 +65,7 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
         grade=grade,
         calls=attempt.seen.calls,
         seconds=time.monotonic() - started,
+        usage=attempt.transcript.usage,
     )
 
 
@@ -78,10 +81,10 @@ async def play_in_world(
             tools = world.tools()
         except Exception as error:  # a benchmark's own code: the other episodes may fare better
             attempt.spoil("world_failed", told(error))
-            begin(run, episode, planned, number, [])
+            begin(run, episode, planned, number, [], (None, setup.installation.version))
             finish(run, episode, planned, attempt)
             return None
-        begin(run, episode, planned, number, tools)
+        begin(run, episode, planned, number, tools, (None, setup.installation.version))
         return await play(setup, run, planned, episode, world, attempt)
     finally:
         if world is not None:
@@ -158,9 +161,9 @@ def begin(
     planned: PlannedEpisode,
     number: int,
     tools: Sequence[ToolSpec],
-    client: tuple[str, str] | None = None,
+    client: tuple[str | None, str] | None = None,
 ) -> None:
-    """Store that an attempt begins; `client` is the agent's name and version, where only it knows them."""
+    """Store that an attempt begins; `client` is the agent's name, where only it knows that, and version."""
     run.recording.begin_episode(
         EpisodeStart(
             id=episode,

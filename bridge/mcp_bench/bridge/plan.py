@@ -17,10 +17,12 @@ def chosen_tasks(
 
     Raises:
         UnknownNameError: no such split or task.
-        WrongUseError: the choice is empty.
+        WrongUseError: the choice is empty, or a named task is of another split.
     """
     if task_ids:
         tasks = list(islice((benchmark.task(task_id) for task_id in dict.fromkeys(task_ids)), limit))
+        if split not in (None, "all"):
+            check_split(benchmark, tasks, split)
     else:
         tasks = list(benchmark.tasks(split, limit))
     if not tasks:
@@ -28,8 +30,24 @@ def chosen_tasks(
     return tasks
 
 
-def plan(tasks: Sequence[Task], repeat: int, seed: int) -> list[PlannedEpisode]:
-    """Return every episode of a run: all tasks once, then all of them again, `repeat` times."""
+def check_split(benchmark: Benchmark, tasks: Sequence[Task], split: str) -> None:
+    """Raises:
+    UnknownNameError: there is no such split.
+    WrongUseError: a task is of another one.
+    """
+    next(iter(benchmark.tasks(split, 1)), None)
+    for task in tasks:
+        if task.split != split:
+            raise WrongUseError(
+                f"task {task.id!r} is of split {task.split!r}, not of {split!r}: leave out one of them"
+            )
+
+
+def plan(tasks: Sequence[Task], repeat: int, seed: int, max_calls: int | None = None) -> list[PlannedEpisode]:
+    """Return every episode of a run: all tasks once, then all of them again, `repeat` times.
+
+    `max_calls` is the most that an episode may make, where its task does not set less.
+    """
     return [
         PlannedEpisode(
             task=task.id,
@@ -38,9 +56,13 @@ def plan(tasks: Sequence[Task], repeat: int, seed: int) -> list[PlannedEpisode]:
             prompt=task.prompt,
             seed=seed,
             repeat=number,
-            max_calls=task.max_calls,
+            max_calls=fewer(task.max_calls, max_calls),
             timeout=task.timeout,
         )
         for number in range(repeat)
         for task in tasks
     ]
+
+
+def fewer(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)

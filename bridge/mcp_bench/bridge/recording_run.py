@@ -5,32 +5,55 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Mapping
 
 import anyio
 import click
+from pydantic import JsonValue
 
 from mcp_bench.bridge.agent_process import end_all_at_once
 from mcp_bench.bridge.attempt import Setup
+from mcp_bench.bridge.brakes import Brakes
+from mcp_bench.bridge.budget import Budget
 from mcp_bench.bridge.display import Display
 from mcp_bench.bridge.episode_folder import remove_all
 from mcp_bench.bridge.referee import run_all
+from mcp_bench.bridge.retry import Retries
 from mcp_bench.recorder.run_folder import RunFolder
 
 
-def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> int:
-    """Run every pending episode and print a summary; return the exit code."""
+def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | None, as_json: bool) -> int:
+    """Run every pending episode and print a summary; return the exit code.
+
+    `max_cost` is in US dollars, and holds instead of the run's own if it is given.
+    """
     total = len(run.pending())
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
-    with Display(total, title) as display:
+    settings = run.info.settings
+    retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
+    budget = Budget(max_cost or number(settings, "max_cost"), *run.recording.told_costs())
+    brakes = Brakes(jobs, budget)
+    before = run.recording.calls_made
+    with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
+        if setup.installation.version != run.info.agent_version:
+            display.say(
+                f"The run began with {setup.agent.name} {run.info.agent_version}, and this is "
+                f"{setup.installation.version}: it is stored with the new episodes"
+            )
         stopped = True
         try:
-            stopped = anyio.run(run_until_stopped, setup, run, jobs, display)
+            stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, brakes, display)
         finally:
             if stopped:
-                display.say(f"Stopped. Go on with: mcp-bench record --resume {run.id}")
+                display.say(f"Stopped. Go on with: {resuming(run)}")
     tally = display.tally
     click.echo(f"{run.id}: {tally}", err=True)
+    if brakes.cut_short and not stopped:
+        more = " --max-cost MORE" if budget.is_spent else ""
+        click.echo(f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}", err=True)
+    elif tally.invalid and not stopped:
+        click.echo(f"Try the invalid ones again with: {resuming(run)}", err=True)
     if as_json:
         summary = {
             "run": run.id,
@@ -39,16 +62,32 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, as_json: bool) -> in
             "graded": tally.graded,
             "recorded": tally.recorded,
             "invalid": tally.invalid,
+            "retried": tally.retried,
             "partial": tally.partial,
             "strict": tally.strict / tally.graded if tally.graded else None,
             "calls": tally.calls,
-            "stopped": stopped,
+            "input_tokens": tally.input_tokens,
+            "output_tokens": tally.output_tokens,
+            "cost_usd": tally.cost_usd,
+            "stopped": stopped or brakes.cut_short,
+            "stopped_by": "signal" if stopped else brakes.reason if brakes.cut_short else None,
         }
         click.echo(json.dumps(summary))
-    return 1 if stopped or tally.invalid else 0
+    return 1 if stopped or brakes.cut_short or tally.invalid else 0
 
 
-async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Display) -> bool:
+def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
+    value = settings.get(key)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def resuming(run: RunFolder) -> str:
+    return f"mcp-bench record --resume {run.id}"
+
+
+async def run_until_stopped(
+    setup: Setup, run: RunFolder, jobs: int, retries: Retries, brakes: Brakes, display: Display
+) -> bool:
     """Run all episodes; return whether a signal stopped them. A second signal ends this process at once."""
     stopped = False
     async with anyio.create_task_group() as tasks:
@@ -58,7 +97,7 @@ async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Di
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     if stopped:
-                        display.say(f"Stopped at once. Go on with: mcp-bench record --resume {run.id}")
+                        display.say(f"Stopped at once. Go on with: {resuming(run)}")
                         end_all_at_once()
                         remove_all()
                         os._exit(1)
@@ -67,7 +106,8 @@ async def run_until_stopped(setup: Setup, run: RunFolder, jobs: int, display: Di
                     episodes.cancel()
 
         tasks.start_soon(watch_signals)
+        tasks.start_soon(display.keep_current)
         with anyio.CancelScope() as episodes:
-            await run_all(setup, run, jobs, display.show)
+            await run_all(setup, run, jobs, retries, brakes, display)
         tasks.cancel_scope.cancel()
     return stopped

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import JsonValue
 
 from mcp_bench.bridge.attempt import Setup, rehearse
+from mcp_bench.bridge.budget import check_cost_is_told
 from mcp_bench.bridge.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.foreign_server import (
     NO_VERSION,
@@ -48,6 +49,12 @@ class Choices:
     model: str | None = None
     base_url: str | None = None
     timeout: float = 900.0
+    max_calls: int | None = None
+    max_cost: float | None = None
+    """US dollars, as the agent tells them."""
+    retries: int = 2
+    retry_wait: float = 5.0
+    """Seconds before the first retry."""
     tools: Tools = "mcp-only"
     options: Mapping[str, str] = field(default_factory=dict)
     durability: Durability = "normal"
@@ -61,18 +68,24 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     """
     player = load_agent(choices.agent, choices.options, choices.model)
     installation = player.find(os.environ)
+    if choices.max_cost is not None:
+        check_cost_is_told(player)
     bench: Benchmark | None = None
     server: ForeignServer | None = None
     if choices.server is None:
         bench = load("benchmark", choices.benchmark)
         tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit)
-        episodes = plan(tasks, choices.repeat, choices.seed)
+        episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
     else:
         server = parse_server(choices.server)
         check_fit(player, server)
         episodes = plan_prompts(choices.prompts, choices.repeat)
     settings: dict[str, JsonValue] = {
         "timeout": choices.timeout,
+        "max_calls": choices.max_calls,
+        "max_cost": choices.max_cost,
+        "retries": choices.retries,
+        "retry_wait": choices.retry_wait,
         "base_url": without_login(choices.base_url),
         "options": dict(choices.options),
         "durability": choices.durability,
@@ -124,15 +137,20 @@ def check_fit(agent: Agent, server: ForeignServer) -> None:
         )
 
 
-def resume_run(run_id: str) -> tuple[Setup, RunFolder]:
+def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFolder]:
     """Open a run that was stopped, with the settings it was started with. The caller closes it.
+
+    `max_cost` is what it may cost from now on, if that changes.
 
     Raises:
         BenchError: there is no such run, somebody else is writing it, its agent is gone.
     """
     run = RunFolder.resume(run_id)
     try:
-        return setup_again(run.info), run
+        setup = setup_again(run.info)
+        if max_cost is not None:
+            check_cost_is_told(setup.agent)
+        return setup, run
     except BaseException:
         run.close()
         raise

@@ -25,7 +25,7 @@ def worsen(
     *,
     drop: float = 0.0,
     spoil: float = 0.0,
-    seed: int = 0,
+    seed: int | str = 0,
     schemas: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Call]:
     """Return `calls` without a share `drop` of them, and with a share `spoil` of them changed.

@@ -24,7 +24,7 @@ from mcp_bench.clients.events import (
     say_result,
 )
 from mcp_bench.clients.imperfect import Call, worsen
-from mcp_bench.clients.process import parser, read_stdin, run, share
+from mcp_bench.clients.process import add_drawing, drawing_key, parser, read_stdin, run, share
 
 SUBMIT = "submit_answer"
 
@@ -75,7 +75,8 @@ async def solve(options: argparse.Namespace) -> None:
         say_model(label)
     async with connect(server, options.connect_timeout) as connection:
         schemas = {tool.name: tool.schema for tool in connection.tools}
-        todo = worsen(calls, drop=options.drop, spoil=options.spoil, seed=options.seed, schemas=schemas)
+        seed = drawing_key(options)
+        todo = worsen(calls, drop=options.drop, spoil=options.spoil, seed=seed, schemas=schemas)
         if options.drop_answer:
             todo, answer = [call for call in todo if call.name != SUBMIT], ""
         elif answer and SUBMIT in schemas and not any(call.name == SUBMIT for call in calls):
@@ -92,7 +93,7 @@ def main() -> None:
     arguments.add_argument(
         "--spoil", type=share, default=0.0, metavar="SHARE", help="change an argument of so many"
     )
-    arguments.add_argument("--seed", type=int, default=0, help="which calls those are")
+    add_drawing(arguments)
     arguments.add_argument("--drop-answer", action="store_true", help="hand in no answer")
     options = arguments.parse_args()
     run(lambda: solve(options))

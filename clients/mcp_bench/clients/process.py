@@ -42,6 +42,19 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     return result
 
 
+def add_drawing(arguments: argparse.ArgumentParser) -> None:
+    """Add the options of clients that draw what they do."""
+    arguments.add_argument("--seed", type=int, default=0, help="which calls those are (default: 0)")
+    arguments.add_argument(
+        "--attempt", default="", metavar="TEXT", help="which attempt it is: each makes other calls"
+    )
+
+
+def drawing_key(options: argparse.Namespace) -> str:
+    """Return what the draws of a client depend on, besides its task."""
+    return f"{options.seed} {options.attempt}".strip()
+
+
 def share(text: str) -> float:
     """Parse an option that is a share in 0..1."""
     value = float(text)

@@ -16,7 +16,7 @@ from typing import Any
 from mcp_bench.clients.config import read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import CalledTool, say_assistant, say_final, say_model, say_result
-from mcp_bench.clients.process import parser, read_stdin, run
+from mcp_bench.clients.process import add_drawing, drawing_key, parser, read_stdin, run
 
 WORD = re.compile(r"[\w.@-]{3,}")
 WORDS_PER_RESULT = 200
@@ -57,7 +57,7 @@ def drawn_object(schema: Mapping[str, Any], seen: Sequence[str], chance: random.
 
 async def wander(options: argparse.Namespace) -> None:
     task = read_stdin("the task")
-    chance = random.Random(f"{options.seed} {task}")  # noqa: S311 - not a secret
+    chance = random.Random(f"{drawing_key(options)} {task}")  # noqa: S311 - not a secret
     seen = WORD.findall(task)
     say_model(f"calls={options.calls} seed={options.seed}")
     server = read_config(options.mcp_config, options.server)
@@ -75,7 +75,7 @@ async def wander(options: argparse.Namespace) -> None:
 def main() -> None:
     options = parser("random_walk", "Call tools at random.")
     options.add_argument("--calls", type=int, default=20, help="how many (default: 20)")
-    options.add_argument("--seed", type=int, default=0)
+    add_drawing(options)
     chosen = options.parse_args()
     run(lambda: wander(chosen))
 

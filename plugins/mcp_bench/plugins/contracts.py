@@ -75,6 +75,9 @@ class LaunchRequest:
     reference: bytes | None = None
     """Reference calls as JSON (`Reference` of mcp_bench.servers.contracts), only for an agent that
     `plays_reference`."""
+    seed: int = 0
+    repeat: int = 0
+    """Which attempt at the task it is, for agents that draw what they do; seed and task being the same."""
     ready: Path | None = None
     """A file that is there as soon as the agent has been given the tools: a prompt that comes after its
     start can be held until then. None where nobody makes it."""

@@ -35,7 +35,7 @@ class Oracle:
     options: Mapping[str, str] = {
         "drop": "share of calls left out, 0 to 1",
         "spoil": "share of calls with an argument changed, 0 to 1",
-        "seed": "which calls those are, a number",
+        "seed": "which calls those are, a number; other ones in each repeat",
         "drop_answer": "true: no answer is handed in",
     }
 
@@ -59,6 +59,7 @@ class Oracle:
                 "drop_answer": own_client.yes_or_no,
             },
         )
+        argv += own_client.attempt_flags(request)
         return Launch(tuple(argv), stdin=request.reference)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:

@@ -34,6 +34,12 @@ def command(client: str, request: LaunchRequest) -> list[str]:
     ]
 
 
+def attempt_flags(request: LaunchRequest) -> list[str]:
+    """Return what makes a client that draws its calls draw others in another attempt at a task."""
+    first = request.seed == 0 and request.repeat == 0
+    return [] if first else [f"--attempt={request.seed}.{request.repeat}"]
+
+
 def flags(request: LaunchRequest, known: Mapping[str, Callable[[str], object]]) -> list[str]:
     """Return the agent options in `known` as command-line flags, checked by their parsers.
 

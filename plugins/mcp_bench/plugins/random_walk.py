@@ -25,7 +25,7 @@ class Random:
     needs = NOTHING
     options: Mapping[str, str] = {
         "calls": "how many (default 20)",
-        "seed": "which calls those are, a number",
+        "seed": "which calls those are, a number; other ones in each repeat",
     }
 
     def find(self, environ: Mapping[str, str]) -> Installation:
@@ -34,6 +34,7 @@ class Random:
     def prepare(self, request: LaunchRequest) -> Launch:
         argv = own_client.command("random_walk", request)
         argv += own_client.flags(request, {"calls": own_client.natural, "seed": int})
+        argv += own_client.attempt_flags(request)
         return Launch(tuple(argv), stdin=request.prompt.encode())
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:

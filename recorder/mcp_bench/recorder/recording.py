@@ -262,6 +262,22 @@ class Recording:
             rows = db.execute("SELECT id FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL")
             return {episode for (episode,) in rows}
 
+    @property
+    def calls_made(self) -> int:
+        """Tool calls in the file, those under way included."""
+        made: int = self._last_call
+        return made
+
+    def told_costs(self) -> tuple[float, int]:
+        """Return what all attempts cost together, in US dollars as their agents told it, and how many
+        attempts that ended told nothing of it."""
+        with self.writer.reading() as db:
+            (spent, untold) = db.execute(
+                "SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM"
+                " (SELECT json_extract(usage, '$.cost_usd') AS cost FROM episodes WHERE ended_us IS NOT NULL)"
+            ).fetchone()
+        return float(spent), int(untold)
+
     def attempts(self) -> list[tuple[str, str, int, int, int]]:
         """Return `(episode, task, seed, repeat, attempt)` of every attempt, oldest first."""
         with self.writer.reading() as db:

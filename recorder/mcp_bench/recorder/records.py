@@ -94,6 +94,7 @@ class EpisodeStart(Model):
     agent: str | None = None
     """As the client told it, where the run's agent is not known beforehand."""
     agent_version: str | None = None
+    """Of the agent that was started: a run that is resumed may find another one than it began with."""
     tools: list[ToolSchema] = Field(default_factory=list)
 
 

@@ -106,7 +106,8 @@ class RunFolder:
         return self.grades.graded() if self.info.graded else self.recording.ended()
 
     def pending(self) -> list[tuple[PlannedEpisode, int]]:
-        """Return the planned slots that are not done yet, each with its next attempt number."""
+        """Return the planned slots that are not done yet, each with its next attempt number; first those
+        that nobody has tried."""
         finished = self.done()
         done: set[tuple[str, int, int]] = set()
         last: dict[tuple[str, int, int], int] = {}
@@ -116,7 +117,9 @@ class RunFolder:
             if episode in finished:
                 done.add(slot)
         slots = ((planned, (planned.task, planned.seed, planned.repeat)) for planned in self.info.plan)
-        return [(planned, last.get(slot, 0) + 1) for planned, slot in slots if slot not in done]
+        pending = [(planned, last.get(slot, 0) + 1) for planned, slot in slots if slot not in done]
+        # what went wrong every time must not stand before all the others each time a run is resumed
+        return sorted(pending, key=lambda slot: slot[1] > 1)
 
     def log_path(self, episode_id: str, stream: str) -> Path:
         """Return where the agent's `stream` ("stdout", "stderr", ...) of an episode is kept."""

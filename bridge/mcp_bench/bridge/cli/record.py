@@ -16,13 +16,14 @@ DEFAULT_TIMEOUT = 900.0
 EPILOG = """\b
 Examples:
   mcp-bench record --agent codex --limit 5
-  mcp-bench record --agent claude-code --split test --jobs 4
+  mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
       --agent codex --prompt "Echo hello, then add 2 and 3."
   mcp-bench record --resume run_1m7yq0k21j2zyrv
+  mcp-bench record --resume run_1m7yq0k21j2zyrv --max-cost 30
 """
 
 
@@ -35,10 +36,10 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return {key: value for key, _, value in pairs}
 
 
-def finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+def finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """Refuse `nan`, which passes every range, and `inf`, which JSON cannot hold."""
-    if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number of seconds")
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number")
     return value
 
 
@@ -113,6 +114,38 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     help="Seconds for one attempt, where the task sets none.",
 )
 @click.option(
+    "--max-calls",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tool calls in one attempt at most, where the task does not set less.",
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    callback=finite,
+    help="Start no more episodes once the agent has told of so much cost. With --resume: the new limit.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=2,
+    envvar="MCP_BENCH_RETRIES",
+    show_default=True,
+    show_envvar=True,
+    help="Attempts again where the endpoint, a server or the launch failed; never for what the agent did.",
+)
+@click.option(
+    "--retry-wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=5.0,
+    callback=finite,
+    show_default=True,
+    help="Before the first of these; doubled each time.",
+)
+@click.option(
     "--tools",
     type=click.Choice(["mcp-only", "all"]),
     default="mcp-only",
@@ -168,13 +201,13 @@ def record(
         prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
         setup, run = start_run(Choices(**choices, prompts=prompts))
     else:
-        named = {*choices, "agent_command"}
+        named = {*choices, "agent_command"} - {"max_cost"}
         given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
         if given:
             raise click.UsageError(f"--resume goes on with the run's own settings: leave out {given[0]}")
-        setup, run = resume_run(resume)
+        setup, run = resume_run(resume, choices["max_cost"])
     with run:
-        code = run_and_report(setup, run, jobs, as_json)
+        code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
     sys.exit(code)
 
 
@@ -182,7 +215,13 @@ def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
     """Refuse options of a benchmark beside those of a server."""
     with_server = was_given(ctx, "server", choices)
     clashing = (
-        {"benchmark": "--benchmark", "split": "--split", "tasks": "--task", "limit": "--limit"}
+        {
+            "benchmark": "--benchmark",
+            "split": "--split",
+            "tasks": "--task",
+            "limit": "--limit",
+            "max_calls": "--max-calls",
+        }
         if with_server
         else {"prompts": "--prompt", "prompt_files": "--prompt-file"}
     )
