@@ -21,6 +21,7 @@ from mcp_bench.bridge.wire import Wire
 from mcp_bench.plugins.contracts import (
     Agent,
     AgentOutput,
+    Home,
     Installation,
     Launch,
     LaunchRequest,
@@ -31,11 +32,12 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.recorder.records import PlannedEpisode, Termination
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, World
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.mcp_server import WorldSession
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.http_wire import HttpWire
+    from mcp_bench.bridge.llm.capture import ModelCapture
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +45,9 @@ T = TypeVar("T")
 STOP_SECONDS = 3.0
 """Between SIGTERM and SIGKILL, so that an agent can write its transcript to the end."""
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
-"""What an agent gets of the user's environment, besides what its plugin asks for."""
+"""What an agent in a sealed home gets of the user's environment, besides what its plugin asks for."""
+OURS = "MCP_BENCH_"
+"""What these variables tell is the referee's business, and no agent's."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,14 @@ class Setup:
     model: str | None = None
     base_url: str | None = None
     tools: Tools = "mcp-only"
+    home: Home = "sealed"
     options: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     server: ForeignServer | None = None
+    capture: str | None = None
+    """URL of the model endpoint, where the requests to it are captured."""
+    one_at_a_time: str = ""
+    """Why no two episodes may run at once; empty where any number may. See `rehearse`."""
 
 
 @dataclass
@@ -102,18 +111,24 @@ async def work(
             return
         wire = open_wire(setup, run, planned, episode, world, folder, held)
         attempt.seen = wire.seen
+        capture = open_capture(setup, run, episode, held)
         request = launch_request(setup, folder, planned.prompt, wire.server, played)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
+        if capture is not None:
+            request = replace(request, base_url=capture.base_url)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
             launch = asked(setup.agent.prepare, request)
+            environ = environment(setup, folder, launch)
             async with agent_process(launch.stdin, stdout, stderr) as process:
                 if isinstance(wire, Wire):
                     wire.root = process.supervisor_pid
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(wire.serve)
+                    if capture is not None:
+                        await tasks.start(capture.serve)
                     try:
-                        await process.launch(launch.argv, environment(setup, folder, launch), folder.workdir)
+                        await process.launch(launch.argv, environ, folder.workdir)
                         timeout = planned.timeout or setup.timeout
                         attempt.termination = await until_over(process, timeout, wire.limit_reached)
                         attempt.exit_code = process.exit_code
@@ -123,8 +138,11 @@ async def work(
                     tasks.cancel_scope.cancel()
             if wire.fault is not None:
                 attempt.spoil("server_died", wire.fault)
-            output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code)
+            code = attempt.exit_code
+            output = AgentOutput(stdout, stderr, folder.home, folder.workdir, code, environ)
             attempt.transcript = asked(setup.agent.read, output, with_tools(wire.server, run, episode))
+            if capture is not None and (fault := attempt.transcript.fault):
+                fault.detail = capture.named(fault.detail)
         except PluginError as error:
             attempt.spoil("plugin_failed", str(error))
 
@@ -147,6 +165,15 @@ def open_wire(
     return Wire(episode, folder, far_end, run.recording)
 
 
+def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:
+    """Make the agent's way to its model endpoint, where that is to be captured."""
+    if setup.capture is None:
+        return None
+    from mcp_bench.bridge.llm.capture import ModelCapture
+
+    return held.enter_context(ModelCapture(episode, setup.capture, run.recording))
+
+
 def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
     """Return an agent's entry with the names of the tools, for the reading of its transcript."""
     if server.tools:
@@ -155,17 +182,28 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
     return replace(server, tools=names)
 
 
-def rehearse(setup: Setup) -> None:
+def rehearse(setup: Setup) -> Setup:
     """Have a launch prepared that is never started: what is missing shows before there is a run.
+
+    Returns:
+        The setup, which says by now whether episodes have to wait for each other.
 
     Raises:
         BenchError: the agent has no login, an option makes no sense, ...
     """
+    if setup.home == "native" and not setup.agent.capabilities.native:
+        raise WrongUseError(
+            f"agent {setup.agent.name!r} takes no server for one launch beside the user's own configuration: "
+            "leave out --home native, or add the server there with `mcp-bench install` and work by hand"
+        )
     nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
     with EpisodeFolder() as folder, suppress(PluginError):  # its episodes will tell of a bug
         url = None if setup.server is None else setup.server.url
         server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
-        asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
+        launch = asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
+        if launch.login is not None:
+            return replace(setup, one_at_a_time=launch.login.alone)
+    return setup
 
 
 def launch_request(
@@ -178,12 +216,13 @@ def launch_request(
         server=server,
         installation=setup.installation,
         model=setup.model,
-        base_url=setup.base_url,
+        base_url=setup.capture or setup.base_url,
         tools=setup.tools,
         options=setup.options,
         environ=setup.environ,
         reference=played,
         ready=folder.ready,
+        native=setup.home == "native",
     )
 
 
@@ -232,7 +271,13 @@ async def reference(setup: Setup, task: str) -> bytes | None:
 
 
 def environment(setup: Setup, folder: EpisodeFolder, launch: Launch) -> dict[str, str]:
-    """Return the agent's whole environment: little of the user's, a private HOME, its plugin's."""
+    """Return the agent's whole environment: little of the user's, a private HOME, its plugin's.
+
+    In the user's own home it is all of the user's, but for what is ours, and its plugin's.
+    """
+    if setup.home == "native":
+        own = {name: value for name, value in setup.environ.items() if not name.startswith(OURS)}
+        return {**own, **launch.env}
     passed_on = {name: setup.environ[name] for name in PASSED_ON if name in setup.environ}
     private = {"HOME": str(folder.home), "TMPDIR": str(folder.scratch)}
     return {"LANG": "C.UTF-8", **passed_on, **private, **launch.env}

@@ -20,9 +20,10 @@ from mcp_bench.bridge.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.bridge.hand.hand_run import AGENT as HAND
+from mcp_bench.bridge.llm.upstream import upstream
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.session_recording import AGENT as PROXY
-from mcp_bench.plugins.contracts import Agent, Tools
+from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.writer import Durability
@@ -56,6 +57,8 @@ class Choices:
     retry_wait: float = 5.0
     """Seconds before the first retry."""
     tools: Tools = "mcp-only"
+    home: Home = "sealed"
+    capture_llm: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     durability: Durability = "normal"
 
@@ -87,6 +90,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         "retries": choices.retries,
         "retry_wait": choices.retry_wait,
         "base_url": without_login(choices.base_url),
+        "capture_llm": choices.capture_llm,
         "options": dict(choices.options),
         "durability": choices.durability,
     }
@@ -101,7 +105,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         agent_version=installation.version,
         model=choices.model,
         isolation="none",
-        home="sealed",
+        home=choices.home,
         tools=choices.tools,
         graded=bench is not None,
         settings=settings,
@@ -115,11 +119,14 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         model=choices.model,
         base_url=choices.base_url,
         tools=choices.tools,
+        home=choices.home,
         options=choices.options,
         server=server,
+        capture=upstream(player, choices.base_url, choices.options, os.environ)
+        if choices.capture_llm
+        else None,
     )
-    rehearse(setup)
-    return setup, RunFolder.create(info)
+    return rehearse(setup), RunFolder.create(info)
 
 
 def check_fit(agent: Agent, server: ForeignServer) -> None:
@@ -150,7 +157,7 @@ def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFo
         setup = setup_again(run.info)
         if max_cost is not None:
             check_cost_is_told(setup.agent)
-        return setup, run
+        return rehearse(setup), run
     except BaseException:
         run.close()
         raise
@@ -186,6 +193,7 @@ def setup_again(info: RunInfo) -> Setup:
     options = settings["options"]
     base_url = settings["base_url"]
     assert isinstance(options, dict) and isinstance(settings["timeout"], int | float)  # noqa: S101 - we wrote it
+    url = None if base_url is None else str(base_url)
     texts = {key: str(value) for key, value in options.items()}
     player = load_agent(info.agent, texts, info.model)
     return Setup(
@@ -194,10 +202,12 @@ def setup_again(info: RunInfo) -> Setup:
         installation=player.find(os.environ),
         timeout=float(settings["timeout"]),
         model=info.model,
-        base_url=None if base_url is None else str(base_url),
+        base_url=url,
         tools="all" if info.tools == "all" else "mcp-only",
+        home="native" if info.home == "native" else "sealed",
         options=texts,
         server=server,
+        capture=upstream(player, url, texts, os.environ) if settings.get("capture_llm") else None,
     )
 
 

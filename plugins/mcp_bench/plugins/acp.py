@@ -116,7 +116,8 @@ class AcpAgent(Acp):
         path.write_text(json.dumps(plan), encoding="utf-8")
         client = own_client.installation().executable
         argv = (client, "-P", "-m", "mcp_bench.clients.acp", f"--plan={path}")
-        return Launch(argv, {**opening.env, **env}, stdin=request.prompt.encode())
+        env = {**opening.env, **env}
+        return Launch(argv, env, stdin=request.prompt.encode(), login=opening.user_login)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read(output, server, self.profile)

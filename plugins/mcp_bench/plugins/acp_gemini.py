@@ -3,7 +3,6 @@ in one message, and which answer asked for them is told by what goes back to the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Any
 
 from mcp_bench.plugins import gemini
 from mcp_bench.plugins.acp_session import Session
-from mcp_bench.plugins.contracts import LaunchRequest, McpServer
+from mcp_bench.plugins.contracts import LaunchRequest, LentLogin, McpServer
 from mcp_bench.plugins.gemini_session import model_names, result_text, text_of, usage_of
 from mcp_bench.plugins.json_lines import ODD, json_lines
 from mcp_bench.plugins.turns import Turns
@@ -20,16 +19,10 @@ from mcp_bench.plugins.turns import Turns
 Lines = list[dict[str, Any]]
 
 
-def configure(request: LaunchRequest) -> dict[str, str]:
+def configure(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
     """Write its configuration, the server included; return the variables that go with it."""
-    home = request.home / ".gemini"
-    (home / "policies").mkdir(parents=True)
-    env = gemini.environment(request)
-    (home / "settings.json").write_text(json.dumps(gemini.settings(request, env)), encoding="utf-8")
     # It looks a call up under another name of the server than it was given. There is no other one.
-    own = gemini.rule('"*"', "allow", 300, 'mcpName = "*"\n')
-    (home / "policies" / "episode.toml").write_text(gemini.policy(request) + own, encoding="utf-8")
-    return env
+    return gemini.configure(request, gemini.rule('"*"', "allow", 300, 'mcpName = "*"\n'))
 
 
 def add_log(session: Session, home: Path, server: McpServer) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.plugins.acp_session import Session
-from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
+from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, LentLogin, McpServer
 
 NEVER = r"(?!)"
 REPORTS = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
@@ -32,6 +32,8 @@ class Opening:
     """Id of the method to log in with before there is a session."""
     settle: float = 0.2
     """Seconds that the agent is given after its server has listed the tools."""
+    user_login: LentLogin | None = None
+    """The login file that it works with."""
 
 
 def as_told(session: Session, output: AgentOutput, server: McpServer) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -20,13 +21,15 @@ from mcp_bench.plugins.codex_session import read_session as read_codex_session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
 from mcp_bench.plugins.devin_login import lend_login
 from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.login import PLACEHOLDER
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.opencode_session import stored_usage
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 
 KEEPS_TOOLS = Capabilities(builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True)
+OWN_HOME = replace(KEEPS_TOOLS, native=True)
+"""Those that take the server, and the model, by the session: their configuration is nobody's business."""
 
 
 def profile_of(command: tuple[str, ...]) -> Profile:
@@ -35,7 +38,7 @@ def profile_of(command: tuple[str, ...]) -> Profile:
     for name in names:
         if name in PROFILES:
             return PROFILES[name]
-    return Profile(re.sub(r"[^\w.-]", "-", names[0]), open_any, capabilities=KEEPS_TOOLS)
+    return Profile(re.sub(r"[^\w.-]", "-", names[0]), open_any, capabilities=OWN_HOME)
 
 
 def open_any(request: LaunchRequest) -> Opening:
@@ -55,7 +58,7 @@ def no_endpoint(request: LaunchRequest) -> None:
 
 
 def open_claude(request: LaunchRequest) -> Opening:
-    env = claude_code.environment(request)
+    env, lent = claude_code.environment(request)
     if request.model:
         env["ANTHROPIC_MODEL"] = request.model
     if program := request.environ.get("CLAUDE_CODE_EXECUTABLE"):
@@ -63,7 +66,7 @@ def open_claude(request: LaunchRequest) -> Opening:
     options: dict[str, Any] = {"promptSuggestions": False, "settingSources": [], "strictMcpConfig": True}
     if request.tools == "mcp-only":
         options |= {"tools": [], "allowedTools": list(model_names(request.server))}
-    return Opening(env, meta={"claudeCode": {"options": options}})
+    return Opening(env, meta={"claudeCode": {"options": options}}, user_login=lent)
 
 
 def read_claude(session: Session, output: AgentOutput, server: McpServer) -> None:
@@ -85,19 +88,18 @@ def read_claude(session: Session, output: AgentOutput, server: McpServer) -> Non
 
 def open_codex(request: LaunchRequest) -> Opening:
     (request.home / ".codex").mkdir()
-    env = {"CODEX_HOME": str(request.home / ".codex"), "NO_BROWSER": "1"}
+    found, lent = codex.access(request)
+    env = {**found, "NO_BROWSER": "1"}
     method = None
     if codex.endpoint(request):
-        keys = (request.environ.get(name) for name in codex.LOGIN)
-        env |= {codex.KEY: next(filter(None, keys), PLACEHOLDER), "MODEL_PROVIDER": "endpoint"}
-    else:
-        env[codex.KEY] = login("codex", request.environ, codex.LOGIN)[1]
+        env["MODEL_PROVIDER"] = "endpoint"
+    elif lent is None:
         method = "api-key"
     if program := request.environ.get("CODEX_PATH"):
         env["CODEX_PATH"] = program
     env["CODEX_CONFIG"] = json.dumps(codex.configuration(request))
     env["INITIAL_AGENT_MODE"] = "read-only" if request.tools == "mcp-only" else "agent"
-    return Opening(env, server_by_session=False, login=method)
+    return Opening(env, server_by_session=False, login=method, user_login=lent)
 
 
 def read_codex(session: Session, output: AgentOutput, server: McpServer) -> None:
@@ -109,9 +111,9 @@ def read_codex(session: Session, output: AgentOutput, server: McpServer) -> None
 
 
 def open_gemini(request: LaunchRequest) -> Opening:
-    env = acp_gemini.configure(request)
+    env, lent = acp_gemini.configure(request)
     arguments = (f"--model={request.model}",) if request.model else ()
-    return Opening(env, arguments, server_by_session=False)
+    return Opening(env, arguments, server_by_session=False, user_login=lent)
 
 
 def read_gemini(session: Session, output: AgentOutput, server: McpServer) -> None:
@@ -120,12 +122,13 @@ def read_gemini(session: Session, output: AgentOutput, server: McpServer) -> Non
 
 def open_opencode(request: LaunchRequest) -> Opening:
     """A session begins with the lowest effort that the model has, unless told otherwise."""
-    return Opening(opencode.configure(request, with_server=False), choices={"effort": "default"})
+    env, lent = opencode.configure(request, with_server=False)
+    return Opening(env, choices={"effort": "default"}, user_login=lent)
 
 
 def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> None:
     """Count from its database: in the protocol it tells of the last answer only."""
-    session.usage = stored_usage(output.home, session.id)
+    session.usage = stored_usage(output.home / opencode.FOLDER, session.id)
     session.model = (session.model or "").removeprefix(f"{opencode.ENDPOINT}/") or None
 
 
@@ -180,8 +183,8 @@ def open_copilot(request: LaunchRequest) -> Opening:
 
 def open_devin(request: LaunchRequest) -> Opening:
     no_endpoint(request)
-    lend_login(request)
-    return Opening(model_by_session=request.model is not None)
+    lent = None if request.native else lend_login(request)
+    return Opening(model_by_session=request.model is not None, user_login=lent)
 
 
 PROFILES = {
@@ -204,7 +207,7 @@ PROFILES = {
         Profile("qwen", open_qwen, install="npm install -g @qwen-code/qwen-code", read=read_qwen),
         # As their documentation has it, not tried here:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
-        Profile("devin", open_devin, capabilities=KEEPS_TOOLS),
-        Profile("kimi", open_kimi, capabilities=KEEPS_TOOLS),
+        Profile("devin", open_devin, capabilities=OWN_HOME),
+        Profile("kimi", open_kimi, capabilities=OWN_HOME),
     )
 }

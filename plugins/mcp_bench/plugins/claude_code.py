@@ -18,18 +18,24 @@ from mcp_bench.plugins.contracts import (
     Installation,
     Launch,
     LaunchRequest,
+    LentLogin,
     McpServer,
     Transcript,
 )
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD
-from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
 from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import LoginFile, Needs
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
 LOGIN = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+LOGIN_FOLDER = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+"""Says where the login lies, and nothing else: a private CLAUDE_CONFIG_DIR goes with the user's own login."""
+FILE = LoginFile(".credentials.json", ".claude", "claude auth login", (LOGIN_FOLDER, "CLAUDE_CONFIG_DIR"))
+"""Written by way of a file beside it that takes its name: a link to it would be replaced, so it is used where
+it is. Locks in the same folder have one process renew it for all: of four at once, one was seen to."""
 
 FIXED = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -51,11 +57,14 @@ WEB = ("WebFetch", "WebSearch")
 class ClaudeCode:
     name = "claude-code"
     summary = "Anthropic's Claude Code."
-    capabilities = Capabilities(reports_usage=True, reports_cost=True, reports_reasoning=True, http=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True
+    )
     needs = Needs(
         tested="2.1.329",
         login=LOGIN,
-        login_files=(LoginFile(".claude/.credentials.json", "CLAUDE_CONFIG_DIR"),),
+        bound=("CLAUDE_CODE_OAUTH_TOKEN",),
+        login_files=(FILE,),
         log_in="claude auth login",
         endpoint="https://api.anthropic.com",
         endpoint_variables=("ANTHROPIC_BASE_URL",),
@@ -75,14 +84,12 @@ class ClaudeCode:
         """
         # A prompt that begins with a slash would be taken for a command of its own.
         prompt = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt
-        return Launch(
-            (request.installation.executable, *arguments(request)),
-            environment(request),
-            stdin=prompt.encode(),
-        )
+        env, lent = environment(request)
+        argv = (request.installation.executable, *arguments(request))
+        return Launch(argv, env, stdin=prompt.encode(), login=lent)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        session = read_session(output.stdout, output.home / ".claude", server)
+        session = read_session(output.stdout, output.folder(".claude", "CLAUDE_CONFIG_DIR"), server)
         messages = session.turns.messages()
         return Transcript(
             messages=messages,
@@ -100,10 +107,12 @@ def arguments(request: LaunchRequest) -> list[str]:
     config.write_text(json.dumps(mcp_servers(server)), encoding="utf-8")
     allowed = list(model_names(server)) or [f"mcp__{server.name}"]  # the server's name stands for all
     argv = ["--print", "--output-format=stream-json", "--verbose"]
-    argv += [f"--mcp-config={config}", "--strict-mcp-config", "--setting-sources="]
+    argv += [f"--mcp-config={config}"]
+    if not request.native:
+        argv += ["--strict-mcp-config", "--setting-sources="]
     argv += ["--permission-mode=dontAsk"]  # what is not allowed is denied, and nobody is asked
     if request.tools == "mcp-only":
-        argv += ["--tools=", "--disable-slash-commands"]
+        argv += ["--tools="] if request.native else ["--tools=", "--disable-slash-commands"]
     else:
         allowed += BUILTIN
         argv.append(f"--disallowedTools={','.join(WEB)}")
@@ -113,20 +122,30 @@ def arguments(request: LaunchRequest) -> list[str]:
     return argv
 
 
-def environment(request: LaunchRequest) -> dict[str, str]:
-    """Return the login, where requests go, and what keeps it from doing things on its own."""
-    env = {**FIXED, "CLAUDE_CONFIG_DIR": str(request.home / ".claude")}
-    if url := request.base_url or request.environ.get("ANTHROPIC_BASE_URL"):
+def environment(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+    """Return the login, where requests go, and what keeps it from doing things on its own.
+
+    Raises:
+        LoginMissingError: there is no login.
+        WrongUseError: an option's value makes no sense.
+    """
+    environ, lent = request.environ, None
+    env = dict(FIXED) if request.native else {**FIXED, "CLAUDE_CONFIG_DIR": str(request.home / ".claude")}
+    if url := request.base_url or (None if request.native else environ.get("ANTHROPIC_BASE_URL")):
         env["ANTHROPIC_BASE_URL"] = url
-        env["ANTHROPIC_API_KEY"] = request.environ.get("ANTHROPIC_API_KEY") or PLACEHOLDER
+        env["ANTHROPIC_API_KEY"] = environ.get("ANTHROPIC_API_KEY") or PLACEHOLDER
         if request.model:  # for side work it would otherwise ask for one that may not be there
             env["ANTHROPIC_DEFAULT_HAIKU_MODEL"] = request.model
+    elif request.native:
+        lent = native_login(environ, LOGIN, FILE)
+    elif found := login("claude-code", environ, LOGIN, FILE):
+        env[found[0]] = found[1]
     else:
-        name, value = login("claude-code", request.environ, LOGIN)
-        env[name] = value
+        env[LOGIN_FOLDER] = str(FILE.at(environ).parent)
+        lent = FILE.lent(environ)
     if (retries := whole_number(request.options, "max_retries")) is not None:
         env["CLAUDE_CODE_MAX_RETRIES"] = str(retries)
-    return env
+    return env, lent
 
 
 def fault(session: Session, server: McpServer) -> Fault | None:

@@ -19,19 +19,30 @@ from mcp_bench.plugins.contracts import (
     Installation,
     Launch,
     LaunchRequest,
+    LentLogin,
     McpServer,
     Transcript,
 )
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD, json_lines, tail
-from mcp_bench.plugins.login import PLACEHOLDER, login
-from mcp_bench.plugins.needs import LoginFile, Needs
+from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
 LOGIN = ("CODEX_API_KEY", "OPENAI_API_KEY")
 KEY = "CODEX_API_KEY"
 """`codex exec` logs in by this variable, and not by OPENAI_API_KEY."""
+
+FILE = LoginFile(
+    "auth.json",
+    ".codex",
+    "codex login",
+    ("CODEX_HOME",),
+    alone="Codex processes that renew it at the same moment spend the same refresh token",
+)
+"""Written by way of a file beside it that takes its name, and through a link: the original is renewed. There
+is a lock beside it, too, but of four processes at once all four were seen to spend the one token."""
 
 QUIET = ("apps", "plugins", "hooks", "shell_snapshot")
 """Features that have no place in an episode: they look around on the machine or on the network, or
@@ -50,12 +61,12 @@ OWN_FAILURE = re.compile(r"context window|max_output_tokens")
 class Codex:
     name = "codex"
     summary = "OpenAI's Codex CLI."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
     needs = Needs(
         tested="0.169.0",
         node=16,
         login=LOGIN,
-        login_files=(LoginFile(".codex/auth.json", "CODEX_HOME"),),
+        login_files=(FILE,),
         log_in="codex login",
         endpoint="https://api.openai.com/v1",
         endpoint_variables=("OPENAI_BASE_URL",),
@@ -73,24 +84,23 @@ class Codex:
         LoginMissingError: there is no login.
         WrongUseError: an option's value makes no sense.
         """
-        home = request.home / ".codex"
-        home.mkdir()
-        config = "".join(f"{key} = {toml(value)}\n" for key, value in configuration(request).items())
-        (home / "config.toml").write_text(config, encoding="utf-8")
-        if endpoint(request):
-            key = next((request.environ[name] for name in LOGIN if request.environ.get(name)), PLACEHOLDER)
+        argv = [request.installation.executable, "exec", "--json", "--skip-git-repo-check"]
+        if request.native:
+            env, lent = native_access(request)
+            argv += [part for pair in overrides(request) for part in ("-c", pair)]
         else:
-            _, key = login("codex", request.environ, LOGIN)
-        argv = ("exec", "--json", "--strict-config", "--skip-git-repo-check", "-C", str(request.workdir), "-")
-        return Launch(
-            (request.installation.executable, *argv),
-            {"CODEX_HOME": str(home), KEY: key},
-            stdin=request.prompt.encode(),
-        )
+            home = request.home / ".codex"
+            home.mkdir()
+            config = "".join(f"{key} = {toml(value)}\n" for key, value in configuration(request).items())
+            (home / "config.toml").write_text(config, encoding="utf-8")
+            env, lent = access(request)
+            argv.append("--strict-config")
+        argv += ["-C", str(request.workdir), "-"]
+        return Launch(tuple(argv), env, stdin=request.prompt.encode(), login=lent)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         events = list(json_lines(output.stdout))
-        session = read_session(output.home / ".codex", events, server)
+        session = read_session(output.folder(".codex", "CODEX_HOME"), events, server)
         messages = session.turns.messages()
         return Transcript(
             messages=messages,
@@ -101,8 +111,56 @@ class Codex:
         )
 
 
+def access(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+    """Return the variables of a private home, the login included, or lend the user's login to that home.
+
+    Raises:
+        LoginMissingError: there is no login.
+    """
+    home = request.home / ".codex"
+    env = {"CODEX_HOME": str(home)}
+    if endpoint(request):
+        return env | {KEY: endpoint_key(request)}, None
+    if found := login("codex", request.environ, LOGIN, FILE):
+        return env | {KEY: found[1]}, None
+    return env, FILE.lend(request.environ, home)
+
+
+def native_access(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+    if endpoint(request):
+        return {KEY: endpoint_key(request)}, None
+    return {}, native_login(request.environ, (KEY,), FILE)
+
+
 def endpoint(request: LaunchRequest) -> str | None:
-    return request.base_url or request.environ.get("OPENAI_BASE_URL")
+    """Return where requests are to go instead of OpenAI; in its own home it finds that by itself."""
+    return request.base_url or (None if request.native else request.environ.get("OPENAI_BASE_URL"))
+
+
+def endpoint_key(request: LaunchRequest) -> str:
+    return next((request.environ[name] for name in LOGIN if request.environ.get(name)), PLACEHOLDER)
+
+
+def overrides(request: LaunchRequest) -> list[str]:
+    """Return what is laid over the user's own configuration, as `key=value`.
+
+    Raises:
+        WrongUseError: an option's value makes no sense.
+    """
+    config = configuration(request)
+    del config["analytics"]
+    if request.tools == "all":
+        for own in ("sandbox_mode", "web_search"):
+            del config[own]
+    else:
+        del config["skills"]
+    features = config.pop("features")
+    servers = config.pop("mcp_servers")
+    kept = {name: value for name, value in features.items() if name not in QUIET}
+    config |= {f"features.{name}": value for name, value in kept.items()}
+    config |= {f"mcp_servers.{name}": value for name, value in servers.items()}
+    config |= {f"model_providers.{name}": value for name, value in config.pop("model_providers", {}).items()}
+    return [f"{key}={toml(value)}" for key, value in config.items()]
 
 
 def configuration(request: LaunchRequest) -> dict[str, Any]:

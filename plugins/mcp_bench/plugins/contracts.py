@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from mcp_bench.recorder.trajectory import Message, Usage
 
 Tools = Literal["mcp-only", "all"]
+Home = Literal["sealed", "native"]
+"""Whose HOME, configuration and environment an agent works with: private ones, or the user's own."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Capabilities:
     """Trusted by the referee: it is handed the task's reference calls on stdin."""
     http: bool = False
     """Connects to an MCP server by URL (streamable HTTP), too."""
+    native: bool = False
+    """Can be given a server for one launch beside the user's own configuration (`--home native`)."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,10 @@ class LaunchRequest:
 
     prompt: str
     home: Path
-    """Private HOME: exists, is empty, and is gone after the episode."""
+    """Private HOME: exists, is empty, and is gone after the episode. With a `native` launch HOME is the
+    user's, and this is only a place for files."""
     workdir: Path
-    """Working directory: exists and is empty."""
+    """Working directory: exists and is empty, and is gone after the episode."""
     server: McpServer
     installation: Installation
     model: str | None = None
@@ -71,7 +76,8 @@ class LaunchRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     """The `--agent-option KEY=VALUE` pairs of the command line."""
     environ: Mapping[str, str] = field(default_factory=dict)
-    """The user's environment. A plugin passes on what its agent needs to log in, nothing else."""
+    """The user's environment. A plugin passes on what its agent needs to log in, nothing else; with a
+    `native` launch the referee passes on all of it."""
     reference: bytes | None = None
     """Reference calls as JSON (`Reference` of mcp_bench.servers.contracts), only for an agent that
     `plays_reference`."""
@@ -81,15 +87,31 @@ class LaunchRequest:
     ready: Path | None = None
     """A file that is there as soon as the agent has been given the tools: a prompt that comes after its
     start can be held until then. None where nobody makes it."""
+    native: bool = False
+    """The agent is to work with the user's HOME, configuration and environment, none of which is changed;
+    asked for only where its capabilities say `native`."""
+
+
+@dataclass(frozen=True)
+class LentLogin:
+    """A login of the user's that is a file. The agent works on the original; nobody opens or copies it."""
+
+    paths: tuple[Path, ...]
+    """What the agent has to be able to read and write: the file, and the folder where the agent puts a new
+    one in its place."""
+    alone: str = ""
+    """Why only one episode at a time may use it; empty where any number may."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A process to start. The referee adds PATH, HOME, TMPDIR and the locale to `env`."""
+    """A process to start. The referee adds PATH, HOME, TMPDIR and the locale to `env`, or, where it is
+    native, the user's whole environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    login: LentLogin | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +123,13 @@ class AgentOutput:
     home: Path
     workdir: Path
     exit_code: int | None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What it was started with."""
+
+    def folder(self, below_home: str, variable: str = "") -> Path:
+        """Return where the agent keeps its files: what a variable of its own says, else a folder in HOME."""
+        told = self.environ.get(variable)
+        return Path(told) if told else Path(self.environ.get("HOME") or self.home, below_home)
 
 
 class Fault(BaseModel):
@@ -152,7 +181,10 @@ class Agent(Protocol):
         ...
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        """Write the agent's configuration into its private HOME and build its command."""
+        """Write the agent's configuration into its private HOME and build its command.
+
+        For a `native` launch, write nothing but in `request.home` and `request.workdir`.
+        """
         ...
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:

@@ -20,12 +20,12 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.devin_login import CREDENTIALS, lend_login
+from mcp_bench.plugins.devin_login import FILE, lend_login
 from mcp_bench.plugins.devin_session import exported, read_session
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import tail
 from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import LoginFile, Needs
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 
@@ -39,7 +39,7 @@ class Devin:
     capabilities = Capabilities(
         builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True
     )
-    needs = Needs(login_files=(LoginFile(str(CREDENTIALS)),), log_in="devin auth login", own_endpoint=False)
+    needs = Needs(login_files=(FILE,), log_in="devin auth login", own_endpoint=False)
     options: Mapping[str, str] = {}
 
     def find(self, environ: Mapping[str, str]) -> Installation:
@@ -52,7 +52,7 @@ class Devin:
         """
         if request.base_url:
             raise WrongUseError("devin asks its makers' models only: leave out --base-url")
-        lend_login(request)
+        lent = lend_login(request)
         config = request.home / "devin.json"
         config.write_text(json.dumps(configuration(request)), encoding="utf-8")
         prompt = request.home / "prompt.md"
@@ -65,7 +65,7 @@ class Devin:
         ]
         argv.append(f"--permission-mode={'normal' if request.tools == 'mcp-only' else 'dangerous'}")
         argv += [f"--model={request.model}"] if request.model else []
-        return Launch((request.installation.executable, *argv))
+        return Launch((request.installation.executable, *argv), login=lent)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         session = read_session(output.home, server)

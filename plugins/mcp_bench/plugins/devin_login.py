@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcp_bench.plugins.contracts import LaunchRequest
-from mcp_bench.plugins.login import LoginMissingError
+from mcp_bench.plugins.contracts import LaunchRequest, LentLogin
+from mcp_bench.plugins.login import LoginFile, LoginMissingError
 
-CREDENTIALS = Path(".local/share/devin/credentials.toml")
+FILE = LoginFile(
+    "credentials.toml",
+    ".local/share/devin",
+    "devin auth login",
+    alone="nobody has seen yet what Devin does when two of them renew it",
+)
+CREDENTIALS = Path(FILE.folder, FILE.name)
 """In HOME."""
 
 
-def lend_login(request: LaunchRequest) -> None:
+def lend_login(request: LaunchRequest) -> LentLogin:
     """Let the user's login be seen in the private HOME: in its place, and never copied or read.
 
     Raises:
         LoginMissingError: there is none.
     """
-    own = Path(request.environ.get("HOME", "/nowhere")) / CREDENTIALS
-    if not own.is_file():
-        raise LoginMissingError(f"devin has no login (no file {own}): run `devin auth login`")
-    lent = request.home / CREDENTIALS
-    lent.parent.mkdir(parents=True)
-    lent.symlink_to(own)
+    if not FILE.is_there(request.environ):
+        file = FILE.at(request.environ)
+        raise LoginMissingError(f"devin has no login (no file {file}): run `{FILE.command}`")
+    return FILE.lend(request.environ, request.home / FILE.folder)

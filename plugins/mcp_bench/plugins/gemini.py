@@ -18,19 +18,32 @@ from mcp_bench.plugins.contracts import (
     Installation,
     Launch,
     LaunchRequest,
+    LentLogin,
     McpServer,
     Transcript,
 )
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.gemini_session import Session, read_session
 from mcp_bench.plugins.json_lines import ODD, tail
-from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
 from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import LoginFile, Needs
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.turns import final_answer
 
 LOGIN = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+FILE = LoginFile(
+    "oauth_creds.json",
+    ".gemini",
+    "gemini",
+    ("GEMINI_CLI_HOME",),
+    ".gemini",
+    beside=("google_accounts.json",),
+    alone="Gemini CLI writes it in place and without a lock, so that another one may find half of it",
+)
+"""Written through a link. The program itself logs in, where it is started by hand."""
+WITH_FILE = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_PROJECT_ID")
+"""A login of a company's account belongs to a project."""
 
 WEB = ("google_web_search", "web_fetch")
 
@@ -46,12 +59,13 @@ RETRYING = re.compile(r"^Attempt \d+ failed.*", re.MULTILINE)
 class Gemini:
     name = "gemini"
     summary = "Google's Gemini CLI."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
     needs = Needs(
         tested="0.61.0",
         node=20,
         login=LOGIN,
-        login_files=(LoginFile(".gemini/oauth_creds.json"),),
+        bound=("GOOGLE_API_KEY",),
+        login_files=(FILE,),
         log_in="gemini",
         endpoint="https://generativelanguage.googleapis.com",
         endpoints={"GOOGLE_API_KEY": "https://aiplatform.googleapis.com"},
@@ -69,21 +83,19 @@ class Gemini:
         LoginMissingError: there is no login.
         WrongUseError: an option's value makes no sense.
         """
-        home = request.home / ".gemini"
-        (home / "policies").mkdir(parents=True)
-        env = environment(request)
-        (home / "settings.json").write_text(json.dumps(settings(request, env)), encoding="utf-8")
-        (home / "policies" / "episode.toml").write_text(policy(request), encoding="utf-8")
         argv = [request.installation.executable, "--output-format=stream-json"]
+        env, lent = configure(request)
+        if request.native:
+            argv += ["--skip-trust", *(["--approval-mode=yolo"] if request.tools == "all" else [])]
         argv += [f"--model={request.model}"] if request.model else []
         # A slash at the start would make it a command, and quotes around it would be taken away.
         prompt = f"\n{request.prompt}" if request.prompt.startswith(("/", '"', "'")) else request.prompt
         if len(prompt.encode()) > ARGUMENT_BYTES:
-            return Launch(tuple(argv), env, stdin=prompt.encode())
-        return Launch((*argv, f"--prompt={prompt}"), env)
+            return Launch(tuple(argv), env, stdin=prompt.encode(), login=lent)
+        return Launch((*argv, f"--prompt={prompt}"), env, login=lent)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        session = read_session(output.stdout, output.home / ".gemini", server)
+        session = read_session(output.stdout, output.folder(".gemini"), server)
         messages = session.turns.messages()
         return Transcript(
             messages=messages,
@@ -94,34 +106,82 @@ class Gemini:
         )
 
 
-def environment(request: LaunchRequest) -> dict[str, str]:
+def configure(request: LaunchRequest, more_rules: str = "") -> tuple[dict[str, str], LentLogin | None]:
+    """Write its configuration, the server included; return the variables that go with it.
+
+    In the user's home that is the configuration of a project, which the working directory is.
+
+    Raises:
+        LoginMissingError: there is no login.
+        WrongUseError: an option's value makes no sense.
+    """
+    env, lent = environment(request)
+    folder = (request.workdir if request.native else request.home) / ".gemini"
+    folder.mkdir(exist_ok=True)
+    told = project_settings(request) if request.native else settings(request, env)
+    (folder / "settings.json").write_text(json.dumps(told), encoding="utf-8")
+    if not request.native:
+        (folder / "policies").mkdir()
+        rules = policy(request) + more_rules
+        (folder / "policies" / "episode.toml").write_text(rules, encoding="utf-8")
+    return env, lent
+
+
+def environment(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
     """Return the login, where requests go, and what keeps it from starting itself a second time."""
+    environ, lent = request.environ, None
     env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
-    if url := request.base_url or request.environ.get("GOOGLE_GEMINI_BASE_URL"):
+    if url := request.base_url or (None if request.native else environ.get("GOOGLE_GEMINI_BASE_URL")):
         env["GOOGLE_GEMINI_BASE_URL"] = url
-        keys = (request.environ.get(name) for name in LOGIN)
-        env["GEMINI_API_KEY"] = next(filter(None, keys), PLACEHOLDER)
+        env["GEMINI_API_KEY"] = next(filter(None, map(environ.get, LOGIN)), PLACEHOLDER)
+    elif request.native:
+        lent = native_login(environ, LOGIN, FILE)
+    elif found := login("gemini", environ, LOGIN, FILE):
+        env[found[0]] = found[1]
     else:
-        name, value = login("gemini", request.environ, LOGIN)
-        env[name] = value
-    return env
+        env |= {name: value for name in WITH_FILE if (value := environ.get(name))}
+        lent = FILE.lend(environ, request.home / ".gemini")
+    return env, lent
+
+
+def project_settings(request: LaunchRequest) -> dict[str, Any]:
+    """Return what is laid over the user's own settings.json."""
+    document = server_entry(request)
+    document["mcpServers"][request.server.name]["trust"] = True  # its calls need no leave
+    if request.tools == "mcp-only":
+        document["tools"] = {"core": []}
+    general: dict[str, Any] = {"enableAutoUpdate": False}
+    if (retries := whole_number(request.options, "max_retries")) is not None:
+        general["maxAttempts"] = retries + 1
+    if request.base_url:
+        document["security"] = {"auth": {"selectedType": "gemini-api-key"}}
+    return {**document, "general": general}
+
+
+def server_entry(request: LaunchRequest) -> dict[str, Any]:
+    document = mcp_servers(request.server)
+    document["mcpServers"][request.server.name]["timeout"] = 3_600_000
+    return document
+
+
+def auth_type(env: Mapping[str, str]) -> str:
+    """Return which login it is to use: a key for Google Cloud is for another endpoint than one for Gemini."""
+    known = {"GEMINI_API_KEY": "gemini-api-key", "GOOGLE_API_KEY": "vertex-ai"}
+    return next((kind for name, kind in known.items() if name in env), "oauth-personal")
 
 
 def settings(request: LaunchRequest, env: Mapping[str, str]) -> dict[str, Any]:
     """Return what goes into settings.json. Times are in milliseconds."""
     retries = whole_number(request.options, "max_retries")
-    document = mcp_servers(request.server)
-    document["mcpServers"][request.server.name]["timeout"] = 3_600_000
     return {
-        **document,
+        **server_entry(request),
         "general": {
             "enableAutoUpdate": False,
             "plan": {"enabled": False},
             **({} if retries is None else {"maxAttempts": retries + 1}),
         },
         "security": {
-            # a key for Google Cloud is for another endpoint than one for the Gemini API
-            "auth": {"selectedType": "gemini-api-key" if "GEMINI_API_KEY" in env else "vertex-ai"},
+            "auth": {"selectedType": auth_type(env)},
             "environmentVariableRedaction": {"enabled": True, "blocked": list(LOGIN)},
             "folderTrust": {"enabled": False},
         },

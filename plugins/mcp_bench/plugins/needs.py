@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-
-@dataclass(frozen=True)
-class LoginFile:
-    """A file that an agent's own login command writes. Nothing of ours opens it."""
-
-    path: str
-    """Below HOME."""
-    moved_by: str | None = None
-    """A variable that names the folder in place of the file's own."""
-
-    def at(self, environ: Mapping[str, str]) -> Path:
-        folder = environ.get(self.moved_by, "") if self.moved_by else ""
-        return Path(folder, Path(self.path).name) if folder else Path(environ.get("HOME", "/"), self.path)
+from mcp_bench.plugins.login import LoginFile
 
 
 @dataclass(frozen=True)
@@ -33,6 +20,8 @@ class Needs:
     """The oldest major version of Node.js that it works with."""
     login: tuple[str, ...] = ()
     """Variables of the user's, any of which logs in."""
+    bound: tuple[str, ...] = ()
+    """Those of them that are of no use at another endpoint than its default one."""
     login_files: tuple[LoginFile, ...] = ()
     log_in: str = ""
     """What the user runs in order to log in."""

@@ -146,13 +146,14 @@ def retrying(session: Session, log: str) -> Fault | None:
     return None
 
 
-def stored_usage(home: Path, session: str | None) -> Usage | None:
+def stored_usage(folder: Path, session: str | None) -> Usage | None:
     """Return the usage of a session from the program's database, for sessions that stdout does not tell of.
 
-    `home` is HOME. The file is the agent's: a link is not followed, and what is odd in it is passed over.
+    `folder` is the one that its database is in. The file is the agent's: a link is not followed, and what
+    is odd in it is passed over.
     """
     usage: Usage | None = None
-    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path = folder / "opencode.db"
     if path.is_symlink() or not path.is_file():
         return None
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import (
@@ -24,14 +25,16 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import ODD
-from mcp_bench.plugins.login import PLACEHOLDER, login
+from mcp_bench.plugins.login import PLACEHOLDER, LoginMissingError
 from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import LoginFile, Needs
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.options import whole_number
 from mcp_bench.plugins.qwen_session import Session, read_session
 from mcp_bench.plugins.turns import final_answer
 
 LOGIN = ("OPENAI_API_KEY",)
+"""A login of its own lies among its settings (`~/.qwen/settings.json`), so that it cannot be lent without
+them: that is what the user's own home is for."""
 
 FIXED = {
     "QWEN_CODE_DISABLE_CRON": "1",
@@ -67,12 +70,11 @@ NO_LOGIN = re.compile(r"No auth type|Missing API key")
 class QwenCode:
     name = "qwen-code"
     summary = "Alibaba's Qwen Code."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
+    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
     needs = Needs(
         tested="0.24.4",
         node=22,
         login=LOGIN,
-        login_files=(LoginFile(".qwen/oauth_creds.json"),),
         log_in="qwen",
         endpoint="https://api.openai.com/v1",
         endpoint_variables=("OPENAI_BASE_URL",),
@@ -89,10 +91,14 @@ class QwenCode:
         LoginMissingError: there is no login.
         WrongUseError: an option's value makes no sense.
         """
-        home = request.home / ".qwen"
+        home = own_folder(request)
         (home / "commands").mkdir(parents=True)
-        (home / "settings.json").write_text(json.dumps(settings(request)), encoding="utf-8")
         argv = [request.installation.executable, "--output-format=stream-json"]
+        told = settings(request)
+        if request.native:
+            argv.append(f"--mcp-config={json.dumps({'mcpServers': told['mcpServers']})}")
+            told = project_settings(request, told)
+        (home / "settings.json").write_text(json.dumps(told), encoding="utf-8")
         if request.tools == "all":
             argv.append("--approval-mode=yolo")
         else:
@@ -102,7 +108,7 @@ class QwenCode:
         return Launch(tuple(argv), environment(request))
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        session = read_session(output.stdout, output.home / ".qwen", server)
+        session = read_session(output.stdout, chats_folder(output), server)
         messages = session.turns.messages()
         return Transcript(
             messages=messages,
@@ -111,6 +117,16 @@ class QwenCode:
             model=session.model,
             fault=fault(session, server),
         )
+
+
+def own_folder(request: LaunchRequest) -> Path:
+    """Return where its configuration goes: in the user's home that of a project, the working directory."""
+    return (request.workdir if request.native else request.home) / ".qwen"
+
+
+def chats_folder(output: AgentOutput) -> Path:
+    told = output.environ.get("QWEN_RUNTIME_DIR")
+    return Path(told) if told else output.folder(".qwen", "QWEN_HOME")
 
 
 def spoken(request: LaunchRequest) -> str:
@@ -122,7 +138,7 @@ def spoken(request: LaunchRequest) -> str:
     if any(marker in request.prompt for marker in MARKERS):
         return f"\n{request.prompt}"
     text = json.dumps(request.prompt, ensure_ascii=False).replace("\x7f", "\\u007f")
-    command = request.home / ".qwen" / "commands" / "episode.toml"
+    command = own_folder(request) / "commands" / "episode.toml"
     command.write_text(f"prompt = {text}\n", encoding="utf-8")
     return "/episode"
 
@@ -130,12 +146,18 @@ def spoken(request: LaunchRequest) -> str:
 def environment(request: LaunchRequest) -> dict[str, str]:
     """Return the login, where requests go, and what keeps it from doing things on its own."""
     environ = request.environ
-    if url := request.base_url or environ.get("OPENAI_BASE_URL"):
+    if url := request.base_url or (None if request.native else environ.get("OPENAI_BASE_URL")):
         key = environ.get("OPENAI_API_KEY") or PLACEHOLDER
         env = {**FIXED, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": key}
+    elif request.native:
+        env = dict(FIXED)
+    elif environ.get(LOGIN[0]):
+        env = {**FIXED, LOGIN[0]: environ[LOGIN[0]]}
     else:
-        name, value = login("qwen-code", environ, LOGIN)
-        env = {**FIXED, name: value}
+        raise LoginMissingError(
+            f"qwen-code has no login: set {LOGIN[0]}, or name an endpoint of your own; what `qwen auth` "
+            "wrote is among the settings in ~/.qwen, which --home native uses"
+        )
     if model := request.model or environ.get("OPENAI_MODEL"):
         env["OPENAI_MODEL"] = model
     return env
@@ -164,6 +186,16 @@ def settings(request: LaunchRequest) -> dict[str, Any]:
         "context": {"fileName": "NOTES-OF-THIS-EPISODE.md"},  # none is read from the folders above
         "privacy": {"usageStatisticsEnabled": False},
     }
+
+
+def project_settings(request: LaunchRequest, sealed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is laid over the user's own settings.json."""
+    kept = {key: sealed[key] for key in ("general", "mcp", "model", "tools") if key in sealed}
+    if request.tools == "mcp-only":
+        kept["permissions"] = sealed["permissions"]
+    if request.base_url:
+        kept["security"] = {"auth": {"selectedType": "openai"}}
+    return kept
 
 
 def fault(session: Session, server: McpServer) -> Fault | None:

@@ -18,6 +18,7 @@ Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
+  mcp-bench record --agent codex --limit 1 --capture-llm
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
@@ -105,6 +106,11 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     "--base-url", metavar="URL", callback=http_url, help="A model endpoint instead of the agent's own."
 )
 @click.option(
+    "--capture-llm",
+    is_flag=True,
+    help="Record what the agent asks its model and what comes back, too, by a proxy at the model endpoint.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
@@ -151,6 +157,14 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     default="mcp-only",
     show_default=True,
     help="Whether the agent keeps its built-in tools, shell included.",
+)
+@click.option(
+    "--home",
+    type=click.Choice(["sealed", "native"]),
+    default="sealed",
+    show_default=True,
+    help="A private HOME with your login and nothing else of yours, or your own: settings, skills, memory, "
+    "other MCP servers, the whole environment.",
 )
 @click.option(
     "--agent-option",
