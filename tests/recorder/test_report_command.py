@@ -3,7 +3,6 @@ import fcntl
 import json
 import os
 import pty
-import random
 import re
 import sqlite3
 import struct
@@ -16,13 +15,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from recorded import Episode, begin, planned, record, run_info
 
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.run_folder import RunFolder
-from mcp_bench.recorder.statistics import TaskSum, bootstrap
 from mcp_bench.servers.errors import UnknownNameError
 
 Invoke = Callable[..., Result]
@@ -77,7 +73,41 @@ def test_scores_counts_and_invalid_episodes(invoke: Invoke) -> None:
     assert (row["partial_invalid_as_0"], row["strict_invalid_as_0"]) == (1.5 / 4, 1 / 4)
     low, high = row["partial_ci"]
     assert 0 <= low < 0.5 < high <= 1
+    assert (row["invalid_reasons"], row["terminations"]) == ({"endpoint_error": 1}, {"agent_exit": 3})
+    assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (40, 8, None)
+    assert row["pass_k"] == []
     assert rows(invoke) == [row]  # the same again
+
+
+def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
+    refused = Episode(partial=0.0, calls=(("transfer", {"amount": 1}, "!no money"), *CALLS))
+    record([(planned("a"), refused), (planned("b"), BROKEN), (planned("c"), BROKEN)])
+    (row,) = rows(invoke)
+    assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
+    shown = invoke(report).output.splitlines()
+    assert shown[0].split()[-4:] == ["calls", "failed", "isolation", "errors"]
+    assert shown[1].split()[-5:] == ["3", "1", "none", "2", "endpoint_error"]
+
+
+def test_repeated_attempts(invoke: Invoke) -> None:
+    """Three attempts at each of two tasks: one solved twice, one never; one more was invalid."""
+    scores = {"a": (1.0, 0.5, 1.0), "b": (0.0, 0.9, 0.0)}
+    stories = [
+        (planned(task, repeat=n), Episode(partial=p)) for task in scores for n, p in enumerate(scores[task])
+    ]
+    record([*stories, (planned("a", repeat=3), BROKEN)], model="m")
+    (row,) = rows(invoke)
+    found = {entry["k"]: (entry["tasks"], entry["pass_at_k"], entry["pass_hat_k"]) for entry in row["pass_k"]}
+    assert found == {
+        1: (2, pytest.approx(1 / 3), pytest.approx(1 / 3)),
+        2: (2, 0.5, pytest.approx(1 / 6)),  # of the three pairs of attempts at a, one has both solved
+        3: (2, 0.5, 0.0),
+    }
+    assert row["pass_k"][1]["pass_at_k_ci"] == [0.0, 1.0]
+    assert "0.500 / 0.000 (k=3)" in invoke(report).output
+    record([(planned("a"), Episode())], model="other")
+    (mixed,) = rows(invoke, "--by", "agent")
+    assert (mixed["model"], mixed["pass_k"]) == ("*", [])  # attempts of two models are no attempts of one
 
 
 def test_grouping(invoke: Invoke) -> None:
@@ -125,7 +155,7 @@ def test_a_wide_terminal_has_a_table() -> None:
     header, row = on_terminal(200, "report").splitlines()
     assert header.split() == [
         "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
-        "calls", "isolation",
+        "calls", "failed", "isolation",
     ]  # fmt: skip
     assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 
@@ -144,47 +174,6 @@ def test_without_recordings_it_says_how_to_make_some(invoke: Invoke) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "mcp-bench record" in result.output
     assert rows(invoke) == []
-
-
-task_sums = st.builds(
-    lambda scores: TaskSum(len(scores), sum(scores), sum(score == 1 for score in scores)),
-    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=4),
-)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.dictionaries(st.text(max_size=3), task_sums, min_size=2, max_size=30))
-def test_an_interval_holds_its_mean_and_repeats(tasks: dict[str, TaskSum]) -> None:
-    intervals = bootstrap(tasks, seed="s")
-    assert intervals is not None
-    (low, high), (strict_low, strict_high) = intervals
-    assert 0 <= low <= high <= 1
-    assert 0 <= strict_low <= strict_high <= 1
-    backwards = dict(reversed(tasks.items()))
-    assert bootstrap(backwards, seed="s") == intervals
-
-
-def test_the_interval_is_about_tasks_not_episodes() -> None:
-    """Ten attempts at each of four tasks that agree within a task: as wide as one attempt each."""
-    once = {str(n): TaskSum(1, float(n % 2), n % 2) for n in range(4)}
-    often = {name: TaskSum(10, 10 * task.partial, 10 * task.strict) for name, task in once.items()}
-    assert bootstrap(often, seed="s") == bootstrap(once, seed="s")
-
-
-def test_intervals_cover_the_true_mean_about_as_often_as_they_say() -> None:
-
-    generator, covered = random.Random(1), 0
-    for trial in range(100):
-        tasks = {}
-        for number in range(40):
-            rate = generator.choice([0.1, 0.5, 0.9])  # tasks differ: that is why they are the unit
-            solved = sum(generator.random() < rate for _ in range(3))
-            tasks[str(number)] = TaskSum(3, float(solved), solved)
-        intervals = bootstrap(tasks, seed=str(trial))
-        assert intervals is not None
-        (low, high), _ = intervals
-        covered += low <= 0.5 <= high
-    assert 87 <= covered <= 100
 
 
 def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:

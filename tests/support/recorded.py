@@ -80,7 +80,8 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1) -> str:
 
 @dataclass
 class Episode:
-    """What happens in one episode: calls as (tool, arguments, result text), then the verdict."""
+    """What happens in one episode: calls as (tool, arguments, result text), then the verdict. A result
+    that begins with `!` is a refusal."""
 
     calls: Sequence[tuple[str, dict[str, Any], str]] = (("transfer", {"amount": 12.5}, "done"),)
     partial: float | None = 1.0
@@ -96,7 +97,7 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):
         folder.recording.store_frame(episode, 1, "client", request(rpc_id, tool, arguments))
         folder.recording.mark_executed(episode, 1, rpc_id)
-        folder.recording.store_frame(episode, 1, "server", response(rpc_id, text))
+        folder.recording.store_frame(episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!")))
     folder.recording.close_connection(episode, 1)
     messages = merge(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
     end = EpisodeEnd(

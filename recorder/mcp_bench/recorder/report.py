@@ -1,68 +1,75 @@
-"""Scores of the recorded episodes, grouped. Invalid episodes are counted, never hidden."""
+"""Scores of the recorded episodes, grouped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.reader import RunReader, RunSummary, StoredEpisode
-from mcp_bench.recorder.statistics import TaskSum, bootstrap, mean
+from mcp_bench.recorder.statistics import bootstrap, mean, pass_k
+from mcp_bench.recorder.tally import Tally, finished
 from mcp_bench.servers.errors import UnknownNameError
 
 GROUPS = ("agent", "model", "benchmark", "split", "domain")
 SEVERAL = "*"
 """Stands in a row for a field that has more than one value and was not grouped by."""
 
-_FACTS = (*GROUPS, "benchmark_version", "agent_version", "isolation", "tools_mode")
+_FACTS = (*GROUPS, "benchmark_version", "agent_version", "isolation", "home", "tools_mode")
 
 
 @dataclass
 class _Group:
     facts: dict[str, Any]
-    tasks: dict[str, TaskSum] = field(default_factory=dict)
-    episodes: int = 0
-    invalid: int = 0
-    ungraded: int = 0
-    calls: int = 0
+    tally: Tally = field(default_factory=Tally)
 
     def add(self, episode: StoredEpisode) -> None:
         self.facts = {
             name: value if value == getattr(episode, name) else SEVERAL for name, value in self.facts.items()
         }
-        self.episodes += 1
-        self.calls += episode.calls
-        if episode.invalid is not None:
-            self.invalid += 1
-        elif episode.partial is None:
-            self.ungraded += 1
-        else:
-            # one row may hold several benchmarks, whose task ids may coincide
-            task = self.tasks.setdefault(f"{episode.benchmark}/{episode.task}", TaskSum())
-            task.add(episode.partial, bool(episode.strict))
+        self.tally.add(episode)
 
     def row(self) -> dict[str, Any]:
-        partial = sum(task.partial for task in self.tasks.values())
-        strict = sum(task.strict for task in self.tasks.values())
-        graded = self.episodes - self.invalid - self.ungraded
-        intervals = bootstrap(self.tasks, seed="mcp-bench report")
+        tally = self.tally
+        tasks = tally.graded().values()
+        partial = sum(task.partial for task in tasks)
+        strict = sum(task.strict for task in tasks)
+        graded = sum(task.episodes for task in tasks)
+        with_invalid = graded + tally.invalid.total()
+        intervals = bootstrap(
+            [(task.partial, task.strict) for task in tasks], [task.episodes for task in tasks]
+        )
         return {
             **self.facts,
-            "episodes": self.episodes,
-            "invalid": self.invalid,
-            "ungraded": self.ungraded,
-            "tasks": len(self.tasks),
+            **tally.counts(),
+            "tasks": len(tasks),
             "partial": mean(partial, graded),
             "partial_ci": intervals and list(intervals[0]),
             "strict": mean(strict, graded),
             "strict_ci": intervals and list(intervals[1]),
-            "partial_invalid_as_0": mean(partial, graded + self.invalid),
-            "strict_invalid_as_0": mean(strict, graded + self.invalid),
-            "tool_calls": self.calls,
-            "tool_calls_per_episode": mean(self.calls, self.episodes),
+            "partial_invalid_as_0": mean(partial, with_invalid),
+            "strict_invalid_as_0": mean(strict, with_invalid),
+            "pass_k": self._pass_k(),
+            "tool_calls_per_episode": mean(tally.calls, tally.episodes),
+            **{name: tally.usage.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")},
         }
+
+    def _pass_k(self) -> list[dict[str, Any]]:
+        # attempts of several agents are no attempts of one
+        if SEVERAL in (self.facts["agent"], self.facts["model"]):
+            return []
+        return [
+            asdict(row)
+            for row in pass_k([(task.episodes, task.strict) for task in self.tally.graded().values()])
+        ]
+
+
+def usual_attempts(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the entry of a row's `pass_k` to show first: of the largest k that most of its tasks have."""
+    common = [entry for entry in row["pass_k"] if entry["k"] > 1 and 2 * entry["tasks"] > row["tasks"]]
+    return common[-1] if common else None
 
 
 def groups(by: str) -> list[str]:
@@ -81,13 +88,13 @@ def groups(by: str) -> list[str]:
 def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[str, Any]]:
     """Return one row for each group, sorted. Episodes that still run are left out.
 
-    `partial` and `strict` are means over graded episodes, with 95 % intervals (None with fewer
-    than two tasks); `*_invalid_as_0` count an invalid episode as a failure.
+    `partial` and `strict` are means over valid graded episodes, with 95 % intervals (None with fewer
+    than two tasks); `*_invalid_as_0` count an invalid episode as a failure. `pass_k` is about the
+    strict grade of valid attempts: empty where no task was tried twice, or where the row holds several
+    agents or models.
     """
     found: dict[tuple[Any, ...], _Group] = {}
-    for episode in episodes:
-        if episode.ended_us is None and episode.invalid is None:
-            continue
+    for episode in filter(finished, episodes):
         key = tuple(getattr(episode, name) for name in by)
         if key not in found:
             found[key] = _Group({name: getattr(episode, name) for name in _FACTS})
@@ -97,7 +104,7 @@ def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[st
 
 def stored_episodes(
     paths: Iterable[Path], unfinished: list[RunSummary], unreadable: list[StorageError]
-) -> Iterable[StoredEpisode]:
+) -> Iterator[StoredEpisode]:
     """Yield the episodes of many runs. Runs that are not done are noted in `unfinished`, and those that
     cannot be read in `unreadable`: one damaged file hides no other run."""
     for path in paths:

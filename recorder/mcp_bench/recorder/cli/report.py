@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.reader import RunSummary
+    from mcp_bench.recorder.reader import RunSummary, StoredEpisode
 
 
 @click.command()
@@ -22,27 +23,42 @@ if TYPE_CHECKING:
     metavar="FIELDS",
     help="What to group by, separated by commas: agent, model, benchmark, split, domain.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as one JSON list.")
-def report(runs: tuple[str, ...], by: str, as_json: bool) -> None:
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="Compare two agents, models or runs on the tasks that both have.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_json: bool) -> None:
     """Show scores and their confidence intervals.
 
     The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted apart; `inv. as 0` gives the
-    partial and strict scores with each of them as a failure.
+    partial and strict scores with each of them as a failure. Where most tasks were tried k times, `pass@k` is
+    the chance that one of k attempts solves a task, `pass^k` that all of them do.
+
+    --compare pairs the tasks for which both sides have a valid graded episode, and lists the tasks that
+    flipped. A side is the name of a run, an agent or a model, or says which: agent=codex,model=gpt-x.
 
     \b
     Examples:
       mcp-bench report
       mcp-bench report --by agent,domain
       mcp-bench report --run run_01kbf3x9qv2m8t0 --json
+      mcp-bench report --compare codex claude-code
+      mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
     """
     from mcp_bench.recorder.reader import run_paths
     from mcp_bench.recorder.report import groups, stored_episodes
-    from mcp_bench.recorder.report import report as summarise
 
     names = groups(by)
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
-    rows = summarise(stored_episodes(run_paths(runs), unfinished, unreadable), names)
+    episodes = stored_episodes(run_paths(runs), unfinished, unreadable)
+    if compare:
+        _compare(episodes, compare, names, as_json)
+    else:
+        _report(episodes, names, as_json)
     for run in unfinished:
         click.echo(
             f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
@@ -51,69 +67,31 @@ def report(runs: tuple[str, ...], by: str, as_json: bool) -> None:
         )
     for problem in unreadable:
         click.echo(f"Left out: {problem}", err=True)
-    if as_json:
-        click.echo(json.dumps(rows))
-    elif rows:
-        _print_table(rows, names)
-    elif not unreadable:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
     if unreadable:
         sys.exit(1)
 
 
-def _print_table(rows: list[dict[str, Any]], names: list[str]) -> None:
-    """Print a table; on a terminal that is too narrow for it, a few short lines for each row."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:
+    from mcp_bench.recorder.cli.score_table import print_scores
+    from mcp_bench.recorder.report import report as summarise
 
-    from mcp_bench.recorder.printable import printable
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in ("episodes", "invalid", "partial", "strict", "inv. as 0", "calls"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("isolation")
-    for row in rows:
-        lowered = f"{_share(row['partial_invalid_as_0'])} / {_share(row['strict_invalid_as_0'])}"
-        cells = [
-            *(printable(str(row[name] or "-")) for name in names),
-            str(row["episodes"]),
-            str(row["invalid"]),
-            _score(row["partial"], row["partial_ci"]),
-            _score(row["strict"], row["strict_ci"]),
-            lowered if row["invalid"] else "",
-            str(row["tool_calls"]),
-            printable(str(row["isolation"])),
-        ]
-        table.add_row(*(Text(cell) for cell in cells))
-    console = Console()
-    needed = Console(width=10_000).measure(table).maximum
-    if console.is_terminal and needed > console.width:
-        _print_stacked(rows, names)
-    else:  # a file or a pipe has no width: nothing is cut there
-        Console(width=needed).print(table)
+    rows = summarise(episodes, names)
+    if as_json:
+        click.echo(json.dumps(rows))
+    elif rows:
+        print_scores(rows, names)
+    else:
+        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
 
 
-def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
-    from mcp_bench.recorder.printable import printable
+def _compare(
+    episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool
+) -> None:
+    from mcp_bench.recorder.cli.comparison_table import print_comparison
+    from mcp_bench.recorder.comparison import FACTS, compare
 
-    for row in rows:
-        heading = "  ".join(printable(str(row[name] or "-")) for name in names) or "all"
-        click.secho(heading, bold=True)
-        for score in ("partial", "strict"):
-            lowered = (
-                f"  ({_share(row[f'{score}_invalid_as_0'])} with invalid as 0)" if row["invalid"] else ""
-            )
-            click.echo(f"  {score:<8}{_score(row[score], row[f'{score}_ci'])}{lowered}")
-        counts = f"{row['episodes']} episodes, {row['invalid']} invalid, {row['tool_calls']} calls"
-        click.echo(f"  {counts}, isolation {printable(str(row['isolation']))}")
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _score(value: float | None, interval: list[float] | None) -> str:
-    return _share(value) + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+    found = compare(episodes, *sides, by=[name for name in names if name in FACTS])
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        print_comparison(found)

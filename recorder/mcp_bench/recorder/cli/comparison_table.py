@@ -1,0 +1,51 @@
+"""A comparison of two sides, as lines of text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mcp_bench.recorder.cli.score_table import share
+from mcp_bench.recorder.comparison import FACTS
+from mcp_bench.recorder.printable import printable
+
+
+def print_comparison(found: dict[str, Any]) -> None:
+    """Print what `comparison.compare` returned."""
+    names = {side: printable(found[side]) for side in ("a", "b")}
+    for row in found["rows"]:
+        heading = " ".join(printable(str(row[name])) for name in FACTS if name in row)
+        click.secho(f"{heading or 'all'}: {row['common_tasks']} common tasks", bold=True)
+        for side, name in names.items():
+            scores = ", ".join(f"{score} {share(row[score][side])}" for score in ("partial", "strict"))
+            click.echo(f"  {side.upper()} {name}: {scores}  ({_counts(row['sides'][side])})")
+        click.echo(f"  B - A: {_differences(row)}")
+        lowered = row["invalid_as_0"]
+        if any(row["sides"][side]["invalid"] for side in names):
+            click.echo(
+                f"  with invalid as 0, on {lowered['common_tasks']} tasks: B - A: {_differences(lowered)}"
+            )
+        for direction, words in (("fail_to_pass", "fail -> pass"), ("pass_to_fail", "pass -> fail")):
+            click.echo(f"  {words}: {len(row['flips'][direction])}")
+            for flip in row["flips"][direction]:
+                a, b = (f"{flip[side]['solved']}/{flip[side]['episodes']}" for side in ("a", "b"))
+                click.echo(f"    {printable(flip['task'])}  solved {a} -> {b}")
+
+
+def _counts(side: dict[str, Any]) -> str:
+    badly = {end: count for end, count in side["terminations"].items() if end != "agent_exit"}
+    trouble = [f"{count} {printable(reason)}" for reason, count in (side["invalid_reasons"] | badly).items()]
+    counts = [f"{side['episodes']} episodes", f"{side['tasks']} tasks", f"{side['invalid']} invalid"]
+    return ", ".join([*counts, f"{side['tool_calls']} calls", f"{side['failed_calls']} failed", *trouble])
+
+
+def _differences(row: dict[str, Any]) -> str:
+    return ", ".join(f"{score} {_signed(row[score])}" for score in ("partial", "strict"))
+
+
+def _signed(score: dict[str, Any]) -> str:
+    if score["difference"] is None:
+        return "-"
+    interval = score["difference_ci"]
+    return f"{score['difference']:+.3f}" + (f" [{interval[0]:+.3f}, {interval[1]:+.3f}]" if interval else "")

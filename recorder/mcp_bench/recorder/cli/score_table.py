@@ -1,0 +1,100 @@
+"""Scores on a terminal: a table, or a few short lines for each row where it is too narrow for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mcp_bench.recorder.printable import printable
+from mcp_bench.recorder.report import usual_attempts
+
+
+def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
+    """Print the rows of a report that was grouped by `names`."""
+    # what no row has is no column
+    repeated = any(usual_attempts(row) for row in rows)
+    troubled = any(_trouble(row) for row in rows)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    scores = ["partial", "strict", "inv. as 0", *(["pass@k / pass^k"] if repeated else [])]
+    for name in ("episodes", "invalid", *scores, "calls", "failed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("isolation")
+    if troubled:
+        table.add_column("errors")
+    for row in rows:
+        cells = [
+            *_heading(row, names),
+            str(row["episodes"]),
+            str(row["invalid"]),
+            score(row["partial"], row["partial_ci"]),
+            score(row["strict"], row["strict_ci"]),
+            _lowered(row) if row["invalid"] else "",
+            *([_attempts(row)] if repeated else []),
+            str(row["tool_calls"]),
+            str(row["failed_calls"]),
+            printable(str(row["isolation"])),
+            *([_trouble(row)] if troubled else []),
+        ]
+        table.add_row(*(Text(cell) for cell in cells))
+    print_wide(table, lambda: _print_stacked(rows, names))
+
+
+def print_wide(table: Table, otherwise: Any) -> None:
+    """Print a table in full, or call `otherwise` on a terminal that is too narrow for it."""
+    console = Console()
+    needed = Console(width=10_000).measure(table).maximum
+    if console.is_terminal and needed > console.width:
+        otherwise()
+    else:  # a file or a pipe has no width: nothing is cut there
+        Console(width=needed).print(table)
+
+
+def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
+    for row in rows:
+        click.secho("  ".join(_heading(row, names)) or "all", bold=True)
+        for name in ("partial", "strict"):
+            lowered = f"  ({share(row[f'{name}_invalid_as_0'])} with invalid as 0)" if row["invalid"] else ""
+            click.echo(f"  {name:<8}{score(row[name], row[f'{name}_ci'])}{lowered}")
+        if attempts := _attempts(row):
+            click.echo(f"  pass@k / pass^k {attempts}")
+        click.echo(
+            f"  {row['episodes']} episodes, {row['invalid']} invalid, {row['tool_calls']} calls"
+            f" ({row['failed_calls']} failed), isolation {printable(str(row['isolation']))}"
+        )
+        if trouble := _trouble(row):
+            click.echo(f"  {trouble}")
+
+
+def _heading(row: dict[str, Any], names: list[str]) -> list[str]:
+    return [printable(str(row[name] or "-")) for name in names]
+
+
+def _lowered(row: dict[str, Any]) -> str:
+    return f"{share(row['partial_invalid_as_0'])} / {share(row['strict_invalid_as_0'])}"
+
+
+def _attempts(row: dict[str, Any]) -> str:
+    entry = usual_attempts(row)
+    return f"{share(entry['pass_at_k'])} / {share(entry['pass_hat_k'])} (k={entry['k']})" if entry else ""
+
+
+def _trouble(row: dict[str, Any]) -> str:
+    """Say why episodes were invalid, and how valid ones ended badly."""
+    badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
+    return printable(
+        ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())
+    )
+
+
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def score(value: float | None, interval: list[float] | None) -> str:
+    return share(value) + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
