@@ -107,7 +107,7 @@ class Codex:
             answer=final_answer(messages),
             usage=session.usage,
             model=session.model,
-            fault=fault(events, tail(output.stderr)),
+            fault=fault(events, tail(output.stderr), server),
         )
 
 
@@ -222,7 +222,7 @@ def toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fault(events: Sequence[Mapping[str, Any]], stderr: str) -> Fault | None:
+def fault(events: Sequence[Mapping[str, Any]], stderr: str, server: McpServer) -> Fault | None:
     """Say whether something outside the agent failed. Its exit code and its last words do not tell."""
     if not events:
         if "MCP servers failed to initialize" in stderr:
@@ -230,8 +230,10 @@ def fault(events: Sequence[Mapping[str, Any]], stderr: str) -> Fault | None:
         return Fault(kind="bad_option", detail=stderr) if "config" in stderr else None
     for event in events:
         with suppress(*ODD):
-            problem = (event["item"].get("error") or {}).get("message", "")
-            if event["item"]["type"] == "mcp_tool_call" and "requires approval" in problem:
+            item = event["item"]
+            problem = (item.get("error") or {}).get("message", "")
+            ours = item["type"] == "mcp_tool_call" and item["server"] == server.name
+            if ours and "requires approval" in problem:
                 return Fault(kind="approval_needed", detail=problem)
     last = events[-1]
     if last.get("type") not in ("turn.failed", "error"):

@@ -126,6 +126,11 @@ class AgentOutput:
     environ: Mapping[str, str] = field(default_factory=dict)
     """What it was started with."""
 
+    @property
+    def native(self) -> bool:
+        """Whether it had the user's HOME: what went wrong may be about other servers of theirs."""
+        return self.environ.get("HOME", str(self.home)) != str(self.home)
+
     def folder(self, below_home: str, variable: str = "") -> Path:
         """Return where the agent keeps its files: what a variable of its own says, else a folder in HOME."""
         told = self.environ.get(variable)

@@ -212,9 +212,9 @@ def fault(session: Session, output: AgentOutput) -> Fault | None:
         if "GEMINI_API_KEY" in stderr or "auth" in stderr.lower():
             return Fault(kind="login_missing", detail=stderr)
         return Fault(kind="bad_option", detail=stderr) if "settings.json" in stderr else None
-    if not session.called and "MCP issues detected" in stderr:
+    if not session.called and not output.native and "MCP issues detected" in stderr:
         return Fault(kind="server_not_connected", detail=stderr)
-    if session.unapproved:
+    if session.unapproved and not output.native:  # there, calls of ours need no leave
         return Fault(kind="approval_needed", detail=session.unapproved)
     with suppress(*ODD):
         if session.result is None:
