@@ -1,0 +1,165 @@
+"""Login files: where they are looked for, and how a plugin lends one without opening or copying it."""
+
+import builtins
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bench.plugins.claude_code import ClaudeCode
+from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.contracts import Home, Installation, Launch, LaunchRequest, McpServer
+from mcp_bench.plugins.devin import Devin
+from mcp_bench.plugins.gemini import Gemini
+from mcp_bench.plugins.login import LoginMissingError
+from mcp_bench.plugins.opencode import OpenCode
+from mcp_bench.plugins.qwen_code import QwenCode
+
+SERVER = McpServer("bench", ("shim",), ("add",))
+
+
+def prepare(
+    agent: Any, folder: Path, environ: Mapping[str, str], home: Home = "sealed", **more: Any
+) -> Launch:
+    for name in ("home", "work"):
+        (folder / name).mkdir(parents=True)
+    launch: Launch = agent.prepare(
+        LaunchRequest(
+            "Do it.",
+            folder / "home",
+            folder / "work",
+            SERVER,
+            Installation("agent", "1"),
+            environ=environ,
+            native=home == "native",
+            **more,
+        )
+    )
+    return launch
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be opened that is in the user's home."""
+
+    def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(path: Any, *more: Any, **rest: Any) -> Any:
+            if isinstance(path, str | Path) and "/user/" in str(path):
+                pytest.fail(f"{path} was opened")
+            return real(path, *more, **rest)
+
+        return opened
+
+    for module, name in ((builtins, "open"), (io, "open"), (os, "open")):
+        monkeypatch.setattr(module, name, guarded(getattr(module, name)))
+
+
+def login_file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mknod(path)  # a file that nobody opened
+    return path
+
+
+LINKED = [
+    (Codex(), ".codex/auth.json", {}),
+    (Gemini(), ".gemini/oauth_creds.json", {}),
+    (OpenCode(), ".local/share/opencode/auth.json", {}),
+    (Devin(), ".local/share/devin/credentials.toml", {}),
+    (Codex(), "elsewhere/auth.json", {"CODEX_HOME": "elsewhere"}),
+    (Gemini(), "elsewhere/.gemini/oauth_creds.json", {"GEMINI_CLI_HOME": "elsewhere"}),
+    (OpenCode(), "elsewhere/opencode/auth.json", {"XDG_DATA_HOME": "elsewhere"}),
+]
+
+
+@pytest.mark.parametrize(("agent", "file", "variables"), LINKED)
+def test_a_link_to_the_original_is_lent(
+    tmp_path: Path, agent: Any, file: str, variables: dict[str, str]
+) -> None:
+    user = tmp_path / "user"
+    original = login_file(user / file)
+    environ = {"HOME": str(user), **{name: str(user / folder) for name, folder in variables.items()}}
+    launch = prepare(agent, tmp_path / "episode", environ)
+    (link,) = (tmp_path / "episode").rglob(original.name)
+    assert link.is_symlink() and link.readlink() == original
+    assert launch.login is not None
+    assert launch.login.paths == (original, original.parent)
+    assert str(original) in launch.login.alone
+    values = [value for name, value in launch.env.items() if name not in ("CODEX_HOME", "OPENCODE_CONFIG")]
+    assert str(user) not in str(values)
+
+
+def test_gemini_is_told_to_use_the_account(tmp_path: Path) -> None:
+    login_file(tmp_path / "user/.gemini/oauth_creds.json")
+    login_file(tmp_path / "user/.gemini/google_accounts.json")
+    environ = {"HOME": str(tmp_path / "user"), "GOOGLE_CLOUD_PROJECT": "mine"}
+    launch = prepare(Gemini(), tmp_path / "episode", environ)
+    home = tmp_path / "episode/home/.gemini"
+    auth = json.loads((home / "settings.json").read_text())["security"]["auth"]
+    assert auth == {"selectedType": "oauth-personal"}
+    assert (home / "google_accounts.json").is_symlink()
+    assert launch.env["GOOGLE_CLOUD_PROJECT"] == "mine"
+
+
+def test_claude_code_is_told_where_the_original_lies(tmp_path: Path) -> None:
+    original = login_file(tmp_path / "user/.claude/.credentials.json")
+    launch = prepare(ClaudeCode(), tmp_path / "episode", {"HOME": str(tmp_path / "user")})
+    assert launch.env["CLAUDE_SECURESTORAGE_CONFIG_DIR"] == str(original.parent)
+    assert launch.env["CLAUDE_CONFIG_DIR"] == str(tmp_path / "episode/home/.claude")
+    assert launch.login is not None and launch.login.alone == ""
+    assert list((tmp_path / "episode").rglob("*credentials*")) == []
+
+
+FILES = {
+    "codex": (Codex(), ".codex/auth.json", "OPENAI_API_KEY"),
+    "claude": (ClaudeCode(), ".claude/.credentials.json", "CLAUDE_CODE_OAUTH_TOKEN"),
+    "gemini": (Gemini(), ".gemini/oauth_creds.json", "GEMINI_API_KEY"),
+    "opencode": (OpenCode(), ".local/share/opencode/auth.json", "ANTHROPIC_API_KEY"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_variable_comes_before_the_file(tmp_path: Path, name: str) -> None:
+    agent, file, variable = FILES[name]
+    login_file(tmp_path / "user" / file)
+    environ = {"HOME": str(tmp_path / "user"), variable: "key"}
+    launch = prepare(agent, tmp_path / "episode", environ)
+    assert launch.login is None
+    assert "key" in launch.env.values()
+    assert not any(path.is_symlink() for path in (tmp_path / "episode").rglob("*"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_endpoint_of_ones_own_gets_no_login_file(tmp_path: Path, name: str) -> None:
+    agent, file, _ = FILES[name]
+    login_file(tmp_path / "user" / file)
+    environ = {"HOME": str(tmp_path / "user")}
+    launch = prepare(agent, tmp_path / "episode", environ, base_url="http://127.0.0.1:1", model="m")
+    assert launch.login is None
+    assert "none" in launch.env.values()
+    assert "CLAUDE_SECURESTORAGE_CONFIG_DIR" not in launch.env
+    assert not any(path.is_symlink() for path in (tmp_path / "episode").rglob("*"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_in_the_users_home_nothing_is_lent_but_the_waiting_is_the_same(tmp_path: Path, name: str) -> None:
+    agent, file, _ = FILES[name]
+    original = login_file(tmp_path / "user" / file)
+    before = sorted((tmp_path / "user").rglob("*"))
+    launch = prepare(agent, tmp_path / "episode", {"HOME": str(tmp_path / "user")}, "native")
+    assert launch.login is not None and launch.login.paths[0] == original
+    assert bool(launch.login.alone) == (name != "claude")
+    assert not any(path.is_symlink() for path in (tmp_path / "episode").rglob("*"))
+    assert sorted((tmp_path / "user").rglob("*")) == before
+    assert not {"HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "OPENCODE_CONFIG"} & set(launch.env)
+
+
+@pytest.mark.parametrize("agent", [Codex(), ClaudeCode(), Gemini(), OpenCode(), QwenCode(), Devin()])
+def test_a_directory_is_no_login(tmp_path: Path, agent: Any) -> None:
+    for name in (".codex/auth.json", ".claude/.credentials.json", ".local/share/devin/credentials.toml"):
+        (tmp_path / "user" / name).mkdir(parents=True)
+    with pytest.raises(LoginMissingError):
+        prepare(agent, tmp_path / "episode", {"HOME": str(tmp_path / "user")})
