@@ -16,6 +16,7 @@ import anyio
 
 from mcp_bench.bridge.attempt import Attempt, Setup, told, work
 from mcp_bench.recorder.assemble import merge
+from mcp_bench.recorder.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
@@ -192,6 +193,7 @@ def begin(
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
     messages = merge(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    messages = join_model_calls(run.recording, episode, messages)
     run.recording.end_episode(
         episode,
         EpisodeEnd(

@@ -49,6 +49,10 @@ class Received:
     status: int
     usage: TokenUsage | None
     body: dict[str, Any] = field(repr=False)
+    raw: bytes = field(repr=False)
+    """The body as it came."""
+    sent: bytes | None = field(repr=False)
+    """The body of the answer; None where a fault spoilt it."""
 
 
 class ModelEndpoint:
@@ -147,6 +151,7 @@ class ModelEndpoint:
         script = choose_script(conversation, self.scripts)
         turn = play(conversation, script, f"{number:04d}")
         status = (fault.status if fault else None) or 200
+        parts = _parts(dialect, turn, stream=conversation.stream)
         received = Received(
             dialect=dialect.name,
             model=conversation.model,
@@ -157,6 +162,8 @@ class ModelEndpoint:
             status=status,
             usage=None if fault and fault.spoils_the_answer else turn.usage,
             body=body,
+            raw=await request.body(),
+            sent=None if fault and fault.spoils_the_answer else b"".join(parts),
         )
         with self._lock:
             self.requests.append(received)
@@ -169,7 +176,7 @@ class ModelEndpoint:
             )
         if fault and fault.text is not None:
             return PlainTextResponse(fault.text, media_type="application/json")
-        return _reply(dialect, turn, stream=conversation.stream, cut=fault.cut if fault else None)
+        return _reply(parts, stream=conversation.stream, cut=fault.cut if fault else None)
 
     async def _unknown(self, request: Request) -> Response:
         self.unknown.append(f"{request.method} {request.url.path}")
@@ -184,11 +191,17 @@ def _key(request: Request) -> str:
     return " ".join(request.headers.get(name, "") for name in KEY_HEADERS)
 
 
-def _reply(dialect: Dialect, turn: Turn, *, stream: bool, cut: int | None) -> Response:
+def _parts(dialect: Dialect, turn: Turn, *, stream: bool) -> list[bytes]:
+    """Return the answer in the pieces in which it is sent."""
     if stream:
-        parts = [event.encode() for event in dialect.events(turn)]
+        return [event.encode() for event in dialect.events(turn)]
+    return [json.dumps(dialect.answer(turn)).encode()]  # as odd as the script has it
+
+
+def _reply(parts: list[bytes], *, stream: bool, cut: int | None) -> Response:
+    if stream:
         return StreamingResponse(_send(parts, cut), media_type="text/event-stream")
-    whole = json.dumps(dialect.answer(turn)).encode()  # as odd as the script has it
+    (whole,) = parts
     if cut is None:
         return Response(whole, media_type="application/json")
     return StreamingResponse(_send([whole[: len(whole) // 2], b""], 1), media_type="application/json")

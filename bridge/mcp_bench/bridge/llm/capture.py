@@ -10,7 +10,7 @@ import logging
 import secrets
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
@@ -23,8 +23,8 @@ from mcp_bench.recorder.recording import Recording
 from mcp_bench.servers.errors import BenchError
 
 LOOPBACK = "127.0.0.1"
-SETTLE_SECONDS = 30.0
-"""For what is still to be stored when the agent is gone."""
+SETTLE_SECONDS = 60.0
+"""For storing one answer, however large."""
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +49,8 @@ class ModelCapture:
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
         """What the agent is to take for its endpoint."""
         self._open = 0
-        self._settled = anyio.Event()
+        self._closed = anyio.Event()
+        self._settling: TaskGroup
 
     def __enter__(self) -> ModelCapture:
         return self
@@ -60,14 +61,15 @@ class ModelCapture:
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Pass requests on until cancelled; on return, what came of them is stored."""
         app = AccessRules(self._admit, LOOPBACK, self._port)
-        async with self._proxy:
+        # what is stored has tasks of its own: those of requests are torn away when the server has to end
+        async with self._proxy, anyio.create_task_group() as self._settling:
             try:
                 await listen(app, self._listener, drain=1, task_status=task_status)
             finally:
                 with anyio.move_on_after(SETTLE_SECONDS, shield=True):
                     while self._open:
-                        self._settled = anyio.Event()
-                        await self._settled.wait()
+                        self._closed = anyio.Event()
+                        await self._closed.wait()
 
     def named(self, text: str) -> str:
         """Return a text with the endpoint's own URL in it, where it has that of this proxy."""
@@ -83,14 +85,13 @@ class ModelCapture:
         try:
             await self._proxy(inner, exchange.receive, exchange.send)
         finally:
-            await self._settle(exchange)
+            self._settling.start_soon(self._settle, exchange)
+            self._open -= 1
+            self._closed.set()
 
     async def _settle(self, exchange: ModelExchange) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
+        try:
+            with anyio.fail_after(SETTLE_SECONDS, shield=True):
                 await exchange.settle()
-            except BenchError as error:
-                _log.error("episode %s: a model call was not stored: %s", self._episode, error)
-            finally:
-                self._open -= 1
-                self._settled.set()
+        except (BenchError, TimeoutError) as error:  # the agent goes on, and what it asked is stored
+            _log.error("episode %s: an answer of the model was not stored: %s", self._episode, error)

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", required=False, metavar="[RUN|EPISODE]")
+@click.option(
+    "--model-calls", is_flag=True, help="Of an episode, list what was captured at its model endpoint."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def show(what: str | None, as_json: bool) -> None:
+def show(what: str | None, model_calls: bool, as_json: bool) -> None:
     """Show the runs, the episodes of one, or one episode with its grade and its conversation.
 
     EPISODE is an id, or the beginning of one that fits no other. Control characters in what agents and
@@ -27,12 +30,15 @@ def show(what: str | None, as_json: bool) -> None:
       mcp-bench show run_01kbf3x9qv2m8t0
       mcp-bench show ep_01kbf3x9qv2m8t0
       mcp-bench show ep_01kbf3x9qv2m8t0 --json | jq .grade
+      mcp-bench show ep_01kbf3x9qv2m8t0 --model-calls
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
     from mcp_bench.recorder.paths import runs_dir
     from mcp_bench.recorder.reader import RunReader, find_episode
     from mcp_bench.recorder.run_folder import RECORDINGS
 
+    if model_calls and (what is None or (runs_dir() / what / RECORDINGS).exists()):
+        raise click.UsageError("--model-calls goes with an episode: name one")
     if what is None:
         show_runs(as_json)
         return
@@ -41,6 +47,11 @@ def show(what: str | None, as_json: bool) -> None:
         return
     path, found = find_episode(what)
     with RunReader(path) as reader:
+        if model_calls:
+            from mcp_bench.recorder.cli.model_calls import show_model_calls
+
+            show_model_calls(reader, found, as_json=as_json)
+            return
         document = _document(reader, found)
     if as_json:
         click.echo(json.dumps(document))
@@ -56,6 +67,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from mcp_bench.recorder.assemble import trajectory
+    from mcp_bench.recorder.cli.model_calls import summary
 
     stored = reader.episode(episode)
     facts = asdict(stored)
@@ -72,6 +84,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
     conversation = trajectory(reader, stored)
     return {
         **facts,
+        "captured": summary(reader.model_calls(episode)),
         "log_folder": str(reader.path / "logs"),
         "grade": grade,
         "calls": [call.model_dump() for call in reader.calls(episode)],
@@ -82,6 +95,8 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
 def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield `(heading, text)`: what is set in bold, and what follows it."""
+    from mcp_bench.recorder.cli.model_calls import in_words
+
     seconds = (document["ended_us"] - document["started_us"]) / 1e6 if document["ended_us"] else None
     facts = {
         "episode": document["id"],
@@ -91,10 +106,12 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         "agent": f"{document['agent']} {document['agent_version']}",
         "model": document["model"],
         "isolation": document["isolation"],
+        "home": f"{document['home']}, tools {document['tools_mode']}",
         "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
         "seconds": seconds and f"{seconds:.1f}",
         "invalid": document["invalid"] and f"{document['invalid']}: {document['invalid_detail'] or ''}",
         "usage": ", ".join(f"{name} {value}" for name, value in (document["usage"] or {}).items()),
+        "captured": document["captured"] and in_words(document["captured"]),
         "logs": document["log_folder"],
     }
     for name, value in facts.items():

@@ -1,0 +1,114 @@
+"""Captured model calls of one episode, for `mcp-bench show`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from mcp_bench.recorder.cli.listing import print_table
+from mcp_bench.recorder.model_calls import StoredModelCall, total_usage
+from mcp_bench.recorder.reader import RunReader
+
+MICROSECONDS = 1_000_000
+
+
+def summary(calls: Sequence[StoredModelCall]) -> dict[str, Any] | None:
+    """Return counts, tokens and parameters of the captured calls; None where none were captured.
+
+    `usage` is None where a call that was answered did not tell its own; `parameters` has every way in which
+    turns were sampled.
+    """
+    if not calls:
+        return None
+    parameters: list[dict[str, Any]] = []
+    for call in calls:
+        if call.kind == "turn" and call.parameters not in parameters:
+            parameters.append(call.parameters)
+    usage = total_usage(calls)
+    return {
+        "model_calls": len(calls),
+        "turns": sum(call.message is not None for call in calls),
+        "side": sum(call.kind == "side" for call in calls),
+        "other": sum(call.kind == "other" for call in calls),
+        "failed": sum(call.outcome != "ok" for call in calls),
+        "usage": usage.model_dump(exclude_none=True) if usage else None,
+        "parameters": parameters,
+    }
+
+
+def in_words(told: dict[str, Any]) -> str:
+    """Return a summary in one line."""
+    side, other = told["side"], told["other"]
+    words = [f"{told['model_calls']} model calls ({told['turns']} turns, {side} on the side, {other} other)"]
+    words += [f"{told['failed']} failed"] if told["failed"] else []
+    words += [f"{name} {count}" for name, count in (told["usage"] or {}).items() if name != "model_calls"]
+    for parameters in told["parameters"]:
+        words += [f"{name} {json.dumps(value)}" for name, value in parameters.items()]
+    return ", ".join(words)
+
+
+def show_model_calls(reader: RunReader, episode: str, *, as_json: bool) -> None:
+    """Print the captured calls of an episode; as JSON, with what was asked and answered."""
+    calls = reader.model_calls(episode)
+    if as_json:
+        click.echo(json.dumps([_document(reader, call) for call in calls]))
+        return
+    if not calls:
+        click.echo("no model calls were captured: that is what `mcp-bench record --capture-llm` does")
+        return
+    began = reader.episode(episode).started_us
+    print_table(
+        ["model call", "after s", "seconds", "as", "ended", "model", "input", "output", "finish"],
+        [
+            [
+                call.id,
+                f"{(call.started_us - began) / MICROSECONDS:.1f}",
+                _seconds(call),
+                _role(call),
+                _ended(call),
+                call.model or "",
+                str((call.usage and call.usage.input_tokens) or ""),
+                str((call.usage and call.usage.output_tokens) or ""),
+                call.finish or "",
+            ]
+            for call in calls
+        ],
+    )
+
+
+def _document(reader: RunReader, call: StoredModelCall) -> dict[str, Any]:
+    request, response, answer = reader.model_bodies(call.id)
+    usage = call.usage.model_dump(exclude_none=True) if call.usage else None
+    bodies = {"request": _json_or_text(request), "response": _text(response), "answer": answer}
+    return {**asdict(call), "usage": usage, **bodies}
+
+
+def _json_or_text(body: str | bytes) -> Any:
+    text = _text(body) or ""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _text(body: str | bytes | None) -> str | None:
+    return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+
+
+def _seconds(call: StoredModelCall) -> str:
+    return f"{(call.ended_us - call.started_us) / MICROSECONDS:.1f}" if call.ended_us is not None else ""
+
+
+def _role(call: StoredModelCall) -> str:
+    if call.message is not None:
+        return f"message {call.message}"
+    return {"turn": "no message", "side": "on the side"}.get(call.kind or "", f"{call.method} {call.path}")
+
+
+def _ended(call: StoredModelCall) -> str:
+    status = "" if call.status is None else f" {call.status}"
+    return f"{call.outcome}{status}" if call.outcome else "its referee died"
