@@ -40,7 +40,9 @@ COLOURS = {"ok": "green", "hint": "yellow", "problem": "red"}
 def doctor(
     agents: tuple[str, ...], base_url: str | None, agent_command: str | None, timeout: float, as_json: bool
 ) -> None:
-    """Look at this machine, the benchmarks and the agents (or those named), and say what to do.
+    """Say what works here, and what to do about the rest.
+
+    Looked at are this machine, the benchmarks and the agents, or this machine and the agents that are named.
 
     Model endpoints are asked for an answer, with no key. Logins are looked for by name and never read.
     """

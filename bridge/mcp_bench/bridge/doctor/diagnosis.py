@@ -11,8 +11,9 @@ from mcp_bench.bridge.doctor.agent import agent_check, needs_of
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.examination import examine
 from mcp_bench.bridge.doctor.finding import Check, Finding
+from mcp_bench.bridge.doctor.leftovers import end_leftovers
 from mcp_bench.bridge.doctor.machine import machine_checks
-from mcp_bench.bridge.supervisor import become_subreaper, end_descendants
+from mcp_bench.bridge.supervisor import become_subreaper
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 
@@ -42,8 +43,11 @@ class Diagnosis:
     @property
     def well(self) -> bool:
         machine = [check for check, _ in self.results if check.kind == "machine"]
-        enough = set(self.named) <= set(self.agents) if self.named else bool(self.agents)
-        return len(self.working("machine")) == len(machine) and bool(self.working("benchmark")) and enough
+        if len(self.working("machine")) < len(machine):
+            return False
+        if self.named:
+            return set(self.named) <= set(self.agents)
+        return bool(self.working("benchmark") and self.agents)
 
     def verdict(self) -> str:
         if self.well:
@@ -78,7 +82,7 @@ def diagnose(
     seconds: float,
     tell: Callable[[list[str]], None],
 ) -> Diagnosis:
-    """Make all checks. What they started is gone afterwards.
+    """Make all checks; of named agents, those and the machine's. What they started is gone afterwards.
 
     Raises:
         UnknownNameError: there is no agent of one of the names.
@@ -87,7 +91,7 @@ def diagnose(
     for name in named:
         if name not in known:
             raise UnknownNameError("agent", name, known)
-    checks = [*machine_checks(), *map(benchmark_check, registered("benchmark"))]
+    checks = [*machine_checks(), *([] if named else map(benchmark_check, registered("benchmark")))]
     checks += [
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
         for name in (dict.fromkeys(named) if named else known)
@@ -96,5 +100,5 @@ def diagnose(
     try:
         found = examine(checks, seconds, tell)
     finally:
-        end_descendants()
+        end_leftovers()
     return Diagnosis(list(zip(checks, found, strict=True)), tuple(named))
