@@ -1,0 +1,3 @@
+from mcp_bench.bridge.cli.root import main
+
+main()
