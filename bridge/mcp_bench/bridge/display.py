@@ -44,7 +44,7 @@ class Display:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         # rich takes FORCE_COLOR for a terminal, and a log file must not be full of cursor movements
         self._live = (
-            Live(get_renderable=self._frame, console=self._console, auto_refresh=False)
+            Live(get_renderable=self._frame, console=self._console, auto_refresh=False, transient=True)
             if sys.stderr.isatty() and self._console.is_terminal and not self._console.is_dumb_terminal
             else None
         )
@@ -57,6 +57,10 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the frame away and give the cursor back; closing twice is fine."""
         if self._live:
             self._live.stop()
 
@@ -72,10 +76,12 @@ class Display:
         again = "" if wait is None else f", again in {wait:.0f} s"
         self.say(f"[{self.tally.done}/{self._pace.total}] {line(outcome)}{again}", style(outcome))
 
-    def say(self, text: str, style: str = "default") -> None:
+    def say(self, text: str, style: str = "") -> None:
         """Print a line, above the frame where there is one."""
         self._last_line = self._clock()
-        self._console.print(Text(" ".join(printable(text).split())), style=style)
+        self._console.print(Text(" ".join(printable(text).split()), style))
+        if self._live:
+            self._live.refresh()
 
     async def keep_current(self) -> None:
         """Refresh the frame, or break long silences, until cancelled."""
@@ -108,7 +114,7 @@ class Display:
         head = Table.grid(padding=(0, 1))
         head.add_row(
             Text(printable(self._title)),
-            ProgressBar(total=total, completed=done, width=24),
+            ProgressBar(total=total, completed=done, width=24, complete_style="green"),
             Text(f"{done}/{total}"),
             Text(duration(self._clock() - self._started)),
         )
@@ -134,4 +140,4 @@ def line(outcome: Outcome) -> str:
 def style(outcome: Outcome) -> str:
     if outcome.invalid is not None:
         return "yellow"
-    return "green" if outcome.grade is not None and outcome.grade.strict else "default"
+    return "green" if outcome.grade is not None and outcome.grade.strict else ""

@@ -28,6 +28,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     `max_cost` is in US dollars, and holds instead of the run's own if it is given.
     """
     total = len(run.pending())
+    waiting = setup.one_at_a_time if jobs > 1 else ""
+    jobs = 1 if waiting else jobs
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
     retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
@@ -36,6 +38,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     before = run.recording.calls_made
     with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
+        if waiting:
+            display.say(f"--jobs is 1 here: {waiting}")
         if setup.installation.version != run.info.agent_version:
             display.say(
                 f"The run began with {setup.agent.name} {run.info.agent_version}, and this is "
@@ -98,6 +102,7 @@ async def run_until_stopped(
                 async for _ in signals:
                     if stopped:
                         display.say(f"Stopped at once. Go on with: {resuming(run)}")
+                        display.close()
                         end_all_at_once()
                         remove_all()
                         os._exit(1)

@@ -23,6 +23,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
+from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import (
     JSON,
     AssertionResult,
@@ -170,7 +171,10 @@ NOTEBOOK = Notebook()
 
 
 class Script:
-    """Runs a Python file as the agent: `--agent-option file=PATH`. Its stdout lines are its messages."""
+    """Runs a Python file as the agent: `--agent-option file=PATH`. Its stdout lines are its messages.
+
+    What it writes to `fault` in its HOME ("KIND: text", or a text alone) is its fault, and `usage`, JSON, its usage.
+    """
 
     name = "script"
     summary = "Any Python file as an agent (a fixture)."
@@ -178,7 +182,7 @@ class Script:
     options: Mapping[str, str] = {"file": "the Python file", "fault": "an endpoint fault to report"}
 
     def find(self, environ: Mapping[str, str]) -> Installation:
-        return Installation(sys.executable, "1.0")
+        return Installation(sys.executable, environ.get("SCRIPT_VERSION", "1.0"))
 
     def prepare(self, request: LaunchRequest) -> Launch:
         config = request.home / "server.json"
@@ -188,9 +192,20 @@ class Script:
         return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        fault = (output.home / "fault").read_text()
+        told = (output.home / "fault").read_text()
+        kind, colon, detail = told.partition(": ")
+        fault = {"kind": kind, "detail": detail} if colon else {"kind": "endpoint_error", "detail": told}
         lines = Path(output.stdout).read_text(errors="replace").splitlines()
+        usage = output.home / "usage"
         return Transcript(
             answer=lines[-1] if lines else None,
-            fault=Fault(kind="endpoint_error", detail=fault) if fault else None,
+            fault=Fault.model_validate(fault) if told else None,
+            usage=Usage.model_validate_json(usage.read_text()) if usage.exists() else None,
         )
+
+
+class Priced(Script):
+    """The same, and known to tell what it costs."""
+
+    name = "priced"
+    capabilities = Capabilities(reports_cost=True)

@@ -1,0 +1,254 @@
+"""What the operator sees of a run: on a terminal, in a file, and in long silences."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.display import SILENCE_SECONDS, Display
+from mcp_bench.bridge.episode import Outcome
+from mcp_bench.bridge.tally import Pace, Tally, short
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.servers.contracts import Grade
+
+Write = Callable[[str], str]
+
+WRITES = """
+server = Server(); server.connect()
+server.call("write", key="sky", value="cerulean-sentinel")
+open(os.path.join(os.environ["HOME"], "usage"), "w").write('{"cost_usd": 0.25, "input_tokens": 1500, "output_tokens": 20}')
+"""
+HOLDS = WRITES + "import time; time.sleep(600)"
+RECORD = ("record", "--agent", "script", "--benchmark", "notebook", "--jobs", "2")
+
+
+class Terminal:
+    """Runs a command on a terminal of its own, as a user would; `seen` is all that it wrote."""
+
+    def __init__(self, bench, *args: str, **environ: str) -> None:
+        self._ours, theirs = pty.openpty()
+        env = {**bench.environment(), "TERM": "xterm-256color", **environ}
+        self.process = subprocess.Popen(
+            bench.command(*args), env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.seen:
+            assert self._read(), self.seen
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        os.close(self._ours)
+        return self.process.wait(60)
+
+    def _read(self) -> bool:
+        try:
+            chunk = os.read(self._ours, 65536)
+        except OSError:  # nobody has the other end any more
+            return False
+        self.seen += chunk.decode(errors="replace")
+        return bool(chunk)
+
+
+@pytest.fixture
+def terminal(bench) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open_one(*args: str, **environ: str) -> Terminal:
+        opened.append(Terminal(bench, *args, **environ))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.process.kill()
+        one.process.wait()
+
+
+def test_a_terminal_shows_what_goes_on_and_keeps_a_line_for_each_episode(
+    terminal: Callable[..., Terminal], script: Write
+) -> None:
+    shown = terminal(*RECORD, "--agent-option", script(WRITES))
+    assert shown.end() == 0
+    assert "running" in shown.seen
+    assert "calls/s" in shown.seen
+    for number in (1, 2):
+        assert f"[{number}/2]" in shown.seen
+    assert "3.0k tokens in, 40 out, $0.50" in shown.seen
+    assert "\x1b[?25h" in shown.seen[-200:] or "\x1b[?25l" not in shown.seen, "the cursor is back"
+    summary = shown.seen.rpartition("\x1b[?25h")[2]
+    assert "partial 0.250, strict 0/2, 2 calls" in summary
+
+
+def test_calls_under_way_are_counted_and_ctrl_c_gives_the_cursor_back(
+    bench, terminal: Callable[..., Terminal], script: Write
+) -> None:
+    shown = terminal(*RECORD, "--agent-option", script(HOLDS))
+    shown.wait_for("2 running")
+    shown.process.send_signal(signal.SIGINT)
+    shown.wait_for("Stopping")
+    assert shown.end() == 1
+    assert "Stopped. Go on with" in shown.seen
+    assert shown.seen.rindex("\x1b[?25h") > shown.seen.rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize("environ", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1"}])
+def test_a_file_gets_plain_lines(bench, script: Write, environ: dict[str, str]) -> None:
+    bench.environ.update(environ)
+    done = bench.run(*RECORD, "--agent-option", script(WRITES), "--json")
+    lines = done.stderr.splitlines()
+    assert "\x1b[2K" not in done.stderr
+    assert "\x1b[?25l" not in done.stderr
+    assert [line.count("partial") for line in lines] == [0, 1, 1, 1]
+    assert json.loads(done.stdout)["cost_usd"] == 0.5
+
+
+def test_a_dumb_terminal_gets_plain_lines(terminal: Callable[..., Terminal], script: Write) -> None:
+    shown = terminal(*RECORD, "--agent-option", script(WRITES), TERM="dumb")
+    assert shown.end() == 0
+    assert "\x1b" not in shown.seen
+    assert shown.seen.count("\n") == 4
+
+
+def test_what_an_agent_says_cannot_drive_the_terminal(bench, script: Write) -> None:
+    fault = "\\x1b]0;mine\\x07\\x1b[2Jgone\\nsecond line"
+    says = WRITES + f'open(os.path.join(os.environ["HOME"], "fault"), "w").write("endpoint_error: {fault}")'
+    done = bench.run(*RECORD, "--agent-option", script(says), code=1)
+    assert "\x1b" not in done.stderr
+    (one, two) = [line for line in done.stderr.splitlines() if "endpoint_error" in line]
+    assert one.startswith("[1/2]")
+    assert two.startswith("[2/2]")
+    assert "gone second line" in one
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def planned(task: str, repeat: int = 0) -> PlannedEpisode:
+    return PlannedEpisode(task=task, split="train", domain="d", prompt="p", repeat=repeat)
+
+
+def outcome(**parts: object) -> Outcome:
+    facts = {
+        "episode": "ep_1", "task": "t", "termination": "agent_exit", "invalid": None, "detail": None,
+        "grade": None, "calls": 3, "seconds": 1.0, **parts,
+    }  # fmt: skip
+    return Outcome(**facts)
+
+
+GRADE = Grade(partial=0.5, strict=False, assertions=(), grader_version="1")
+
+
+def test_a_long_silence_is_broken_by_one_line_and_a_talking_run_is_not(capsys) -> None:
+    clock, calls = Clock(), 0
+    with Display(4, 2, "agent on it", lambda: calls, clock=clock) as display:
+        display.began(planned("a"), 0)
+        display.began(planned("b"), 0)
+        display.tick()
+        clock.now += 10
+        display.ended(planned("a"), outcome(grade=GRADE, usage=Usage(input_tokens=900, cost_usd=0.1)), None)
+        capsys.readouterr()
+        clock.now += SILENCE_SECONDS - 1
+        calls = 39
+        display.tick()
+        assert capsys.readouterr().err == "", "not yet"
+        clock.now += 1
+        display.tick()
+        (beat,) = capsys.readouterr().err.splitlines()
+        assert beat == (
+            "[1/4] 1 running, partial 0.500, strict 0/1, 1.0 calls/s, 900 tokens in, 0 out, $0.10, 0:00:10 left"
+        )
+        for _ in range(5):
+            display.tick()
+            clock.now += 5
+        assert capsys.readouterr().err == "", "the line itself ended the silence"
+
+
+def test_silences_are_broken_while_a_run_waits(capsys) -> None:
+    clock = Clock()
+
+    async def wait() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(display.keep_current)
+                while not capsys.readouterr().err:
+                    clock.now += SILENCE_SECONDS
+                    await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+
+    with Display(1, 1, "agent on it", lambda: 0, clock=clock) as display:
+        anyio.run(wait)
+
+
+def test_an_attempt_that_is_tried_again_counts_once(capsys) -> None:
+    broken = outcome(invalid="endpoint_error", detail="503")
+    with Display(1, 1, "agent on it", lambda: 0) as display:
+        display.began(planned("a"), 0)
+        display.ended(planned("a"), broken, 5.0)
+        assert (display.tally.done, display.tally.invalid) == (0, 1)
+        assert "0 running, 1 waiting, 1 invalid" in display.status()
+        display.began(planned("a"), 1)
+        assert (display.tally.invalid, display.tally.retried) == (0, 1)
+        display.ended(planned("a"), outcome(grade=GRADE), None)
+    assert str(display.tally) == "partial 0.500, strict 0/1, 6 calls, 1 retried"
+    assert "again in 5 s" in capsys.readouterr().err
+
+
+events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["good", "bad", "again"])), max_size=30)
+
+
+@given(events)
+def test_every_attempt_is_counted_in_one_place(told: list[tuple[int, str]]) -> None:
+    tally, waiting, over = Tally(), dict[int, int](), 0
+    for made, (slot, result) in enumerate(told, 1):
+        tally.began(waiting.pop(slot, 0))
+        invalid = None if result == "good" else "endpoint_error"
+        again = 1.0 if result == "again" else None
+        tally.ended(outcome(invalid=invalid, grade=GRADE if invalid is None else None), again)
+        if result == "again":
+            waiting[slot] = 1
+        else:
+            over += 1
+        assert (tally.done, tally.waiting) == (over, len(waiting))
+        assert tally.graded + tally.invalid + tally.retried == made
+        assert tally.calls == 3 * made
+
+
+@given(st.integers(1, 8), st.integers(0, 40), st.floats(0.1, 1000))
+def test_the_time_left_is_exact_where_every_episode_takes_as_long(
+    jobs: int, rounds: int, each: float
+) -> None:
+    clock = Clock()
+    pace = Pace(total=jobs * (rounds + 1), jobs=jobs, clock=clock)
+    assert pace.seconds_left is None
+    for number in range(jobs):
+        pace.began(planned("t", number))
+    clock.now += each
+    for number in range(jobs):
+        pace.finished(planned("t", number))
+    assert pace.seconds_left == pytest.approx(rounds * each, rel=1e-6)
+    assert pace.under_way == 0
+
+
+def test_large_numbers_are_short() -> None:
+    assert [short(number) for number in (0, 999, 1000, 12_345, 4_600_000)] == [
+        "0",
+        "999",
+        "1.0k",
+        "12.3k",
+        "4.6M",
+    ]
