@@ -21,6 +21,7 @@ DIALECTS = {
     "qwen-code": "chat-completions",
     "opencode": "chat-completions",
     "chat": "chat-completions",
+    "acp": "gemini",
 }
 Record = Callable[..., Any]
 
@@ -45,7 +46,8 @@ def record(bench, endpoint: ModelEndpoint) -> Record:
 
     def run(agent: str, *more: str, code: int = 0):
         bench.environ.update(PATH=environ["PATH"], **keys)
-        url = endpoint.anthropic_url if agent in ("claude-code", "gemini") else endpoint.openai_url
+        url = endpoint.anthropic_url if agent in ("claude-code", "gemini", "acp") else endpoint.openai_url
+        more = ("--agent-command", "gemini --acp", *more) if agent == "acp" else more
         return bench.run(
             "record", "--agent", agent, "--task", TASK, "--model", "scripted-1", "--base-url", url,
             "--timeout", "120", "--capture-llm", *more, code=code,

@@ -82,6 +82,7 @@ class AcpAgent(Acp):
         self.profile: Profile = profile_of(command)
         self.name = f"acp:{self.profile.name}"
         self.capabilities = self.profile.capabilities
+        self.needs = self.profile.needs
 
     def find(self, environ: Mapping[str, str]) -> Installation:
         """Look for the program.

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_bench.plugins.acp_session import Session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, LentLogin, McpServer
+from mcp_bench.plugins.needs import Needs
 
 NEVER = r"(?!)"
 REPORTS = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
@@ -54,3 +55,5 @@ class Profile:
     failure: str = NEVER
     """Pattern of what it says, for an answer or in its standard error, when its model endpoint failed."""
     capabilities: Capabilities = REPORTS
+    needs: Needs | None = None
+    """Its login and its model endpoint, where they are known."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from mcp_bench.plugins import acp_gemini, claude_code, codex, opencode, qwen_code, qwen_session
+from mcp_bench.plugins import acp_gemini, claude_code, codex, gemini, opencode, qwen_code, qwen_session
 from mcp_bench.plugins.acp_profile import Opening, Profile
 from mcp_bench.plugins.acp_session import Session, plus
 from mcp_bench.plugins.claude_session import model_names
@@ -23,6 +23,7 @@ from mcp_bench.plugins.devin_login import lend_login
 from mcp_bench.plugins.json_lines import ODD, json_lines
 from mcp_bench.plugins.login import PLACEHOLDER
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.opencode_session import stored_usage
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
@@ -195,19 +196,39 @@ PROFILES = {
             open_claude,
             install="npm install -g @agentclientprotocol/claude-agent-acp",
             read=read_claude,
+            needs=claude_code.ClaudeCode.needs,
         ),
         Profile(
             "codex-acp",
             open_codex,
             install="npm install -g @agentclientprotocol/codex-acp",
             read=read_codex,
+            needs=codex.Codex.needs,
         ),
-        Profile("gemini", open_gemini, install="npm install -g @google/gemini-cli", read=read_gemini),
-        Profile("opencode", open_opencode, install="npm install -g opencode-ai", read=read_opencode),
-        Profile("qwen", open_qwen, install="npm install -g @qwen-code/qwen-code", read=read_qwen),
+        Profile(
+            "gemini",
+            open_gemini,
+            install="npm install -g @google/gemini-cli",
+            read=read_gemini,
+            needs=gemini.Gemini.needs,
+        ),
+        Profile(
+            "opencode",
+            open_opencode,
+            install="npm install -g opencode-ai",
+            read=read_opencode,
+            needs=opencode.OpenCode.needs,
+        ),
+        Profile(
+            "qwen",
+            open_qwen,
+            install="npm install -g @qwen-code/qwen-code",
+            read=read_qwen,
+            needs=qwen_code.QwenCode.needs,
+        ),
         # As their documentation has it, not tried here:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
-        Profile("devin", open_devin, capabilities=OWN_HOME),
-        Profile("kimi", open_kimi, capabilities=OWN_HOME),
+        Profile("devin", open_devin, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),
+        Profile("kimi", open_kimi, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),
     )
 }
