@@ -46,6 +46,30 @@ WITH_FILE = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_PROJECT_ID")
 """A login of a company's account belongs to a project."""
 
 WEB = ("google_web_search", "web_fetch")
+BUILTIN = (
+    *WEB,
+    *(
+        "activate_skill",
+        "ask_user",
+        "complete_task",
+        "enter_plan_mode",
+        "exit_plan_mode",
+        "get_internal_docs",
+    ),
+    *("glob", "grep_search", "invoke_agent", "list_background_processes", "list_directory"),
+    *(
+        "read_file",
+        "read_background_output",
+        "read_many_files",
+        "replace",
+        "run_shell_command",
+        "update_topic",
+    ),
+    *("write_file", "write_todos"),
+    *(f"tracker_{action}" for action in ("add_dependency", "create_task", "get_task", "list_tasks")),
+    *("tracker_update_task", "tracker_visualize"),
+)
+"""Its own tools. A list of those that stay would take away the tools of every server, too."""
 
 ARGUMENT_BYTES = 100_000
 """A longer prompt than this goes to stdin, which the program gives up on if it is slow: Linux has a limit of
@@ -85,8 +109,8 @@ class Gemini:
         """
         argv = [request.installation.executable, "--output-format=stream-json"]
         env, lent = configure(request)
-        if request.native:
-            argv += ["--skip-trust", *(["--approval-mode=yolo"] if request.tools == "all" else [])]
+        if request.native and request.tools == "all":
+            argv.append("--approval-mode=yolo")
         argv += [f"--model={request.model}"] if request.model else []
         # A slash at the start would make it a command, and quotes around it would be taken away.
         prompt = f"\n{request.prompt}" if request.prompt.startswith(("/", '"', "'")) else request.prompt
@@ -131,6 +155,8 @@ def environment(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | Non
     """Return the login, where requests go, and what keeps it from starting itself a second time."""
     environ, lent = request.environ, None
     env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+    if request.native:  # else the settings of a project are left out; by --skip-trust they come too late
+        env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
     if url := request.base_url or (None if request.native else environ.get("GOOGLE_GEMINI_BASE_URL")):
         env["GOOGLE_GEMINI_BASE_URL"] = url
         env["GEMINI_API_KEY"] = next(filter(None, map(environ.get, LOGIN)), PLACEHOLDER)
@@ -149,7 +175,7 @@ def project_settings(request: LaunchRequest) -> dict[str, Any]:
     document = server_entry(request)
     document["mcpServers"][request.server.name]["trust"] = True  # its calls need no leave
     if request.tools == "mcp-only":
-        document["tools"] = {"core": []}
+        document["tools"] = {"exclude": list(BUILTIN)}
     general: dict[str, Any] = {"enableAutoUpdate": False}
     if (retries := whole_number(request.options, "max_retries")) is not None:
         general["maxAttempts"] = retries + 1

@@ -161,14 +161,17 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
     own = {f"{prefix(server)}*": "allow"}
     # The last rule that fits counts; what is denied for good is not even offered to the model.
     nothing = dict.fromkeys(BUILTIN, "deny") if request.native else {"*": "deny"}
+    rules = {**nothing, **own}
     web = {"webfetch": "deny", "websearch": "deny", "question": "deny"}
     config: dict[str, Any] = {
         "autoupdate": False,
         "share": "disabled",
         "agent": {"title": {"disable": True}},
-        "permission": {**nothing, **own} if request.tools == "mcp-only" else {"*": "allow", **web, **own},
+        "permission": rules if request.tools == "mcp-only" else {"*": "allow", **web, **own},
         "mcp": {server.name: {**entry, "enabled": True, "timeout": MINUTE}},
     }
+    if request.native and request.tools == "mcp-only":  # these come after all that the user says in general
+        config["agent"]["build"] = {"permission": rules}
     model = request.model
     if url := request.base_url:
         if model is None:
