@@ -319,6 +319,17 @@ async def test_an_answer_that_takes_long_to_store_outlives_the_end_of_the_episod
     assert (row["response"], row["outcome"]) == ('{"choices": []}', "ok")
 
 
+async def test_an_agent_that_asks_elsewhere_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with capturing("http://127.0.0.1:9/v1", tmp_path):
+        pass
+    assert "asked nothing at the endpoint that is captured, http://127.0.0.1:9/v1" in caplog.text
+    caplog.clear()
+    await whole_exchange(tmp_path, answer(b"{}"))
+    assert caplog.text == ""
+
+
 async def test_errors_pass_and_are_kept_with_their_status(tmp_path: Path) -> None:
     body = b'{"error": {"message": "slow down"}}'
     _, got, (row,), _ = await whole_exchange(

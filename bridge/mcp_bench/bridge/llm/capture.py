@@ -48,6 +48,7 @@ class ModelCapture:
         self.upstream = upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
         """What the agent is to take for its endpoint."""
+        self._asked = False
         self._open = 0
         self._closed = anyio.Event()
         self._settling: TaskGroup
@@ -70,6 +71,13 @@ class ModelCapture:
                     while self._open:
                         self._closed = anyio.Event()
                         await self._closed.wait()
+                if not self._asked:
+                    _log.warning(
+                        "episode %s: the agent asked nothing at the endpoint that is captured, %s: if it "
+                        "worked, it has another one in a configuration of its own",
+                        self._episode,
+                        self.upstream,
+                    )
 
     def named(self, text: str) -> str:
         """Return a text with the endpoint's own URL in it, where it has that of this proxy."""
@@ -81,6 +89,7 @@ class ModelCapture:
             await PlainTextResponse("not found", 404)(scope, receive, send)
             return
         exchange = ModelExchange(inner, self._episode, self._recording.writer, receive, send)
+        self._asked = True
         self._open += 1
         try:
             await self._proxy(inner, exchange.receive, exchange.send)
