@@ -54,6 +54,8 @@ def test_a_fault_that_passes_is_tried_again_and_the_episode_is_not_invalid(bench
     assert "again in 0 s" in done.stderr
     (row,) = bench.report()
     assert (row["episodes"], row["invalid"], row["strict"]) == (1, 0, 1.0)
+    assert row["earlier_attempts"] == 2
+    assert "retried" in bench.run("report").stdout
     assert len(bench.grades()) == 1
 
 

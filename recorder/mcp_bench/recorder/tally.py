@@ -31,12 +31,15 @@ class Tally:
     ungraded: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     """How the valid episodes ended."""
+    earlier: int = 0
+    """Attempts before the ones that are counted: retried, or of a run that was stopped and resumed."""
     calls: int = 0
     failed_calls: int = 0
     usage: dict[str, float] = field(default_factory=dict)
 
     def add(self, episode: StoredEpisode) -> None:
         self.episodes += 1
+        self.earlier += episode.attempt - 1
         self.calls += episode.calls
         self.failed_calls += episode.failed_calls
         for name, value in (episode.usage or {}).items():
@@ -67,6 +70,7 @@ class Tally:
             "invalid": self.invalid.total(),
             "invalid_reasons": dict(sorted(self.invalid.items())),
             "ungraded": self.ungraded,
+            "earlier_attempts": self.earlier,
             "terminations": dict(sorted(self.ends.items())),
             "tool_calls": self.calls,
             "failed_calls": self.failed_calls,

@@ -29,6 +29,7 @@ def parse(body: JSONObject) -> Conversation:
         tools=tuple(OfferedTool(tool["name"]) for tool in body.get("tools") or ()),
         model=body["model"],
         stream=bool(body.get("stream")),
+        one_action=body.get("tool_choice") == {"type": "any", "disable_parallel_tool_use": True},
     )
 
 

@@ -22,6 +22,7 @@ def parse(body: JSONObject) -> Conversation:
         tools=tuple(OfferedTool(tool["function"]["name"]) for tool in body.get("tools") or ()),
         model=body["model"],
         stream=bool(body.get("stream")),
+        one_action=body.get("tool_choice") == "required" and body.get("parallel_tool_calls") is False,
     )
 
 

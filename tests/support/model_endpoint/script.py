@@ -36,11 +36,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Script:
-    """The steps for one task. An `endless` one starts again after its last tool calls."""
+    """The steps for one task. An `endless` one starts again after its last tool calls.
+
+    An `obedient` model keeps to what a request asks of its turns: one call at a time where that is wanted,
+    and a call in every turn, so that it ends with the tool `finish` where it is offered.
+    """
 
     prompt: str
     steps: tuple[Step, ...]
     endless: bool = False
+    obedient: bool = False
 
     def step_after(self, results: int) -> Step:
         """Return the step to play when `results` tool results are in the conversation.
@@ -58,7 +63,12 @@ class Script:
 
 
 def script_from_reference(
-    prompt: str, reference: dict[str, Any], *, parallel: int = 1, reasoning: bool = True
+    prompt: str,
+    reference: dict[str, Any],
+    *,
+    parallel: int = 1,
+    reasoning: bool = True,
+    obedient: bool = False,
 ) -> Script:
     """Return a script that plays `{"calls": [{"name", "arguments"}], "answer": text}`.
 
@@ -72,7 +82,7 @@ def script_from_reference(
 
     steps = [Step(group, reasoning=thought(number)) for number, group in enumerate(groups, 1)]
     final = Step(text=reference.get("answer") or "Done.", reasoning=thought(len(steps) + 1))
-    return Script(prompt, (*steps, final))
+    return Script(prompt, (*steps, final), obedient=obedient)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,8 @@ class Conversation:
     tools: tuple[OfferedTool, ...] = ()
     model: str = ""
     stream: bool = False
+    one_action: bool = False
+    """Whether it asks for exactly one tool call."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +164,8 @@ def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Scri
 def play(conversation: Conversation, script: Script | None, turn_id: str) -> Turn:
     """Return the answer to a request: the same one for the same request, but for the ids in it."""
     step = script.step_after(conversation.results) if script else Step(text=HARMLESS)
+    if script and script.obedient and conversation.one_action:
+        step = one_action(step)
     calls = tuple(
         Call(f"call_{turn_id}_{number}", *_offered(call, conversation.tools))
         for number, call in enumerate(step.calls)
@@ -165,6 +179,12 @@ def play(conversation: Conversation, script: Script | None, turn_id: str) -> Tur
         reasoning=reasoning,
     )
     return Turn(turn_id, conversation.model, step.text, step.reasoning, calls, usage)
+
+
+def one_action(step: Step) -> Step:
+    """Return a step in one tool call: its first one, or else the one that ends the work."""
+    calls = step.calls[:1] or (ScriptedCall("finish", {"answer": step.text}),)
+    return Step(calls, step.text if step.calls else "", step.reasoning)
 
 
 def _offered(

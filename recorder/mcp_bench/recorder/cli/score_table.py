@@ -18,11 +18,16 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
     # what no row has is no column
     repeated = any(usual_attempts(row) for row in rows)
     troubled = any(_trouble(row) for row in rows)
+    tokens = any(_tokens(row) for row in rows)
+    cost = any(row["cost_usd"] is not None for row in rows)
+    retried = any(row["earlier_attempts"] for row in rows)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in names:
         table.add_column(name, overflow="fold")
     scores = ["partial", "strict", "inv. as 0", *(["pass@k / pass^k"] if repeated else [])]
-    for name in ("episodes", "invalid", *scores, "calls", "failed"):
+    spent = [*(["tokens in / out"] if tokens else []), *(["cost"] if cost else [])]
+    counts = ["episodes", *(["retried"] if retried else []), "invalid"]
+    for name in (*counts, *scores, "calls", "failed", *spent):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("isolation")
     if troubled:
@@ -31,6 +36,7 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
         cells = [
             *_heading(row, names),
             str(row["episodes"]),
+            *([str(row["earlier_attempts"])] if retried else []),
             str(row["invalid"]),
             score(row["partial"], row["partial_ci"]),
             score(row["strict"], row["strict_ci"]),
@@ -38,6 +44,8 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
             *([_attempts(row)] if repeated else []),
             str(row["tool_calls"]),
             str(row["failed_calls"]),
+            *([_tokens(row)] if tokens else []),
+            *([_cost(row)] if cost else []),
             printable(str(row["isolation"])),
             *([_trouble(row)] if troubled else []),
         ]
@@ -63,10 +71,13 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
             click.echo(f"  {name:<8}{score(row[name], row[f'{name}_ci'])}{lowered}")
         if attempts := _attempts(row):
             click.echo(f"  pass@k / pass^k {attempts}")
+        earlier = f" ({row['earlier_attempts']} retried)" if row["earlier_attempts"] else ""
         click.echo(
-            f"  {row['episodes']} episodes, {row['invalid']} invalid, {row['tool_calls']} calls"
+            f"  {row['episodes']} episodes{earlier}, {row['invalid']} invalid, {row['tool_calls']} calls"
             f" ({row['failed_calls']} failed), isolation {printable(str(row['isolation']))}"
         )
+        if tokens := _tokens(row):
+            click.echo(f"  tokens in / out {tokens}{', cost ' if _cost(row) else ''}{_cost(row)}")
         if trouble := _trouble(row):
             click.echo(f"  {trouble}")
 
@@ -77,6 +88,15 @@ def _heading(row: dict[str, Any], names: list[str]) -> list[str]:
 
 def _lowered(row: dict[str, Any]) -> str:
     return f"{share(row['partial_invalid_as_0'])} / {share(row['strict_invalid_as_0'])}"
+
+
+def _tokens(row: dict[str, Any]) -> str:
+    told = [row["input_tokens"], row["output_tokens"]]
+    return "" if told == [None, None] else " / ".join("-" if part is None else f"{part:,}" for part in told)
+
+
+def _cost(row: dict[str, Any]) -> str:
+    return "" if row["cost_usd"] is None else f"${row['cost_usd']:.2f}"
 
 
 def _attempts(row: dict[str, Any]) -> str:
