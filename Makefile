@@ -22,6 +22,7 @@ check: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md
+	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

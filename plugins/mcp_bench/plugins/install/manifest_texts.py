@@ -21,13 +21,13 @@ If the server or its tools are missing, say so, and that `pip install mcp-bench-
 README = """\
 # mcp-bench, for {agent}
 
-This plugin adds the MCP server `bench` and the command `/bench`. With it the agent takes tasks from a
+This plugin adds the MCP server `bench` and the command `{command}`. With it the agent takes tasks from a
 benchmark, solves them with the server's tools, and hands them in. Every call is recorded on your machine,
 and the final state of each task is graded where the agent cannot see it.
 
-It needs the program `mcp-bench` on your PATH: `pip install mcp-bench-kit`. Then type `/bench`, or `/bench 5`
-for five tasks, and look at the results with `mcp-bench report`. Recordings stay on your machine, in
-`MCP_BENCH_HOME`.
+It needs the program `mcp-bench` on your PATH: `pip install mcp-bench-kit`. Then type `{command}`, or
+`{command} 5` for five tasks, and look at the results with `mcp-bench report`. Recordings stay on your
+machine, in `MCP_BENCH_HOME`.
 """
 SERVER = """\
 from mcp_bench.bridge.cli.root import main

@@ -78,7 +78,7 @@ def claude_code(about: dict[str, str]) -> dict[str, str]:
         ".claude-plugin/plugin.json": document({**about, "author": {"name": TITLE}, "keywords": KEYWORDS}),
         ".mcp.json": document({SETTINGS["claude-code"].table: {NAME: entry("claude-code")}}),
         f"commands/{NAME}.md": f"---\n{matter}---\n\n{COMMAND.format(count='$ARGUMENTS')}",
-        "README.md": README.format(agent="Claude Code"),
+        "README.md": README.format(agent="Claude Code", command=f"/{NAME}:{NAME}"),
     }
 
 
@@ -90,7 +90,7 @@ def gemini(about: dict[str, str]) -> dict[str, str]:
     return {
         "gemini-extension.json": document(told),
         f"commands/{NAME}.toml": command,
-        "README.md": README.format(agent="Gemini CLI"),
+        "README.md": README.format(agent="Gemini CLI", command=f"/{NAME}"),
     }
 
 
