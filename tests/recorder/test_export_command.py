@@ -49,15 +49,24 @@ def test_rows_are_what_passed_and_the_manifest_says_so(
     assert result.exit_code == 0, result.output
     assert [row["task"] for row in data(out)] == ["good", "fair", "good"]
     manifest = json.loads((tmp_path / "train.jsonl.manifest.json").read_text())
-    assert manifest["counts"] == {
-        "seen": 7, "other_agent": 0, "other_benchmark": 0, "other_split": 1, "invalid": 1, "ungraded": 1,
-        "below_threshold": 1, "not_strict": 0, "exported": 3,
-    }  # fmt: skip
+    assert manifest["funnel"] == {
+        "rows_in": 7,
+        "dropped": {"other_split": 1, "invalid": 1, "ungraded": 1, "below_threshold": 1},
+        "rows_out": 3,
+    }
     assert manifest["episodes"] == [ids[0], ids[1], ids[6]]
     assert manifest["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert {run["agent"] for run in manifest["runs"].values()} == {"codex", "oracle"}
     assert manifest["selection"]["min_partial"] == 0.5
-    assert "1 of another split than train: --split all takes every one" in result.output
+    assert result.stdout == f"wrote 3 of 7 episodes to {out} (trl)\n"
+    assert result.stderr.splitlines() == [
+        " 7 episodes",
+        "-1 of another split than train (--split all takes every one)",
+        "-1 invalid",
+        "-1 without a grade",
+        "-1 with a partial score below 0.5",
+        " 3 rows",
+    ]
     assert sorted(path.name for path in tmp_path.glob("*train*")) == [
         "train.jsonl",
         "train.jsonl.manifest.json",
@@ -101,7 +110,7 @@ def test_a_row_is_a_conversation_without_nulls(invoke: Invoke, tmp_path: Path) -
 def test_rules(ids: list[str], invoke: Invoke, tmp_path: Path, options: list[str], tasks: list[str]) -> None:
     result = invoke(export, *options, "--out", tmp_path / "o", "--json")
     assert [row["task"] for row in data(tmp_path / "o")] == tasks
-    assert json.loads(result.stdout)["counts"]["exported"] == len(tasks)
+    assert json.loads(result.stdout)["funnel"]["rows_out"] == len(tasks)
 
 
 def test_only_the_last_attempt_counts(invoke: Invoke, tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ def test_only_the_last_attempt_counts(invoke: Invoke, tmp_path: Path) -> None:
     with RunFolder.resume(folder.id) as resumed:
         second = play(resumed, planned(), Episode(partial=0.9), attempt=2)
     manifest = json.loads(invoke(export, "--out", tmp_path / "o", "--json").stdout)
-    assert (manifest["episodes"], manifest["counts"]["seen"]) == ([second], 1)
+    assert (manifest["episodes"], manifest["funnel"]["rows_in"]) == ([second], 1)
 
 
 def test_nothing_left_says_which_rule_dropped_what(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
@@ -124,8 +133,7 @@ def test_nothing_left_says_which_rule_dropped_what(ids: list[str], invoke: Invok
     assert isinstance(result.exception, NothingToExportError)
     assert result.exception.exit_code == 1
     text = str(result.exception)
-    assert "of 8 episodes, 7 by another agent, 1 below the partial score" in text
-    assert "split dev, partial >= 0.5" in text
+    assert "of 8 episodes, 7 by another agent, 1 with a partial score below 0.5" in text
     assert list(tmp_path.glob("*o*")) == [tmp_path / "bench-home"]
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ class RunReader:
 
     def tools(self, episode: str) -> list[ToolSchema]:
         (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
-        return [ToolSchema.model_validate(tool) for tool in json.loads(text)]
+        return list(_tools(text))
 
     def messages(self, episode: str) -> list[Message]:
         """Return the stored conversation; empty where the episode never ended."""
@@ -245,6 +246,11 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
             )
         raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
     return (exact or found)[0]
+
+
+@lru_cache(maxsize=64)  # the episodes of a benchmark mostly have the same
+def _tools(text: str) -> tuple[ToolSchema, ...]:
+    return tuple(ToolSchema.model_validate(tool) for tool in json.loads(text))
 
 
 def _stored(row: sqlite3.Row) -> StoredEpisode:

@@ -26,11 +26,16 @@ _WORD = re.compile(r"\w+")
 
 
 def sketch(text: str) -> Sketch:
-    """Return the sketch of a text. Case and punctuation do not count; a short text is one shingle."""
+    """Return the sketch of a text."""
+    return frozenset(nsmallest(SKETCH, shingles(text)))
+
+
+def shingles(text: str) -> set[int]:
+    """Return the hashes of a text's runs of words, 64 bits each. Case and punctuation do not count; a
+    short text is one run."""
     words = _WORD.findall(text.lower())
     runs = {" ".join(words[at : at + SHINGLE]) for at in range(max(1, len(words) - SHINGLE + 1))}
-    hashes = {int.from_bytes(blake2b(run.encode(), digest_size=8).digest()) for run in runs}
-    return frozenset(nsmallest(SKETCH, hashes))
+    return {int.from_bytes(blake2b(run.encode(), digest_size=8).digest()) for run in runs}
 
 
 def similarity(left: Sketch, right: Sketch) -> float:

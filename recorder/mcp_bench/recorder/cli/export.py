@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.export import Selection
+    from mcp_bench.recorder.curation.pipeline import Curation
 
 
 @click.command()
 @click.option(
     "--min-partial",
     type=click.FloatRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Least share of a task's assertions that must hold.",
+    help="Least share of a task's assertions that must hold. Default: 0.5, with --cohort 0.",
 )
 @click.option("--strict", is_flag=True, help="Keep only what the benchmark itself calls solved.")
 @click.option(
@@ -30,60 +28,116 @@ if TYPE_CHECKING:
 )
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Run to take (repeatable; default: all).")
 @click.option("--agent", "agents", multiple=True, metavar="AGENT", help="Agent to take (repeatable).")
-@click.option("--benchmark", "benchmarks", multiple=True, metavar="BENCHMARK", help="Benchmark to take.")
+@click.option("--model", "models", multiple=True, metavar="MODEL", help="Model to take (repeatable).")
+@click.option(
+    "--benchmark", "benchmarks", multiple=True, metavar="BENCHMARK", help="Benchmark to take (repeatable)."
+)
+@click.option("--domain", "domains", multiple=True, metavar="DOMAIN", help="Domain to take (repeatable).")
+@click.option(
+    "--require-isolation",
+    "isolation",
+    metavar="LEVEL",
+    help="Keep only what was recorded at this level of isolation or a stronger one:"
+    " none, landlock, bwrap, uid.",
+)
+@click.option(
+    "--max-error-share",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Drop an episode in which more than this share of the calls failed.",
+)
+@click.option(
+    "--dedupe",
+    metavar="exact|near",
+    help="Keep the best of those with the same conversation, or with much the same calls and answer.",
+)
+@click.option(
+    "--similarity",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="From which on two episodes are near duplicates.",
+)
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="tokenizer.json, or a model's folder that has one, for --max-tokens.",
+)
+@click.option("--max-tokens", type=int, metavar="N", help="Drop longer episodes; none is ever cut.")
+@click.option("--best", type=int, metavar="K", help="Keep the K best attempts at each task.")
+@click.option(
+    "--max-per-task", type=int, metavar="N", help="Keep at most N attempts at a task, drawn by lot."
+)
+@click.option(
+    "--max-per-family",
+    type=int,
+    metavar="N",
+    help="Keep at most N episodes of a family of tasks, drawn by lot.",
+)
+@click.option(
+    "--cohort",
+    metavar="high|low|random",
+    help="Of each task, keep the best, the worst or any attempts; the three cohorts of one --size have"
+    " the same tasks.",
+)
+@click.option("--size", type=int, metavar="N", help="Rows of the cohort.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn by lot.")
+@click.option(
+    "--reasoning",
+    default="keep",
+    show_default=True,
+    metavar="keep|drop",
+    help="What becomes of the agents' reasoning.",
+)
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="secrets|emails",
+    help="Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
+)
 @click.option("--format", "form", default="trl", show_default=True, metavar="FORMAT", help="Export format.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON document.")
-def export(
-    min_partial: float,
-    strict: bool,
-    splits: tuple[str, ...],
-    runs: tuple[str, ...],
-    agents: tuple[str, ...],
-    benchmarks: tuple[str, ...],
-    form: str,
-    out: Path,
-    force: bool,
-    as_json: bool,
-) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
+def export(min_partial: float | None, form: str, out: Path, force: bool, as_json: bool, **asked: Any) -> None:
     """Write graded recordings as training data.
 
-    Only the last attempt of each planned episode is looked at. A manifest OUT.manifest.json says what was
-    chosen, what was left out and why, and holds a hash of the data.
+    Only the last attempt of each planned episode is looked at. The rules are applied in the order of the
+    options above; the funnel that is printed says how many episodes each one dropped. A manifest
+    OUT.manifest.json has it, too, with every option, the ids of the episodes and a hash of the data. The
+    same command on the same recordings writes the same bytes.
 
     \b
     Examples:
       mcp-bench export --min-partial 0.5 --out train.jsonl
-      mcp-bench export --strict --agent codex --agent claude-code --out solved.jsonl
+      mcp-bench export --strict --agent codex --agent claude-code --best 1 --out solved.jsonl
+      mcp-bench export --dedupe near --max-per-family 200 --redact secrets --out varied.jsonl
+      mcp-bench export --cohort high --size 500 --out high.jsonl
       mcp-bench export --split all --run run_01kbf3x9qv2m8t0 --out everything.jsonl
     """
-    from mcp_bench.recorder.export import Selection
+    from mcp_bench.recorder.curation.pipeline import Curation
+    from mcp_bench.recorder.curation.selection import Selection
     from mcp_bench.recorder.export import export as write
     from mcp_bench.servers.registry import load
 
-    selection = Selection(
-        runs=runs,
-        agents=agents,
-        benchmarks=benchmarks,
-        splits=splits or ("train",),
-        min_partial=min_partial,
-        strict=strict,
-    )
-    manifest = write(load("format", form)(), out, selection, force=force)
+    if min_partial is None:
+        min_partial = 0.0 if asked["cohort"] else 0.5
+    asked["splits"] = asked["splits"] or ("train",)
+    curation = Curation(Selection(min_partial=min_partial, **asked))
+    manifest = write(load("format", form)(), out, curation, force=force)
+    click.echo(_funnel(curation), err=True)
     if as_json:
         click.echo(json.dumps({"out": str(out), **manifest}))
     else:
-        click.echo(_summary(out, manifest, selection))
+        click.echo(
+            f"wrote {curation.rows_out} of {curation.rows_in} episodes to {out} ({manifest['format']})"
+        )
 
 
-def _summary(out: Path, manifest: dict[str, Any], selection: Selection) -> str:
-    from mcp_bench.recorder.export import RULES
-
-    counts = manifest["counts"]
-    lines = [f"wrote {counts['exported']} of {counts['seen']} episodes to {out} ({manifest['format']})"]
-    for rule, words in RULES.items():
-        if counts[rule]:
-            hint = f" than {', '.join(selection.splits)}: --split all takes every one"
-            lines.append(f"  left out: {counts[rule]} {words}{hint if rule == 'other_split' else ''}")
-    return "\n".join(lines)
+def _funnel(curation: Curation) -> str:
+    words = curation.words()
+    lines = [(str(curation.rows_in), "episodes")]
+    lines += [(str(-count), words[rule]) for rule, count in curation.dropped.items()]
+    lines.append((str(curation.rows_out), "rows"))
+    width = max(len(count) for count, _ in lines)
+    return "\n".join(f"{count:>{width}} {text}" for count, text in lines)

@@ -18,11 +18,11 @@ class Trl:
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """Return `messages` and `tools`, then what the row is about."""
-        facts = trajectory.model_dump(exclude={"messages", "tools", "usage", "model_calls"})
+        facts = trajectory.model_dump(exclude={"messages", "usage", "model_calls"})
         usage = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
         return {
             "messages": [_message(message) for message in trajectory.messages],
-            "tools": [tool.model_dump() for tool in trajectory.tools],
+            "tools": facts.pop("tools"),
             **facts,
             "usage": usage,
         }

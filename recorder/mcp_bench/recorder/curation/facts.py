@@ -1,0 +1,64 @@
+"""Rules about what is known of an episode without its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mcp_bench.recorder.curation.selection import LEVELS, Selection
+from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.servers.contracts import ALL_SPLITS
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRule:
+    """A rule that looks at one episode. `dropped` says in words what an episode is that it drops."""
+
+    name: str
+    dropped: str
+    keeps: Callable[[StoredEpisode], bool]
+
+
+def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
+    """Yield the rules in the order in which they are applied: those that always are, and those that
+    were asked for."""
+    chosen = selection
+    if chosen.agents:
+        yield EpisodeRule("other_agent", "by another agent", lambda e: e.agent in chosen.agents)
+    if chosen.models:
+        yield EpisodeRule("other_model", "by another model", lambda e: e.model in chosen.models)
+    if chosen.benchmarks:
+        yield EpisodeRule(
+            "other_benchmark", "of another benchmark", lambda e: e.benchmark in chosen.benchmarks
+        )
+    if chosen.domains:
+        yield EpisodeRule("other_domain", "of another domain", lambda e: e.domain in chosen.domains)
+    if ALL_SPLITS not in chosen.splits:
+        splits = ", ".join(chosen.splits)
+        words = f"of another split than {splits} (--split all takes every one)"
+        yield EpisodeRule("other_split", words, lambda e: e.split in chosen.splits)
+    yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
+    yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
+    if chosen.isolation is not None:
+        level = LEVELS.index(chosen.isolation)
+        yield EpisodeRule(
+            "isolation_too_weak", f"isolated less than by {chosen.isolation}", lambda e: _level(e) >= level
+        )
+    yield EpisodeRule(
+        "below_threshold",
+        f"with a partial score below {chosen.min_partial:g}",
+        lambda e: (e.partial or 0.0) >= chosen.min_partial,
+    )
+    if chosen.strict:
+        yield EpisodeRule("not_strict", "not strictly solved", lambda e: bool(e.strict))
+    if (most := chosen.max_error_share) is not None:
+        yield EpisodeRule(
+            "too_many_errors",
+            f"with more than {most:g} of its calls failed",
+            lambda e: e.failed_calls / max(e.calls, 1) <= most,
+        )
+
+
+def _level(episode: StoredEpisode) -> int:
+    # one that this version does not know proves nothing
+    return LEVELS.index(episode.isolation) if episode.isolation in LEVELS else 0

@@ -1,0 +1,200 @@
+"""The rules in their order, and the funnel: how many came in, what each rule dropped, how many are left.
+
+First, one pass over the store looks at facts; what passes is kept as a light summary. Rules about
+conversations then read those once, and keep of each a hash, a signature or a count. At last, whole sets
+are looked at. So a good attempt is not crowded out by one that a later rule drops, and memory holds no
+conversation but the one at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.assemble import trajectory
+from mcp_bench.recorder.curation import caps, duplicates
+from mcp_bench.recorder.curation.candidate import Candidate, candidate
+from mcp_bench.recorder.curation.cohort import cohort
+from mcp_bench.recorder.curation.facts import EpisodeRule, episode_rules
+from mcp_bench.recorder.curation.minhash import signature
+from mcp_bench.recorder.curation.reasoning import without_reasoning
+from mcp_bench.recorder.curation.redaction import redact
+from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.recorder.curation.tokens import TokenCounter
+from mcp_bench.recorder.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.trajectory import Trajectory
+from mcp_bench.servers.contracts import ALL_SPLITS
+from mcp_bench.servers.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class SetRule:
+    """A rule that looks at all episodes that are left. `dropped` says in words what it drops."""
+
+    name: str
+    dropped: str
+    keep: Callable[[Sequence[Candidate]], list[Candidate]]
+
+
+class Curation:
+    """One use of a selection."""
+
+    def __init__(self, selection: Selection) -> None:
+        """Make the rules ready.
+
+        Raises:
+            MissingDependencyError, WrongUseError: the tokenizer cannot be loaded.
+        """
+        self.selection = selection
+        self._counter = None if selection.tokenizer is None else TokenCounter(selection.tokenizer)
+        self._episode_rules = list(episode_rules(selection))
+        self._set_rules = list(self._rules_of_sets())
+        self._rules: list[EpisodeRule | SetRule] = [*self._episode_rules, *self._set_rules]
+        self.rows_in = self.rows_out = 0
+        self.dropped = {rule.name: 0 for rule in self._rules}
+
+    def choose(self, paths: Sequence[Path]) -> list[Candidate]:
+        """Return what is chosen of the runs at `paths`, in the order of the store, and fill the funnel.
+
+        Raises:
+            UnknownNameError: an agent, model, benchmark, domain or split that no episode has.
+            WrongUseError: a cohort is larger than the data allows.
+        """
+        left = self._by_facts(paths)
+        if self._set_rules and self._needs_content():
+            self._read(left)
+        for rule in self._set_rules:
+            kept = rule.keep(left)
+            self.dropped[rule.name] = len(left) - len(kept)
+            left = kept
+        self.rows_out = len(left)
+        return left
+
+    def read(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, StoredEpisode, Trajectory]]:
+        """Yield the conversations as they are to be written, one at a time."""
+        for run, group in groupby(chosen, key=lambda one: one.run):
+            with RunReader(run) as reader:
+                for one in group:
+                    episode = reader.episode(one.id)
+                    yield one, episode, self._prepared(trajectory(reader, episode))
+
+    def funnel(self) -> dict[str, Any]:
+        """Return the counts, rules in the order in which they were applied."""
+        return {"rows_in": self.rows_in, "dropped": dict(self.dropped), "rows_out": self.rows_out}
+
+    def words(self) -> dict[str, str]:
+        """Return what each rule drops, in words."""
+        return {rule.name: rule.dropped for rule in self._rules}
+
+    @property
+    def tokenizer_sha256(self) -> str | None:
+        return None if self._counter is None else self._counter.sha256
+
+    def _by_facts(self, paths: Sequence[Path]) -> list[Candidate]:
+        names = _Names(self.selection)
+        left: list[Candidate] = []
+        for path in paths:
+            with RunReader(path) as reader:
+                for episode in reader.episodes():
+                    self.rows_in += 1
+                    names.note(episode)
+                    rule = _dropped_by(self._episode_rules, episode)
+                    if rule is None:
+                        left.append(candidate(path, episode))
+                    else:
+                        self.dropped[rule.name] += 1
+        names.check()
+        return left
+
+    def _rules_of_sets(self) -> Iterator[SetRule]:
+        chosen = self.selection
+        if chosen.dedupe == "exact":
+            yield SetRule("exact_duplicate", "the same conversation as one kept", duplicates.without_exact)
+        if chosen.dedupe == "near":
+            yield SetRule(
+                "near_duplicate",
+                "a near duplicate of one kept",
+                lambda left: duplicates.without_near(left, chosen.similarity),
+            )
+        if (most := chosen.max_tokens) is not None:
+            yield SetRule(
+                "too_many_tokens",
+                f"of more than {most} tokens",
+                lambda left: [one for one in left if one.tokens <= most],
+            )
+        if (count := chosen.best) is not None:
+            yield SetRule(
+                "not_best", f"not among the {count} best of their task", lambda left: caps.best(left, count)
+            )
+        if (of_task := chosen.max_per_task) is not None:
+            yield SetRule(
+                "over_task_cap",
+                f"more than {of_task} of one task",
+                lambda left: caps.per_task(left, of_task, chosen.seed),
+            )
+        if (of_family := chosen.max_per_family) is not None:
+            yield SetRule(
+                "over_family_cap",
+                f"more than {of_family} of one family",
+                lambda left: caps.per_family(left, of_family, chosen.seed),
+            )
+        if (which := chosen.cohort) is not None and (size := chosen.size) is not None:
+            yield SetRule(
+                "not_in_cohort",
+                f"not in the cohort ({which})",
+                lambda left: cohort(left, which, size, chosen.seed),
+            )
+
+    def _needs_content(self) -> bool:
+        return self.selection.dedupe is not None or self._counter is not None
+
+    def _read(self, candidates: Sequence[Candidate]) -> None:
+        for one, _, conversation in self.read(candidates):
+            if self.selection.dedupe == "exact":
+                one.fingerprint = duplicates.fingerprint(conversation)
+            if self.selection.dedupe == "near":
+                one.signature = signature(duplicates.gist(conversation))
+            if self._counter is not None:
+                one.tokens = self._counter.count(conversation)
+
+    def _prepared(self, conversation: Trajectory) -> Trajectory:
+        if self.selection.reasoning == "drop":
+            conversation = without_reasoning(conversation)
+        if self.selection.redact:
+            conversation = redact(conversation, self.selection.redact)
+        return conversation
+
+
+class _Names:
+    """Names that were asked for, and those that there are."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._asked = {
+            "agent": selection.agents,
+            "model": selection.models,
+            "benchmark": selection.benchmarks,
+            "domain": selection.domains,
+            "split": selection.splits,
+        }
+        self._known: dict[str, set[str]] = {kind: set() for kind in self._asked}
+        self._known["split"] = {"train", ALL_SPLITS}
+        self._any = False
+
+    def note(self, episode: StoredEpisode) -> None:
+        self._any = True
+        for kind, known in self._known.items():
+            if (name := getattr(episode, kind)) is not None:
+                known.add(name)
+
+    def check(self) -> None:
+        for kind, asked in self._asked.items():
+            for name in asked:
+                if self._any and name not in self._known[kind]:
+                    raise UnknownNameError(kind, name, self._known[kind])
+
+
+def _dropped_by(rules: Sequence[EpisodeRule], episode: StoredEpisode) -> EpisodeRule | None:
+    return next((rule for rule in rules if not rule.keeps(episode)), None)

@@ -1,0 +1,162 @@
+"""Secrets and e-mail addresses become placeholders.
+
+Placeholders are numbered within an episode, and the same value gets the same one everywhere in it: an
+address that was looked up and then written to is still seen to be one address. What is found by its
+surroundings once (`api_key=...`) is also found where it stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory
+
+# a tool's result is often JSON in a text: what follows an escaped line break begins a word, too
+_START = r"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_\\]))"
+
+_TOKENS = (
+    r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic and others that took to it
+    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
+    r"gh[opsur]_[A-Za-z0-9]{36,}",  # GitHub
+    r"github_pat_[A-Za-z0-9_]{22,}",
+    r"glpat-[A-Za-z0-9_-]{20,}",  # GitLab
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
+    r"AIza[A-Za-z0-9_-]{35}",  # Google
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,}",  # Slack
+    r"hf_[A-Za-z0-9]{30,}",  # Hugging Face
+    r"npm_[A-Za-z0-9]{36}",
+    r"pypi-[A-Za-z0-9_-]{50,}",
+    r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",  # JSON Web Token, RFC 7519
+)
+_NAME = (
+    r"(?:[A-Za-z0-9]+[_-])*(?:password|passwd|passphrase|secret|secret[_-]?key|api[_-]?key"
+    r"|access[_-]?(?:key|token)|refresh[_-]?token|auth[_-]?token|private[_-]?key)"
+)
+_SECRETS = re.compile(
+    "|".join(
+        (
+            r"(?P<block>-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----)",
+            rf"{_START}(?P<token>{'|'.join(_TOKENS)})",
+            r"(?i:\b(?:bearer|basic)\s+)(?P<header>[A-Za-z0-9._~+/-]{16,}=*)",
+            r"(?<=://)[^\s/:@\"'\\]+:(?P<url>[^\s/@\"'\\]+)(?=@)",
+            # a value in quotes, then one without, which must look like no plain word
+            rf"\\?[\"'](?i:{_NAME})\\?[\"']\s*[:=]\s*\\?[\"'](?P<quoted>[^\"'\\\s]+)",
+            rf"{_START}(?i:{_NAME})\s*[:=]\s*\\?[\"']?(?P<plain>(?=[^\s\"'\\,;&]*[0-9])[^\s\"'\\,;&]{{6,}})",
+        )
+    ),
+    re.DOTALL,
+)
+_EMAILS = re.compile(
+    rf"{_START}(?P<email>[A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{{2,}})(?![A-Za-z0-9])"
+)
+_PATTERNS = {"secrets": (_SECRETS, "SECRET"), "emails": (_EMAILS, "EMAIL")}
+_SECRET_FIELD = re.compile(_NAME, re.IGNORECASE)
+
+_Span = tuple[int, int, str]
+_Texts = Callable[[str, bool], str]
+"""What is done to each text; True for the value of a field that is named like a secret."""
+
+
+def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
+    """Return the trajectory with placeholders for `secrets`, `emails`, or both."""
+    found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
+    _rewritten(trajectory, found.look)
+    if not found.placeholders:
+        return trajectory
+    return _rewritten(trajectory, found.replace)
+
+
+class _Found:
+    def __init__(self, patterns: Sequence[tuple[re.Pattern[str], str]], *, fields: bool) -> None:
+        self.placeholders: dict[str, str] = {}
+        self._patterns = patterns
+        self._fields = fields
+        self._counts: dict[str, int] = {}
+        self._alone: re.Pattern[str] | None = None
+
+    def look(self, text: str, is_secret_field: bool) -> str:
+        """Take note of what there is; the text stays."""
+        if is_secret_field and self._fields and text:
+            self._note(text, "SECRET")
+            return text
+        for start, end, kind in sorted(self._spans(text)):
+            self._note(text[start:end], kind)
+        return text
+
+    def replace(self, text: str, is_secret_field: bool) -> str:
+        """Return the text with placeholders for all that `look` found in any text."""
+        if is_secret_field and self._fields and text:
+            return self.placeholders[text]
+        spans = [*self._spans(text)]
+        spans += [(match.start(), match.end(), "") for match in self._standing_alone().finditer(text)]
+        parts, position = [], 0
+        for start, end, _ in sorted(spans, key=lambda span: (span[0], -span[1])):
+            if start >= position and text[start:end] in self.placeholders:
+                parts += [text[position:start], self.placeholders[text[start:end]]]
+                position = end
+        return "".join([*parts, text[position:]])
+
+    def _spans(self, text: str) -> Iterator[_Span]:
+        for pattern, kind in self._patterns:
+            for match in pattern.finditer(text):
+                yield *match.span(match.lastgroup or 0), kind
+
+    def _note(self, value: str, kind: str) -> None:
+        if value not in self.placeholders:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self.placeholders[value] = f"[{kind}_{self._counts[kind]}]"
+
+    def _standing_alone(self) -> re.Pattern[str]:
+        if self._alone is None:
+            # a short value or a plain word may well stand for something else where it is alone
+            values = [value for value in self.placeholders if len(value) >= 8 and not value.isalpha()]
+            either = "|".join(map(re.escape, sorted(values, key=len, reverse=True))) or r"(?!)"
+            self._alone = re.compile(rf"{_START}(?:{either})(?![A-Za-z0-9_])")
+        return self._alone
+
+
+def _rewritten(trajectory: Trajectory, texts: _Texts) -> Trajectory:
+    return trajectory.model_copy(
+        update={
+            "messages": [_message(message, texts) for message in trajectory.messages],
+            "tools": [
+                ToolSchema.model_validate(_json(tool.model_dump(), texts)) for tool in trajectory.tools
+            ],
+        }
+    )
+
+
+def _message(message: Message, texts: _Texts) -> Message:
+    calls = [
+        call.model_copy(
+            update={
+                "function": call.function.model_copy(
+                    update={"arguments": _json(call.function.arguments, texts)}
+                )
+            }
+        )
+        for call in message.tool_calls
+    ]
+    return message.model_copy(
+        update={
+            "reasoning": None if message.reasoning is None else texts(message.reasoning, False),
+            "content": None if message.content is None else texts(message.content, False),
+            "tool_calls": calls,
+        }
+    )
+
+
+def _json(value: Any, texts: _Texts, *, is_secret: bool = False) -> Any:
+    if isinstance(value, str):
+        return texts(value, is_secret)
+    if isinstance(value, list):
+        return [_json(item, texts, is_secret=is_secret) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _json(item, texts, is_secret=_SECRET_FIELD.fullmatch(key) is not None)
+            for key, item in value.items()
+        }
+    return value
