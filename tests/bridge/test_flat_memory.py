@@ -1,0 +1,62 @@
+"""A long run: what the referee holds does not grow with the episodes that are over."""
+
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+JOBS = 8
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Taken when so many episodes were over. `memory` is resident, in kibibytes."""
+
+    done: int
+    memory: int
+    files: int
+    threads: int
+
+
+def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
+    """Look at a referee whenever it says that an episode is over."""
+    for line in lines:
+        if over := re.match(r"\[(\d+)/", line):
+            status = Path(f"/proc/{pid}/status").read_text()
+            memory, threads = (
+                int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "Threads")
+            )
+            yield Sample(int(over[1]), memory, len(list(Path(f"/proc/{pid}/fd").iterdir())), threads)
+
+
+@pytest.mark.parametrize(
+    ("agent", "episodes", "warm", "kibibytes"),
+    [
+        ("noop", 64, 24, 6_000),
+        pytest.param("noop", 500, 50, 12_000, marks=pytest.mark.full),
+        pytest.param("oracle", 500, 50, 24_000, marks=pytest.mark.full),
+    ],
+)
+def test_a_long_run_keeps_memory_and_files_flat(
+    bench, agent: str, episodes: int, warm: int, kibibytes: int
+) -> None:
+    """The bounds leave the allocator some play: at 500 episodes, 27 and 53 KiB for each."""
+    command = ("record", "--agent", agent, "--limit", str(episodes), "--jobs", str(JOBS), "--split", "train")
+    with bench.start(*command) as referee:
+        assert referee.stderr is not None
+        seen = list(samples(referee.pid, referee.stderr))
+    assert referee.returncode == 0
+    assert [sample.done for sample in seen] == list(range(1, episodes + 1))
+    early = [sample for sample in seen if warm - 10 < sample.done <= warm]
+    late = [sample for sample in seen if episodes - JOBS - 10 < sample.done <= episodes - JOBS]
+    grown = statistics.median(s.memory for s in late) - statistics.median(s.memory for s in early)
+    print(f"{agent}: {early[-1]} ... {late[-1]}, grown by {grown} KiB")
+    assert grown < kibibytes
+    middle = [sample for sample in seen if sample.done <= episodes - JOBS]
+    first, second = middle[: len(middle) // 2], middle[len(middle) // 2 :]
+    assert max(s.files for s in second) <= max(s.files for s in first) + 8  # eight episodes are under way
+    assert max(s.threads for s in second) <= max(s.threads for s in first) + 4
