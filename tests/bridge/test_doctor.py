@@ -27,6 +27,12 @@ NODE_PACKAGES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def nowhere(bench) -> None:
+    """Endpoints that are not on this machine are behind a proxy that is not there."""
+    bench.environ |= {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"}
+
+
 @pytest.fixture
 def bin_folder(bench, tmp_path: Path) -> Path:
     """All that is on PATH, and nothing is in it yet. No plugins but ours are installed."""
@@ -140,21 +146,40 @@ def test_a_node_that_is_too_old_is_a_problem(bench, bin_folder: Path, listener: 
 def test_a_login_file_is_looked_for_and_not_read(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "codex", "echo 0.169.0")
     program(bin_folder, "node", "echo v22.1.0")
-    told = document(bench, "codex", "--base-url", listener.url, code=0)
-    assert findings(told, "codex")["login"]["level"] == "hint"  # an endpoint of one's own may need none
     row = findings(document(bench, "codex", code=1), "codex")["login"]
     assert row["level"] == "problem"
     assert "set CODEX_API_KEY or OPENAI_API_KEY, or run `codex login`" in row["advice"]
-    for folder, environ in ((bench.home.parent / ".codex", {}), (bench.home.parent / "moved", "CODEX_HOME")):
+    for folder, variable in (
+        (bench.home.parent / ".codex", None),
+        (bench.home.parent / "moved", "CODEX_HOME"),
+    ):
         folder.mkdir()
         file = folder / "auth.json"
         file.write_text(f'{{"token": "{KEY}"}}')
         os.utime(file, (1, 2))  # so old that the next reading would be noted, with `relatime`, too
-        if environ:
-            bench.environ[environ] = str(folder)
-        done = bench.run("doctor", "codex", "--base-url", listener.url)
+        if variable:
+            bench.environ[variable] = str(folder)
+        done = bench.run("doctor", "codex", code=1)
         assert f"ok       login: the file {file} is there" in done.stdout and KEY not in done.stdout
         assert file.stat().st_atime == 1
+    told = document(bench, "codex", "--base-url", listener.url, code=0)
+    assert findings(told, "codex")["login"]["level"] == "hint"  # of no use there, and perhaps not needed
+
+
+def test_the_default_endpoint_is_asked_through_the_users_proxy(
+    bench, bin_folder: Path, listener: Listener
+) -> None:
+    program(bin_folder, "claude", "echo 2.1.329")
+    bench.environ |= {"HTTPS_PROXY": listener.url, "CLAUDE_CODE_OAUTH_TOKEN": KEY}
+    listener.status = 403
+    told = document(bench, "claude-code", code=1)
+    assert findings(told, "claude-code")["login"]["text"] == "CLAUDE_CODE_OAUTH_TOKEN is set"
+    row = findings(told, "claude-code")["endpoint"]
+    assert row["level"] == "problem" and "HTTPS_PROXY" in row["advice"]
+    (request,) = listener.requests
+    assert request.startswith("CONNECT api.anthropic.com:443") and KEY not in request
+    told = document(bench, "claude-code", "--base-url", listener.url, code=0)  # that login is of no use there
+    assert findings(told, "claude-code")["login"]["level"] == "hint"
 
 
 def test_the_agents_own_variable_names_the_endpoint(bench, bin_folder: Path, listener: Listener) -> None:

@@ -107,26 +107,25 @@ def node(needs: Needs, environ: Mapping[str, str]) -> Iterator[Finding]:
 def login(name: str, needs: Needs, environ: Mapping[str, str], elsewhere: bool) -> Iterator[Finding]:
     """Look whether there is a login, by its name only: no value is read, and no file opened.
 
-    `elsewhere`: requests go to an endpoint of the user's own, which may ask for none.
+    `elsewhere`: requests go to an endpoint of the user's own, which may ask for none, and is shown no file.
     """
     if not needs.login and not needs.login_files:
         return
-    present = [variable for variable in needs.login if environ.get(variable)]
-    files = [path for file in needs.login_files if (path := file.at(environ)).is_file()]
-    if present:
-        yield ok("login", f"{present[0]} is set")
+    variables = [name for name in needs.login if environ.get(name)]
+    if elsewhere:
+        variables = [name for name in variables if name not in needs.bound]
+    files = [] if elsewhere else [file for file in needs.login_files if file.is_there(environ)]
+    ways = [f"set {' or '.join(needs.login)}"] if needs.login else []
+    if variables:
+        yield ok("login", f"{variables[0]} is set")
     elif files:
-        yield ok("login", f"the file {files[0]} is there")
+        yield ok("login", f"the file {files[0].at(environ)} is there")
+    elif elsewhere:
+        yield hint("login", "none was found; an endpoint of your own may need none", ways[0] if ways else "")
     else:
-        ways = [f"set {' or '.join(needs.login)}"] if needs.login else []
         ways += [f"run `{needs.log_in}`"] if needs.log_in else []
-        advice = ", or ".join(ways)
-        if elsewhere:
-            yield hint("login", "none was found; an endpoint of your own may need none", advice)
-        else:
-            yield problem(
-                "login", "none was found", f"{advice}, or name an endpoint of your own (--base-url)"
-            )
+        ways += ["name an endpoint of your own (--base-url)"] if needs.own_endpoint else []
+        yield problem("login", "none was found", ", or ".join(ways))
 
 
 def defaults(needs: Needs) -> set[str | None]:
