@@ -180,6 +180,27 @@ def test_a_resumed_run_keeps_its_home(bench, record: Record, endpoint: ModelEndp
     assert row["home"] == "native"
 
 
+def test_an_agent_without_a_profile_works_over_acp_in_the_users_home(
+    bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint
+) -> None:
+    """It is opencode, by a name that nobody knows: with the model and the endpoint of the user's own config."""
+    loop = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": endpoint.openai_url, "apiKey": KEY},
+        "models": {"scripted-1": {"tool_call": True}},
+    }
+    config = {**OPENCODE, "model": "loop/scripted-1", "provider": {"loop": loop}}
+    (user / ".config/opencode/opencode.json").write_text(json.dumps(config))
+    program = tmp_path / "bin" / "own-agent"
+    program.write_text('#!/bin/sh\ncase "$1" in *version*) echo 1.0;; *) exec opencode acp;; esac\n')
+    program.chmod(0o755)
+    command = ("--agent", "acp", "--agent-command", "own-agent")
+    bench.run("record", *command, "--task", TASK, "--timeout", "120", "--home", "native")
+    assert bench.grades()[0]["partial"] == 1.0
+    assert MEMORY in asked(endpoint)
+    assert bench.rows("select agent, home from runs") == [{"agent": "acp:own-agent", "home": "native"}]
+
+
 @pytest.mark.parametrize("agent", ["oracle", "noop"])
 def test_an_agent_that_has_no_such_home_says_so(bench, agent: str) -> None:
     done = bench.run("record", "--agent", agent, "--home", "native", "--limit", "1", code=2)
