@@ -401,10 +401,9 @@ async def test_a_body_of_many_megabytes_is_kept_out_of_memory_and_without_its_ke
     filling = b"x" * (LARGE + CHUNK)
     body = b'{"model": "m", "tools": [1], "key": "%s", "text": "%s"}' % (KEY.encode(), filling)
     asked, _, (row,), folder = await whole_exchange(tmp_path, answer(body), body=body)
-    assert asked.endswith(body)
     clean = body.replace(KEY.encode(), b"[redacted]")
-    assert bytes(row["request"]) == clean
-    assert bytes(row["response"]) == clean
+    equal = [asked.endswith(body), bytes(row["request"]) == clean, bytes(row["response"]) == clean]
+    assert equal == [True, True, True]
     assert (row["kind"], row["model"]) == ("turn", "m")
     assert KEY.encode() not in (folder / "recordings.db").read_bytes()
 
@@ -427,8 +426,9 @@ def test_a_secret_across_the_pieces_of_a_large_body_is_found(
     large.append(text)
     clean = without_secrets(large, secrets)
     assert isinstance(clean, LargeBody)
-    assert b"".join(clean.chunks()) == without_secrets(text, secrets)
+    equal = b"".join(clean.chunks()) == without_secrets(text, secrets)  # to show the difference takes minutes
     clean.close()
+    assert equal
 
 
 def test_words_are_no_secrets() -> None:
