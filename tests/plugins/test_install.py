@@ -103,21 +103,36 @@ def test_wrong_names_get_near_ones(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "listing"),
-    [("claude-code", ["claude", "mcp", "list"]), ("codex", ["codex", "mcp", "list", "--json"])],
+    ("agent", "listing", "words"),
+    [
+        ("claude-code", "claude mcp list", "Connected"),
+        ("codex", "codex mcp list --json", '"connect",'),
+        ("gemini", "gemini mcp list", "(stdio) - Connected"),
+        ("opencode", "opencode mcp list", "connected"),
+        ("qwen-code", "qwen mcp list", "(stdio) - Connected"),
+    ],
 )
-def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: list[str]) -> None:
+def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: str, words: str) -> None:
     run(home, agent)
     env = node_environ(home) | {
-        "HOME": str(home),
         "DISABLE_AUTOUPDATER": "1",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",  # elsewhere it starts no server, the user's own neither
         "MCP_BENCH_HOME": str(home / "bench"),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
     }
-    listed = subprocess.run(listing, env=env, cwd=home.parent, capture_output=True, text=True, timeout=120)
-    # an agent that looks whether the server works has started a referee
-    down = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "down"]
-    subprocess.run(down, env=env, capture_output=True, timeout=120, check=False)
-    assert "bench" in listed.stdout and "connect" in listed.stdout, (listed.stdout, listed.stderr)
+    root = [sys.executable, "-m", "mcp_bench.bridge.cli.root"]
+    # they look whether it works, and wait for some seconds only
+    subprocess.run([*root, "up"], env=env, capture_output=True, timeout=240, check=True)
+    try:
+        listed = subprocess.run(
+            listing.split(), env=env, cwd=home.parent, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=240,
+        )  # fmt: skip
+    finally:
+        subprocess.run([*root, "down"], env=env, capture_output=True, timeout=240, check=False)
+    told = listed.stdout + listed.stderr
+    assert "bench" in told and "connect" in told and words in told, told
 
 
 KEYS = st.text('ab"\\é/', min_size=1, max_size=3)
