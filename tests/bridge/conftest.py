@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.recorder.run_folder import take_in_journal
+
 FIXTURES = Path(__file__).parents[1] / "support" / "fixture_dist"
 
 
@@ -59,8 +61,9 @@ class Bench:
         return folder
 
     def rows(self, query: str, *values: object, database: str = "recordings.db") -> list[dict[str, Any]]:
-        """Query a run's database the way any SQLite tool would."""
+        """Query a run's database the way any SQLite tool would, after any command has looked at the run."""
         path = self.run_folder / database
+        take_in_journal(self.run_folder)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(query, values)]

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 from busy_agent import write_busy_agent
 
+from mcp_bench.recorder.reader import RunReader
+
 SLOTS = 5
 SECONDS = 300.0
 """How long anything may take here before the test fails."""
@@ -136,6 +138,7 @@ class Sweep:
         if not self.recorded:
             assert not received
             return 0
+        RunReader(self.bench.run_folder).close()  # as any command does, before SQLite's own tools
         for name in ("recordings.db", "grades.db"):
             path = self.bench.run_folder / name
             if path.exists():

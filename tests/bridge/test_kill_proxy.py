@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.recorder.reader import RunReader
+
 DESK = Path(__file__).parents[1] / "support" / "desk_server.py"
 SECONDS = 300.0
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "busy", "version": "1"}}
@@ -81,6 +83,7 @@ def kill_at(bench: Any, seed: int, count: int) -> str:
         known = set((bench.home / "runs").iterdir()) if (bench.home / "runs").exists() else set()
         received = killed(bench, chance)
         (run,) = set((bench.home / "runs").iterdir()) - known
+        RunReader(run).close()  # as any command does, before SQLite's own tools
         with closing(sqlite3.connect(run / "recordings.db")) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []

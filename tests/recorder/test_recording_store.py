@@ -157,12 +157,12 @@ def test_a_full_disk_is_said_and_loses_nothing(folder: RunFolder, episode: str) 
     pages = folder.recording.writer.connection.execute("PRAGMA page_count").fetchone()[0]
     folder.recording.writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(DiskFullError, match=r"recordings\.db") as raised:
-        store(episode, 1, "client", request(2, "lost", {"text": "x" * 100_000}))
+        store(episode, 1, "client", request(2, "late", {"text": "x" * 100_000}))
     assert "free" in str(raised.value)
     folder.recording.writer.connection.execute("PRAGMA max_page_count = 100000")
     store(episode, 1, "server", response(1, "answer"))
-    assert rows(folder, "SELECT tool, outcome FROM calls") == [("before", "ok")]
-    assert rows(folder, "SELECT count(*) FROM frames") == [(2,)]
+    assert rows(folder, "SELECT tool, outcome FROM calls") == [("before", "ok"), ("late", None)]
+    assert rows(folder, "SELECT count(*) FROM frames") == [(3,)]
     assert rows(folder, "PRAGMA integrity_check") == [("ok",)]
 
 

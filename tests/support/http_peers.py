@@ -31,11 +31,13 @@ class Proxy:
     """A recording proxy, and the database behind it."""
 
     url: str
-    folder: Path
+    run: RunFolder
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """Query the recording as any SQLite tool would."""
-        path = self.folder / "recordings.db"
+        """Query the recording as any SQLite tool would, a moment later."""
+        if self.run.is_open:
+            self.run.recording.flush()
+        path = self.run.path / "recordings.db"
         with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(query, values)]
@@ -66,7 +68,7 @@ async def recording_proxy(server: str, root: Path, **options: Any) -> AsyncGener
     with anyio.fail_after(TIMEOUT), RunFolder.create(hand_run(), root=root) as run:
         async with anyio.create_task_group() as tasks:
             serve = partial(serve_http_proxy, server, LOOPBACK, 0, run.recording, **options)
-            yield Proxy(await tasks.start(serve), run.path)
+            yield Proxy(await tasks.start(serve), run)
             tasks.cancel_scope.cancel()
 
 

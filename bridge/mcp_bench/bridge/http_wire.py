@@ -25,7 +25,8 @@ from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Direction, Recording
+from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.records import Direction
 
 LOOPBACK = "127.0.0.1"
 

@@ -11,9 +11,17 @@ from mcp_bench.bridge.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.bridge.tap import Lines
 from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.merge import merge
-from mcp_bench.recorder.recording import Direction
-from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, Termination, new_id, now_us
+from mcp_bench.recorder.records import (
+    Direction,
+    EpisodeEnd,
+    EpisodeStart,
+    RunInfo,
+    Termination,
+    new_id,
+    now_us,
+)
 from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.wire import Frame
 from mcp_bench.recorder.writer import Durability
 
 AGENT = "proxy"
@@ -66,28 +74,32 @@ class SessionRecording:
         """Whether a request of the client is open."""
         return bool(self._open)
 
-    def store(self, direction: Direction, bodies: Sequence[Body]) -> bool:
-        """Return when these frames are on disk: True where the server owes no answer now.
+    def keep(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        """Return when these frames are stored, so that they may pass. `digest` comes after it.
 
         Raises:
             StorageError: they cannot be stored.
         """
+        self._run.recording.keep(self.episode, CONNECTION, direction, bodies)
+
+    def digest(self) -> bool:
+        """Look at what was kept; return True where the server owes no answer now."""
         with self._lock:
-            recording = self._run.recording
-            for body in bodies:
-                frame = recording.add_frame(self.episode, CONNECTION, direction, body)
+            for direction, body, frame in self._run.recording.digest():
                 for message in frame.items or (frame,):
-                    if message.kind == "response" and direction == "server":
-                        self._open.discard(message.rpc_id)
-                    elif message.kind == "request" and direction == "client":
-                        self._open.add(message.rpc_id)
-                        if not self._known and isinstance(body, bytes) and (told := client_info(body)):
-                            self._known = True
-                            recording.identify(self.episode, *told)
-                    elif message.cancels is not None:
-                        self._open.discard(message.cancels)
-            recording.writer.flush()
+                    self._note(direction, body, message)
             return not self._open
+
+    def _note(self, direction: Direction, body: Body, message: Frame) -> None:
+        if message.kind == "response" and direction == "server":
+            self._open.discard(message.rpc_id)
+        elif message.kind == "request" and direction == "client":
+            self._open.add(message.rpc_id)
+            if not self._known and isinstance(body, bytes) and (told := client_info(body)):
+                self._known = True
+                self._run.recording.identify(self.episode, *told)
+        elif message.cancels is not None:
+            self._open.discard(message.cancels)
 
     def end(
         self, termination: Termination | None, invalid: str | None, detail: str | None, exit_code: int | None

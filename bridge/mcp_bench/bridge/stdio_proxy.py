@@ -1,6 +1,6 @@
 """`mcp-bench proxy CMD`: a stdio MCP server as its client sees it, and a recording of all that passes.
 
-Blocking threads rather than an event loop: a chunk is read, what it completes is committed, and it is
+Blocking threads rather than an event loop: a chunk is read, what it completes is journalled, and it is
 written, without a hop in between. A session ends as it would without us: the client ends its input and
 the server's ends, too; the server ends, and the client is told. Nothing that the server started
 outlives the proxy, which is a child subreaper (prctl(2)).
@@ -27,7 +27,7 @@ from mcp_bench.servers.errors import BenchError
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.session_recording import SessionRecording
-    from mcp_bench.recorder.recording import Direction
+    from mcp_bench.recorder.records import Direction
     from mcp_bench.recorder.writer import Durability
 
 CHUNK = 1 << 16
@@ -254,12 +254,14 @@ class Session:
         taken = True
         while taken and (chunk := os.read(source, CHUNK)):
             if frames := lines.feed(chunk):
-                settled = self.recording.store(direction, frames)
-                if settled and self._input_ended:
-                    self.events.put(Event("settled"))
+                self.recording.keep(direction, frames)
             taken = write_all(sink, chunk)
+            # whoever waits for the chunk has it by now
+            if frames and self.recording.digest() and self._input_ended:
+                self.events.put(Event("settled"))
         if rest := lines.rest():
-            self.recording.store(direction, [rest])
+            self.recording.keep(direction, [rest])
+            self.recording.digest()
         return taken
 
     def _watch_client(self) -> None:

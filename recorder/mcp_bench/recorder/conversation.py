@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import LargeBody
+from mcp_bench.recorder.open_calls import Call
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
@@ -29,20 +30,6 @@ def stored_body(body: bytes) -> str | bytes:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         return body
-
-
-def large_frame(
-    insert: str, row: tuple[object, ...], body: LargeBody
-) -> Callable[[sqlite3.Connection], None]:
-    """Return the step that stores a frame piece by piece, as a blob, and closes its file."""
-
-    def store(connection: sqlite3.Connection) -> None:
-        number = connection.execute(insert, (*row, sqlite3.Binary(b""))).lastrowid
-        assert number is not None  # noqa: S101 - an insert has a row
-        fill_blob(connection, "frames", "body", number, body)
-        body.close()
-
-    return store
 
 
 def fill_blob(connection: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
@@ -130,6 +117,15 @@ def _tools(body: str | bytes) -> Iterator[ToolSchema]:
                     parameters=tool.get("inputSchema") or {},
                 )
             )
+
+
+def open_calls(connection: sqlite3.Connection) -> list[Call]:
+    """Return the calls that have no outcome."""
+    rows = connection.execute(
+        "SELECT id, episode, connection, rpc_id, tool, arguments, started_us, request_frame, execution"
+        " FROM calls WHERE outcome IS NULL ORDER BY id"
+    )
+    return [Call(*row) for row in rows]
 
 
 def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:

@@ -92,10 +92,10 @@ async def begin(writer: Writer, request: ModelRequest) -> None:
     )
     body = request.body
     if isinstance(body, bytes):
-        await writer.commit(writer.add((statement, (*row, stored_body(body)))))
+        await writer.commit((statement, (*row, stored_body(body))))
         return
     await writer.commit(
-        writer.add((statement, (*row, sqlite3.Binary(b""))), _fill(request.id, "request", body), slow=True)
+        (statement, (*row, sqlite3.Binary(b""))), _fill(request.id, "request", body), slow=True
     )
 
 
@@ -128,7 +128,7 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
         steps: list[Step] = [(statement, (*row.values(), request.id))]
         if isinstance(body, LargeBody):
             steps.append(_fill(request.id, "response", body))
-        await writer.commit(writer.add(*steps, slow=isinstance(body, LargeBody)))
+        await writer.commit(*steps, slow=isinstance(body, LargeBody))
     finally:
         for one in (request.body, response.body):
             if isinstance(one, LargeBody):

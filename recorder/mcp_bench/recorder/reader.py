@@ -17,7 +17,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import RecordedCall
-from mcp_bench.recorder.run_folder import GRADES, RECORDINGS
+from mcp_bench.recorder.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
@@ -103,6 +103,7 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        take_in_journal(path)
         self._connection = open_reader(path / RECORDINGS, schema.recordings)
         try:
             # a writer that died while it made the file leaves one without tables: an empty run

@@ -15,6 +15,8 @@ from pydantic import Field, JsonValue
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 
 Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled"]
+Direction = Literal["client", "server"]
+"""Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
 
 REFEREE_DIED = "referee_died"

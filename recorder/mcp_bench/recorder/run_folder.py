@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import socket
@@ -15,6 +16,7 @@ from typing import Self
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.grades import SealedGrades
+from mcp_bench.recorder.journal import left_behind
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.recording import Recording
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, now_us
@@ -22,6 +24,7 @@ from mcp_bench.servers.errors import UnknownNameError
 
 RECORDINGS = "recordings.db"
 GRADES = "grades.db"
+_log = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -38,7 +41,7 @@ class RunFolder:
                     self.recording.add_run(info)
                 self.info = self.recording.info()
                 if self.info.settings.get("durability") == "full":
-                    self.recording.writer.set_durability("full")
+                    self.recording.set_durability("full")
                 if not (path / GRADES).exists() and self.recording.attempts():
                     raise StorageError(
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
@@ -125,6 +128,10 @@ class RunFolder:
         """Return where the agent's `stream` ("stdout", "stderr", ...) of an episode is kept."""
         return self.path / "logs" / f"{episode_id}.{stream}.log"
 
+    @property
+    def is_open(self) -> bool:
+        return self._lock is not None
+
     def close(self) -> None:
         """Close the databases and let go of the lock; closing twice is fine."""
         if self._lock is not None:
@@ -142,6 +149,24 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def take_in_journal(path: Path) -> None:
+    """Bring into the database what a writer that died left in its journal; one that lives will do so
+    itself. What cannot be written here stays where it is."""
+    if not left_behind(path):
+        return
+    try:
+        lock = _take_lock(path / "lock")
+    except RunLockedError:
+        return
+    except StorageError as error:
+        _log.warning("the last moments of run %s are not shown: %s", path.name, error)
+        return
+    try:
+        Recording(path / RECORDINGS).close()
+    finally:
+        os.close(lock)
 
 
 def _take_lock(path: Path) -> int:

@@ -17,7 +17,8 @@ from starlette.types import Scope
 from mcp_bench.bridge.http.recorded import Headers
 from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Direction, Recording
+from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.records import Direction
 
 SESSION = b"mcp-session-id"
 CONNECTION = "mcp_bench.connection"
