@@ -12,7 +12,6 @@ from mcp_bench.recorder.model_calls import StoredModelCall, read_answers
 from mcp_bench.recorder.model_exchange import reply_of
 from mcp_bench.recorder.recording import Recording
 from mcp_bench.recorder.trajectory import Message, ModelCall, ToolCall
-from mcp_bench.recorder.writer import Writer
 
 Answer = tuple[str, str, JSONObject]
 """Id of a call, its dialect, and the answer in one piece."""
@@ -44,12 +43,20 @@ def join_model_calls(recording: Recording, episode: str, messages: list[Message]
         answers = list(_replies(read_answers(db, episode)))
     positions = match_turns(messages, (reply for _, reply in answers))
     joined = list(messages)
-    for (call, reply), position in zip(answers, positions, strict=True):
-        if position is None:
-            continue
-        _note(recording.writer, call, position)
+    known = [
+        (call, reply, position)
+        for (call, reply), position in zip(answers, positions, strict=True)
+        if position is not None
+    ]
+    for _, reply, position in known:
         if reply.reasoning and not joined[position].reasoning:
             joined[position] = joined[position].model_copy(update={"reasoning": reply.reasoning})
+    if known:
+        with recording.writer.transaction() as db:
+            db.executemany(
+                "UPDATE model_calls SET message = ? WHERE id = ?",
+                [(position, call) for call, _, position in known],
+            )
     return joined
 
 
@@ -81,10 +88,6 @@ def _replies(answers: Iterable[Answer]) -> Iterator[tuple[str, Reply]]:
     for call, name, answer in answers:
         if name in _BY_NAME and (reply := reply_of(_BY_NAME[name], answer)) is not None:
             yield call, reply
-
-
-def _note(writer: Writer, call: str, position: int) -> None:
-    writer.add(("UPDATE model_calls SET message = ? WHERE id = ?", (position, call)))
 
 
 def _shares_id(message: Message, reply: Reply) -> bool:

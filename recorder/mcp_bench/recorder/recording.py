@@ -127,22 +127,6 @@ class Recording(FrameStore):
     @property
     def calls_made(self) -> int:
         """Tool calls in the file, those under way included."""
-        made: int = self._last_call
-        return made
-
-    def told_costs(self) -> tuple[float, int]:
-        """Return what all attempts cost together, in US dollars as their agents told it, and how many
-        attempts that ended told nothing of it."""
-        with self.writer.reading() as db:
-            (spent, untold) = db.execute(
-                "SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM"
-                " (SELECT json_extract(usage, '$.cost_usd') AS cost FROM episodes WHERE ended_us IS NOT NULL)"
-            ).fetchone()
-        return float(spent), int(untold)
-
-    @property
-    def calls_made(self) -> int:
-        """Tool calls in the file, those under way included."""
         return self._calls.last
 
     def told_costs(self) -> tuple[float, int]:
