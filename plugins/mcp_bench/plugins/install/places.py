@@ -30,6 +30,10 @@ def patient(command: Sequence[str], env: Mapping[str, str]) -> Entry:
     return {**plain(command, env), "startup_timeout_sec": START_SECONDS}
 
 
+def discovered(command: Sequence[str], env: Mapping[str, str]) -> Entry:
+    return {**plain(command, env), "discoveryTimeoutMs": START_SECONDS * 1000}
+
+
 def local(command: Sequence[str], env: Mapping[str, str]) -> Entry:
     entry: Entry = {"type": "local", "command": list(command), "enabled": True}
     entry["timeout"] = START_SECONDS * 1000
@@ -66,7 +70,7 @@ SETTINGS: dict[str, Settings] = {
     "devin": Settings(".config/devin/config.json", ".devin/config.json"),
     "gemini": Settings(".gemini/settings.json", ".gemini/settings.json"),
     "opencode": Settings(".config/opencode/opencode.json", "opencode.json", "mcp", local),
-    "qwen-code": Settings(".qwen/settings.json", ".qwen/settings.json"),
+    "qwen-code": Settings(".qwen/settings.json", ".qwen/settings.json", entry=discovered),
     "vscode": Settings(".config/Code/User/mcp.json", ".vscode/mcp.json", "servers", typed),
 }
 
