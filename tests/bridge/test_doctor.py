@@ -274,7 +274,8 @@ class Hangs:
     name, summary, capabilities, options = "hangs", "", Capabilities(), {}
     def find(self, environ):
         with open(environ["TOLD"], "w") as told:
-            subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=told, start_new_session=True).wait()
+            command = ["/bin/sh", "-c", "sleep 60; echo ended by itself"]
+            subprocess.Popen(command, stdout=told, start_new_session=True).wait()
 """
 
 
