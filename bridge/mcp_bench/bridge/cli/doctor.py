@@ -49,12 +49,11 @@ def doctor(
     import contextlib
 
     from mcp_bench.bridge.doctor.diagnosis import diagnose
-    from mcp_bench.bridge.doctor.progress import Progress
 
     if agent_command and "acp" not in agents:
         agents = (*agents, "acp")
-    with contextlib.redirect_stdout(sys.stderr), Progress() as progress:  # plugins may print
-        diagnosis = diagnose(agents, base_url, agent_command, timeout, progress.show)
+    with contextlib.redirect_stdout(sys.stderr):  # plugins may print
+        diagnosis = diagnose(agents, base_url, agent_command, timeout)
     if as_json:
         click.echo(json.dumps(diagnosis.document(), ensure_ascii=False, indent=2))
     else:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mcp_bench.bridge.doctor.agent import agent_check, needs_of
+from mcp_bench.bridge.doctor.apart import examine_apart
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
-from mcp_bench.bridge.doctor.examination import examine
 from mcp_bench.bridge.doctor.finding import Check, Finding
-from mcp_bench.bridge.doctor.leftovers import end_leftovers
 from mcp_bench.bridge.doctor.machine import machine_checks
-from mcp_bench.bridge.supervisor import become_subreaper
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 
@@ -75,17 +73,12 @@ def asks_model(name: str) -> bool:
     return needs_of(load("agent", name)).model
 
 
-def diagnose(
-    named: Sequence[str],
-    base_url: str | None,
-    command: str | None,
-    seconds: float,
-    tell: Callable[[list[str]], None],
-) -> Diagnosis:
+def diagnose(named: Sequence[str], base_url: str | None, command: str | None, seconds: float) -> Diagnosis:
     """Make all checks; of named agents, those and the machine's. What they started is gone afterwards.
 
     Raises:
         UnknownNameError: there is no agent of one of the names.
+        BenchError: somebody's code crashed.
     """
     known = registered("agent")
     for name in named:
@@ -96,9 +89,5 @@ def diagnose(
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
         for name in (dict.fromkeys(named) if named else known)
     ]
-    become_subreaper()
-    try:
-        found = examine(checks, seconds, tell)
-    finally:
-        end_leftovers()
+    found = examine_apart(checks, seconds)
     return Diagnosis(list(zip(checks, found, strict=True)), tuple(named))
