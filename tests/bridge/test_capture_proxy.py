@@ -3,142 +3,38 @@
 import contextlib
 import gzip
 import json
-import sqlite3
 import threading
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.abc
 import pytest
-from http_peers import LOOPBACK, TIMEOUT, Script, ScriptedServer, post, scripted_server
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from recorded import begin, planned, run_info
+from http_peers import LOOPBACK, TIMEOUT, Script, post, scripted_server
+from llm_capture import (
+    ASKED,
+    END,
+    KEY,
+    answer,
+    capturing,
+    connected,
+    endpoint,
+    event,
+    receive_all,
+    receive_until,
+    unchunked,
+    whole_exchange,
+)
+from recorded import run_info
 
 from mcp_bench.bridge.llm import capture as capture_module
 from mcp_bench.bridge.llm.capture import ModelCapture
-from mcp_bench.bridge.llm.redaction import secrets_of, stored_path, without_secrets
 from mcp_bench.recorder import model_calls
-from mcp_bench.recorder.body import CHUNK, LARGE, LargeBody
+from mcp_bench.recorder.body import CHUNK, LARGE
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.anyio
-
-KEY = "dummy-key-0123456789"
-LOGIN = f"Authorization: Bearer {KEY}"
-ASKED = b'{"model": "m", "stream": true, "temperature": 0.5, "tools": [{}]}'
-HEAD = {"id": "c1", "object": "chat.completion.chunk", "model": "m-1"}
-FINISH = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-
-
-def event(text: str) -> bytes:
-    chunk = {**HEAD, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
-    return b"data: %s\n\n" % json.dumps(chunk).encode()
-
-
-END = b"data: %s\n\ndata: [DONE]\n\n" % json.dumps(FINISH).encode()
-
-
-@dataclass
-class Captured:
-    capture: ModelCapture
-    folder: Path
-
-    @property
-    def port(self) -> int:
-        return int(self.capture.base_url.split(":")[2].split("/")[0])
-
-    @property
-    def path(self) -> str:
-        return "/" + self.capture.base_url.split("/", 3)[3]
-
-    def ask(self, body: bytes = ASKED, *headers: str, path: str = "/chat/completions") -> bytes:
-        return post(self.port, body, LOGIN, *headers, path=self.path + path)
-
-    def rows(self, query: str = "select * from model_calls order by id") -> list[dict[str, Any]]:
-        path = self.folder / "recordings.db"
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-            db.row_factory = sqlite3.Row
-            return [dict(row) for row in db.execute(query)]
-
-
-@contextlib.asynccontextmanager
-async def capturing(upstream: str, root: Path) -> AsyncGenerator[Captured]:
-    """Run a capture for one episode until the block ends."""
-    with anyio.fail_after(TIMEOUT), RunFolder.create(run_info(), root=root) as run:
-        episode = begin(run, planned())
-        with ModelCapture(episode, upstream, run.recording) as capture:
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(capture.serve)
-                yield Captured(capture, run.path)
-                tasks.cancel_scope.cancel()
-
-
-@contextlib.asynccontextmanager
-async def connected(captured: Captured) -> AsyncGenerator[anyio.abc.SocketStream]:
-    async with await anyio.connect_tcp(LOOPBACK, captured.port) as stream:
-        yield stream
-
-
-async def receive_until(stream: anyio.abc.SocketStream, part: bytes, data: bytes = b"") -> bytes:
-    while part not in data:
-        data += await stream.receive()
-    return data
-
-
-async def receive_all(stream: anyio.abc.SocketStream, data: bytes = b"") -> bytes:
-    with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
-        while True:
-            data += await stream.receive()
-    return data
-
-
-def unchunked(data: bytes) -> bytes:
-    """Return the body of a response in chunks."""
-    rest, body = data.partition(b"\r\n\r\n")[2], b""
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
-    return body
-
-
-def endpoint(server: ScriptedServer) -> str:
-    return f"http://{LOOPBACK}:{server.port}/v1"
-
-
-async def whole_exchange(
-    root: Path, *said: bytes, headers: tuple[str, ...] = (), body: bytes = ASKED, path: str = "/chat/completions"
-) -> tuple[bytes, bytes, list[dict[str, Any]], Path]:  # fmt: skip
-    """Return what the endpoint got, what the agent got, the rows, and the run's folder."""
-    asked = b""
-
-    async def play(script: Script) -> None:
-        nonlocal asked
-        asked = await script.read_request()
-        await script.say(*said)
-
-    async with (
-        scripted_server(play) as server,
-        capturing(endpoint(server), root) as captured,
-        connected(captured) as client,
-    ):
-        await client.send(captured.ask(body, "Connection: close", *headers, path=path))
-        answer = await receive_all(client)
-    return asked, answer, captured.rows(), captured.folder
-
-
-def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
-    lines = [
-        b"HTTP/1.1 " + status,
-        b"content-type: application/json",
-        *headers,
-        b"content-length: %d" % len(body),
-    ]
-    return b"\r\n".join([*lines, b"", body])
 
 
 async def test_every_event_passes_as_soon_as_it_is_there(tmp_path: Path) -> None:
@@ -406,40 +302,6 @@ async def test_a_body_of_many_megabytes_is_kept_out_of_memory_and_without_its_ke
     assert equal == [True, True, True]
     assert (row["kind"], row["model"]) == ("turn", "m")
     assert KEY.encode() not in (folder / "recordings.db").read_bytes()
-
-
-@given(
-    before=st.integers(CHUNK - 30, CHUNK + 30),
-    gaps=st.lists(st.integers(0, 40), min_size=1, max_size=4),
-    after=st.integers(0, 40),
-)
-@settings(max_examples=40, deadline=None)
-def test_a_secret_across_the_pieces_of_a_large_body_is_found(
-    before: int, gaps: list[int], after: int
-) -> None:
-    secrets = (b"long-secret-0123456789", b"short-secret")
-    text = b"a" * before
-    for number, gap in enumerate(gaps):
-        text += secrets[number % 2] + b"b" * gap
-    text += b"c" * after
-    large = LargeBody()
-    large.append(text)
-    clean = without_secrets(large, secrets)
-    assert isinstance(clean, LargeBody)
-    equal = b"".join(clean.chunks()) == without_secrets(text, secrets)  # to show the difference takes minutes
-    clean.close()
-    assert equal
-
-
-def test_words_are_no_secrets() -> None:
-    assert (
-        secrets_of([(b"authorization", b"Bearer none"), (b"user-agent", b"a-long-agent")], b"alt=sse") == ()
-    )
-    body = b'{"tool_choice": "none"}'
-    assert without_secrets(body, secrets_of([(b"x-api-key", b"none")], b"")) == body
-    assert stored_path(b"/v1/x", b"beta=true&token=abc&empty=", ()) == (
-        "/v1/x?beta=true&token=[redacted]&empty=[redacted]"
-    )
 
 
 def test_an_endpoint_with_a_password_in_it_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""Keys are found wherever they are, and nothing else is taken for one."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.llm.redaction import secrets_of, stored_path, without_secrets
+from mcp_bench.recorder.body import CHUNK, LargeBody
+
+
+@given(
+    before=st.integers(CHUNK - 30, CHUNK + 30),
+    gaps=st.lists(st.integers(0, 40), min_size=1, max_size=4),
+    after=st.integers(0, 40),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_secret_across_the_pieces_of_a_large_body_is_found(
+    before: int, gaps: list[int], after: int
+) -> None:
+    secrets = (b"long-secret-0123456789", b"short-secret")
+    text = b"a" * before
+    for number, gap in enumerate(gaps):
+        text += secrets[number % 2] + b"b" * gap
+    text += b"c" * after
+    large = LargeBody()
+    large.append(text)
+    clean = without_secrets(large, secrets)
+    assert isinstance(clean, LargeBody)
+    equal = b"".join(clean.chunks()) == without_secrets(text, secrets)  # to show the difference takes minutes
+    clean.close()
+    assert equal
+
+
+def test_words_are_no_secrets() -> None:
+    assert (
+        secrets_of([(b"authorization", b"Bearer none"), (b"user-agent", b"a-long-agent")], b"alt=sse") == ()
+    )
+    body = b'{"tool_choice": "none"}'
+    assert without_secrets(body, secrets_of([(b"x-api-key", b"none")], b"")) == body
+    assert stored_path(b"/v1/x", b"beta=true&token=abc&empty=", ()) == (
+        "/v1/x?beta=true&token=[redacted]&empty=[redacted]"
+    )
