@@ -82,9 +82,9 @@ class HttpWire:
         """Let the calls under way finish, for a bounded time."""
         await self.traffic.calls_settled()
 
-    def close(self, number: int) -> None:
+    def close(self, number: int, *, cancelled: bool = False) -> None:
         self.traffic.closed(number)
-        self.recording.close_connection(self.episode, number)
+        self.recording.close_connection(self.episode, number, cancelled=cancelled)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         inner = below_token(scope, self._token)
@@ -133,6 +133,6 @@ class _Exchange:
             self._alone = False
             self._wire.remember(session, self._number)
 
-    def close(self) -> None:
-        if self._alone:
-            self._wire.close(self._number)
+    def close(self, left: bool) -> None:
+        if self._alone:  # without a session, to leave is to cancel (2026-07-28)
+            self._wire.close(self._number, cancelled=left)

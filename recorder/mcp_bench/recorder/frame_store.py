@@ -246,12 +246,12 @@ class FrameStore:
             self._waiting.calls[call.number] = call
             return True
 
-    def close_connection(self, episode: str, connection: int) -> None:
-        """Settle the calls that got no response: `cancelled` where the client gave up on them, else
-        `transport_error`."""
+    def close_connection(self, episode: str, connection: int, *, cancelled: bool = False) -> None:
+        """Settle the calls that got no response: `cancelled` where the client gave up on them (all of them,
+        if `cancelled` says so), else `transport_error`."""
         with self._lock:
             self._digest()
-            self._abandoned(self._calls.abandon((episode, connection), now_us()))
+            self._abandoned(self._calls.abandon((episode, connection), now_us(), cancelled=cancelled))
         self.flush()
 
     def _abandoned(self, calls: Sequence[Call]) -> None:

@@ -94,12 +94,12 @@ class OpenCalls:
         self._executed[episode] = call.execution
         return call
 
-    def abandon(self, wire_: Wire, now: int) -> list[Call]:
+    def abandon(self, wire_: Wire, now: int, *, cancelled: bool = False) -> list[Call]:
         """Settle the calls of a wire that got no response, and return them: `cancelled` where the client
-        gave up on them, else `transport_error`."""
+        gave up on them, or on all, else `transport_error`."""
         calls = self._open.pop(wire_, [])
         for call in calls:
-            call.settle("cancelled" if call.cancelled else "transport_error", None, now)
+            call.settle("cancelled" if cancelled or call.cancelled else "transport_error", None, now)
         return calls
 
     def end(self, episode: str, now: int) -> list[Call]:

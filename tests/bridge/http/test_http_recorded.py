@@ -35,7 +35,7 @@ class Log:
     def answered(self, status: int, headers: Headers) -> None:
         self.status = status
 
-    def close(self) -> None:
+    def close(self, left: bool) -> None:
         self.closed = True
 
 

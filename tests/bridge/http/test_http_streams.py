@@ -56,7 +56,7 @@ async def test_a_client_that_leaves_ends_the_request_at_the_server(tmp_path: Pat
             await client.receive()
             assert not left.is_set()
         await left.wait()
-    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
+    assert proxy.rows("select outcome from calls") == [{"outcome": "cancelled"}]
 
 
 async def test_a_client_that_leaves_in_the_middle_of_its_request(tmp_path: Path) -> None:

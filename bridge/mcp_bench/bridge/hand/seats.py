@@ -61,12 +61,14 @@ class Seat:
     client: Client | None = None
     exchanges: int = 0
     """Under way."""
+    left: bool = False
+    """Its only request was given up by its client before the answer: without a session that cancels."""
     last_used: float = field(default_factory=time.monotonic)
 
     def close(self) -> None:
         """Settle what it leaves open in the recording."""
         for episode in self.routes.close():
-            self.guest.entry.run.recording.close_connection(episode, self.number)
+            self.guest.entry.run.recording.close_connection(episode, self.number, cancelled=self.left)
 
 
 class SeatExchange:
@@ -76,6 +78,7 @@ class SeatExchange:
         """`on_session` is told of the session that the response begins."""
         self.seat = seat
         self.status = 0
+        self.left = False
         self._on_session = on_session
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
@@ -92,8 +95,8 @@ class SeatExchange:
         if session is not None and status < 400:
             self._on_session(session, self.seat)
 
-    def close(self) -> None:
-        """The seat is closed by whoever gave it."""
+    def close(self, left: bool) -> None:
+        self.left = left  # the seat is closed by whoever gave it
 
 
 class Seats:
@@ -135,6 +138,7 @@ class Seats:
             gone = exchange.status == 404 or (scope["method"] == "DELETE" and exchange.status < 300)
             if session is None:
                 if seat not in self._sessions.values():
+                    seat.left = exchange.left
                     await self._leave(seat)
             elif gone and self._sessions.pop(session, None) is not None:
                 await self._leave(seat)

@@ -31,8 +31,8 @@ class Exchange(Protocol):
         """Take note of the response's head, before any message of the server."""
         ...
 
-    def close(self) -> None:
-        """Nothing more comes in this exchange."""
+    def close(self, left: bool) -> None:
+        """Nothing more comes in this exchange: `left` tells that its client went away before the end."""
         ...
 
 
@@ -54,18 +54,29 @@ class Recorded:
             await self._app(scope, receive, send)
             return
         exchange = self._open(scope)
+        watch = _Watch()
         try:
-            await self._app(scope, *_tee(exchange, receive, send))
+            await self._app(scope, *_tee(exchange, watch, receive, send))
         finally:
-            exchange.close()
+            exchange.close(watch.left)
 
 
-def _tee(exchange: Exchange, receive: Receive, send: Send) -> tuple[Receive, Send]:
+class _Watch:
+    """Who ended an exchange."""
+
+    left = False
+    """The client went away before the response was whole."""
+    whole = False
+
+
+def _tee(exchange: Exchange, watch: _Watch, receive: Receive, send: Send) -> tuple[Receive, Send]:
     request = _Stream(Whole(), lambda bodies: exchange.store("client", bodies))
     response = _Stream(None, lambda bodies: exchange.store("server", bodies))
 
     async def receive_recorded() -> Message:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            watch.left = not watch.whole
         if message["type"] == "http.request":
             more = message.get("more_body", False)
             message["body"] = await request.record(message.get("body", b""), more)
@@ -82,6 +93,7 @@ def _tee(exchange: Exchange, receive: Receive, send: Send) -> tuple[Receive, Sen
             if more and not body:
                 return
             message = {**message, "body": body}
+            watch.whole = not more
         await send(message)
 
     return receive_recorded, send_recorded

@@ -116,9 +116,9 @@ class SessionExchange:
         # a server that knows the session no longer says 404
         self._over = status == 404 or (self._method == "DELETE" and status < 300)
 
-    def close(self) -> None:
+    def close(self, left: bool) -> None:
         if self._session is None:
-            if self._episode is not None:
-                self._owner.recording.close_connection(self._episode, self._number)
+            if self._episode is not None:  # without a session, to leave is to cancel (2026-07-28)
+                self._owner.recording.close_connection(self._episode, self._number, cancelled=left)
         elif self._over:
             self._owner.end(self._session)
