@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
 from mcp_bench.plugins.json_lines import ODD, json_lines, tail
 from mcp_bench.plugins.turns import Turns
@@ -19,8 +20,6 @@ AUTH_REQUIRED = -32000
 """The protocol's error code for a login that is missing."""
 GONE = -32000_1
 """The client's own code for an agent that ended in the middle of a request."""
-OWN_FAILURE = re.compile(r"(?i)context[ _]?(length|window|overflow|exceeds)|maximum number of tokens")
-"""A request failed because of what the model did, not because of the endpoint."""
 FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "mcp.{}.{}", "{}:{}", "{}-{}")
 """How agents put a server and a tool into one name."""
 
@@ -216,7 +215,7 @@ def fault(session: Session, answer: str | None, output: AgentOutput, failure: st
     if session.failed is not None:
         return refused(session.failed)
     if session.trouble is not None:
-        own = OWN_FAILURE.search(session.trouble)
+        own = overflowed(session.trouble)
         return None if own else Fault(kind="endpoint_error", detail=session.trouble)
     if session.error is not None:
         kind = "server_not_connected" if session.error.get("kind") == "mcp" else "bad_option"
@@ -234,7 +233,7 @@ def refused(failed: Mapping[str, Any]) -> Fault | None:
         detail = f"{method}: {error['message']} {json.dumps(error['data'])}"
         if error["code"] == AUTH_REQUIRED or method == "authenticate":
             return Fault(kind="login_missing", detail=detail)
-        if OWN_FAILURE.search(detail):
+        if overflowed(detail):
             return None
         return Fault(kind="endpoint_error" if method == "session/prompt" else "bad_option", detail=detail)
     return None

@@ -6,12 +6,12 @@ Written for 0.169. Its configuration: https://developers.openai.com/codex/config
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from mcp_bench.plugins.codex_session import read_session
+from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -54,7 +54,7 @@ BUILTIN = (
 """Features that are tools of its own. Models that Codex knows keep two whatever the configuration says:
 `apply_patch`, which the read-only sandbox refuses, and a script tool without files or network."""
 
-OWN_FAILURE = re.compile(r"context window|max_output_tokens")
+OWN_FAILURE = "max_output_tokens"
 """A turn failed because of what the model did, not because of the endpoint."""
 
 
@@ -240,7 +240,7 @@ def fault(events: Sequence[Mapping[str, Any]], stderr: str, server: McpServer) -
         return None
     with suppress(*ODD):
         message = str(last["error"]["message"] if "error" in last else last["message"])
-        if OWN_FAILURE.search(message):
+        if OWN_FAILURE in message or overflowed(message):
             return None
         login = "Missing bearer" in message or "codex login" in message
         return Fault(kind="login_missing" if login else "endpoint_error", detail=message)

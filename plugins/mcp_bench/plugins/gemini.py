@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -75,8 +76,6 @@ ARGUMENT_BYTES = 100_000
 """A longer prompt than this goes to stdin, which the program gives up on if it is slow: Linux has a limit of
 128 KiB for an argument."""
 
-OWN_FAILURE = re.compile(r"exceeds the maximum number of tokens")
-"""A request failed because of what the model did, not because of the endpoint."""
 RETRYING = re.compile(r"^Attempt \d+ failed.*", re.MULTILINE)
 
 
@@ -247,7 +246,7 @@ def fault(session: Session, output: AgentOutput) -> Fault | None:
             return cut_off(output)
         if session.result["status"] == "error":
             message = str(session.result["error"]["message"])
-            if "API Error" in message and not OWN_FAILURE.search(message):
+            if "API Error" in message and not overflowed(message):
                 return Fault(kind="endpoint_error", detail=message)
     return None
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import Fault, McpServer
 from mcp_bench.plugins.json_lines import ODD, json_lines, parse
 from mcp_bench.plugins.turns import Turns
@@ -128,9 +129,9 @@ def fault(session: Session, log: str, server: McpServer) -> Fault | None:
         return retrying(session, log)
     with suppress(*ODD):
         name, data = str(session.error["name"]), session.error.get("data") or {}
-        if name in OWN_FAILURE:
-            return None
         detail = f"{name}: {data.get('statusCode', '')} {data.get('message', '')}"
+        if name in OWN_FAILURE or overflowed(detail):
+            return None
         missing = name == "ProviderAuthError" or "API key is missing" in detail
         return Fault(kind="login_missing" if missing else "endpoint_error", detail=detail)
     return None
@@ -141,7 +142,7 @@ def retrying(session: Session, log: str) -> Fault | None:
     with suppress(*ODD):
         failed = LOGGED.findall(log)
         time, message = failed[-1]
-        if datetime.fromisoformat(time).timestamp() > session.time:
+        if datetime.fromisoformat(time).timestamp() > session.time and not overflowed(message):
             return Fault(kind="endpoint_error", detail=f"ended while it tried again: {message}")
     return None
 

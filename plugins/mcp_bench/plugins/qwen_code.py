@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -62,8 +63,6 @@ WEB = ("web_fetch",)
 MARKERS = ("{{args}}", "!{", "@{")
 """What stands for something else in a command file."""
 
-OWN_FAILURE = re.compile(r"context length|context_length|context window", re.IGNORECASE)
-"""A request failed because of what the model did, not because of the endpoint."""
 NO_LOGIN = re.compile(r"No auth type|Missing API key")
 
 
@@ -207,7 +206,7 @@ def fault(session: Session, server: McpServer) -> Fault | None:
     if session.denied:
         return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
     if session.error:
-        if OWN_FAILURE.search(session.error):
+        if overflowed(session.error):
             return None
         no_login = NO_LOGIN.search(session.error)
         return Fault(kind="login_missing" if no_login else "endpoint_error", detail=session.error)
