@@ -1,0 +1,99 @@
+"""An MCP server that takes its time: it is waited for, and one that takes too long is a fault."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from agent_attempt import Attempt
+from desk_script import JOURNAL, check_conversation
+from held_server import HeldServer
+from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.fault import Fault, Gate
+from real_agents import REAL_AGENTS, agents
+
+from mcp_bench.plugins import claude_code
+
+Make = Callable[..., Attempt]
+OVER_ACP = ("acp-codex", "acp-gemini", "acp-opencode")
+"""These are held by the referee: see tests/bridge/test_opencode_and_acp.py."""
+SOON = 3
+"""Seconds in which an agent that does not wait would have asked its model."""
+
+
+@pytest.fixture
+def work(attempt: Make, name: str) -> Attempt:
+    return attempt(REAL_AGENTS[name].plugin())
+
+
+@pytest.fixture
+def held(work: Attempt, tmp_path: Path) -> Iterator[HeldServer]:
+    """The attempt's server, which starts when it is let go."""
+    with closing(HeldServer(work.server, tmp_path)) as held:
+        work.server = held.entry
+        yield held
+
+
+@agents("gemini", "opencode", but=OVER_ACP)
+def test_it_is_waited_for(work: Attempt, held: HeldServer, endpoint: ModelEndpoint, name: str) -> None:
+    gate = Gate()
+    endpoint.fault = Fault(gate=gate)
+    process = work.start(REAL_AGENTS[name].address(endpoint))
+    started = held.wait_until_started()
+    asked = gate.arrived.wait(SOON)
+    gate.release.set()
+    held.let_go()
+    transcript = work.finish(process)
+    assert (started, asked) == (True, False)
+    check_conversation(transcript)
+    assert (work.journal, transcript.fault) == (JOURNAL, None)
+
+
+PATIENCE = {
+    "codex": (".codex/config.toml", r'("startup_timeout_sec" = )\d+', r"\g<1>1"),
+    "qwen-code": (".qwen/settings.json", r'("discoveryTimeoutMs": )\d+', r"\g<1>1000"),
+    "opencode": ("opencode.json", r'("timeout": )\d+', r"\g<1>1000"),
+}
+"""Where each says how long it waits, and what makes that a second."""
+
+
+@agents("qwen-code", "opencode", but=(*OVER_ACP, "gemini"))
+def test_one_that_takes_too_long_is_a_fault(
+    work: Attempt,
+    held: HeldServer,
+    endpoint: ModelEndpoint,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Gemini CLI waits until its episode ends: then the referee sees that it was never connected."""
+    monkeypatch.setitem(claude_code.FIXED, "MCP_TIMEOUT", "1000")
+
+    def impatient(home: Path) -> None:
+        if name in PATIENCE:
+            path, pattern, value = PATIENCE[name]
+            text, count = re.subn(pattern, value, (home / path).read_text())
+            assert count
+            (home / path).write_text(text)
+
+    transcript = work.run(REAL_AGENTS[name].address(endpoint), spoil=impatient)
+    assert held.wait_until_started()
+    assert work.journal == []
+    assert transcript.fault is not None
+    assert transcript.fault.kind == "server_not_connected"
+
+
+@pytest.mark.parametrize("name", ["claude-code"])
+def test_one_that_is_not_waited_for_is_a_fault(
+    work: Attempt, held: HeldServer, endpoint: ModelEndpoint, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Claude Code has it by itself: it asks its model while the server is still pending."""
+    monkeypatch.setitem(claude_code.FIXED, "MCP_CONNECTION_NONBLOCKING", "1")
+    gate = Gate()
+    endpoint.fault = Fault(gate=gate)
+    process = work.start(REAL_AGENTS[name].address(endpoint))
+    started, asked = held.wait_until_started(), gate.arrived.wait(60)
+    transcript = work.finish(process, stop=True)
+    assert (started, asked) == (True, True)
+    assert transcript.fault is not None
+    assert (transcript.fault.kind, transcript.fault.detail) == ("server_not_connected", "desk: pending")
