@@ -274,7 +274,7 @@ class Hangs:
     name, summary, capabilities, options = "hangs", "", Capabilities(), {}
     def find(self, environ):
         with open(environ["TOLD"], "w") as told:
-            command = ["/bin/sh", "-c", "sleep 60; echo ended by itself"]
+            command = ["/bin/sh", "-c", "echo started; sleep 60; echo ended by itself"]
             subprocess.Popen(command, stdout=told, start_new_session=True).wait()
 """
 
@@ -296,6 +296,7 @@ def test_what_hangs_is_given_up(bench, hanging: Path) -> None:
 
 def test_ctrl_c_leaves_nothing_behind(bench, hanging: Path) -> None:
     with bench.start("doctor", "hangs", "--timeout", "3600") as process, hanging.open() as told:
+        assert told.readline() == "started\n"
         process.send_signal(signal.SIGINT)
         assert told.read() == ""  # its last holder is gone
         _, err = process.communicate(timeout=120)

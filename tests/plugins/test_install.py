@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json5 import loads as loads5
 from node_clis import node_environ
@@ -34,6 +34,9 @@ def run(
     assert done.returncode == code, (done.stdout, done.stderr)
     return done
 
+
+ATTEMPTS = 5
+"""Five or ten seconds is what a listing gives a server to start, which a busy machine may need."""
 
 COMMENTED = """{
   // mine
@@ -105,10 +108,10 @@ def test_wrong_names_get_near_ones(home: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "listing", "words"),
     [
-        ("claude-code", "claude mcp list", "Connected"),
+        ("claude-code", "claude mcp list", "✔ Connected"),
         ("codex", "codex mcp list --json", '"connect",'),
         ("gemini", "gemini mcp list", "(stdio) - Connected"),
-        ("opencode", "opencode mcp list", "connected"),
+        ("opencode", "opencode mcp list", "✓ bench"),
         ("qwen-code", "qwen mcp list", "(stdio) - Connected"),
     ],
 )
@@ -125,13 +128,16 @@ def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: str, word
     # they look whether it works, and wait for some seconds only
     subprocess.run([*root, "up"], env=env, capture_output=True, timeout=240, check=True)
     try:
-        listed = subprocess.run(
-            listing.split(), env=env, cwd=home.parent, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
+        for _ in range(ATTEMPTS):
+            listed = subprocess.run(
+                listing.split(), env=env, cwd=home.parent, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=240,
+            )  # fmt: skip
+            told = listed.stdout + listed.stderr
+            if words in told:
+                break
     finally:
         subprocess.run([*root, "down"], env=env, capture_output=True, timeout=240, check=False)
-    told = listed.stdout + listed.stderr
     assert "bench" in told and "connect" in told and words in told, told
 
 
@@ -143,6 +149,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 @given(before=st.dictionaries(KEYS, VALUES, max_size=3), table=st.dictionaries(KEYS, VALUES, max_size=3),
        indent=st.sampled_from([None, 2]), value=VALUES.filter(lambda value: value is not None))  # fmt: skip
 def test_json_edits_touch_one_place(before: dict, table: dict, indent: int | None, value: object) -> None:
@@ -154,6 +161,7 @@ def test_json_edits_touch_one_place(before: dict, table: dict, indent: int | Non
     assert json_file.get(after, ["servers", "bench"]) == value
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     before=st.dictionaries(st.sampled_from("abc"), st.integers() | st.text("ab é", max_size=3), max_size=3)
 )
