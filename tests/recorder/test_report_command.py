@@ -85,8 +85,8 @@ def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
     (row,) = rows(invoke)
     assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
     shown = invoke(report).output.splitlines()
-    assert shown[0].split()[-4:] == ["calls", "failed", "isolation", "errors"]
-    assert shown[1].split()[-5:] == ["3", "1", "none", "2", "endpoint_error"]
+    assert shown[0].split()[-8:] == ["calls", "failed", "tokens", "in", "/", "out", "isolation", "errors"]
+    assert shown[1].split()[-8:] == ["3", "1", "30", "/", "6", "none", "2", "endpoint_error"]
 
 
 def test_repeated_attempts(invoke: Invoke) -> None:
@@ -155,7 +155,7 @@ def test_a_wide_terminal_has_a_table() -> None:
     header, row = on_terminal(200, "report").splitlines()
     assert header.split() == [
         "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
-        "calls", "failed", "isolation",
+        "calls", "failed", "tokens", "in", "/", "out", "isolation",
     ]  # fmt: skip
     assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 
@@ -192,7 +192,8 @@ def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:
         )
     with closing(sqlite3.connect(folder.path / "grades.db")) as db, db:
         db.execute(
-            f"INSERT INTO grades {numbers} SELECT 'n' || n, 0.5, 0, '[]', '{{}}', 'g1', 'null', 1 FROM i"
+            "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version, final_state,"
+            f" graded_us) {numbers} SELECT 'n' || n, 0.5, 0, '[]', '{{}}', 'g1', 'null', 1 FROM i"
         )
     (row,) = rows(invoke)
     assert row["episodes"] == count + 1
