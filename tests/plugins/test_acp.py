@@ -12,7 +12,7 @@ from desk_script import JOURNAL, check_conversation, check_usage, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault
+from model_endpoint.fault import Fault, Gate
 from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
@@ -53,8 +53,11 @@ def test_a_real_agent_works_through_the_script(
 
 
 FAULTS = [(command, Fault(status=401)) for command in REAL]
-FAULTS += [(command, Fault(cut=3, after=1)) for command in REAL if command != "opencode acp"]
-"""After a cut stream, opencode tries again for as long as it is left to."""
+FAULTS += [
+    pytest.param(command, fault, marks=[pytest.mark.full] * (command != REAL[1] or fault.status == 500))
+    for command in REAL[1:]
+    for fault in (Fault(cut=3, after=1), Fault(status=429, after=1), Fault(status=500))
+]
 
 
 @pytest.mark.parametrize(("command", "fault"), FAULTS)
@@ -67,6 +70,47 @@ def test_a_real_agents_endpoint_that_fails_is_a_fault(
     transcript = work.run(url(endpoint, command), options=options)
     assert transcript.fault is not None, work.output.stdout.read_text()
     assert transcript.fault.kind in ("endpoint_error", "login_missing")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"status": 500}, *(pytest.param(one, marks=pytest.mark.full) for one in ({"status": 429}, {"cut": 3}))],
+)
+def test_a_real_agent_that_tries_again_until_it_is_ended_is_at_no_fault(
+    attempt: Make, endpoint: ModelEndpoint, fault: dict
+) -> None:
+    """opencode does so for as long as it is left to, and tells nothing of it."""
+    first, again = Gate(), Gate()
+    endpoint.fault = Fault(gate=first, after=1, **fault)
+    work = attempt(Acp())
+    process = work.start(endpoint.openai_url, options={"command": "opencode acp"})
+    failed = first.arrived.wait(80)
+    endpoint.fault = Fault(gate=again)
+    first.release.set()
+    retried = again.arrived.wait(80)
+    process.kill()
+    transcript = work.finish(process)
+    assert (failed, retried) == (True, True), work.output.stderr.read_text()
+    assert transcript.fault is not None, work.output.stderr.read_text()
+    assert transcript.fault.kind == "endpoint_error"
+    assert transcript.answer is None
+    assert work.journal == JOURNAL[:2]
+
+
+def test_a_real_agent_that_asks_for_leave_gets_it(attempt: Make, endpoint: ModelEndpoint) -> None:
+    def ask_first(home: Path) -> None:
+        path = home / "opencode.json"
+        config = json.loads(path.read_text())
+        assert config["permission"]["desk_*"] == "allow"
+        config["permission"]["desk_*"] = "ask"
+        path.write_text(json.dumps(config))
+
+    work = attempt(Acp())
+    transcript = work.run(endpoint.openai_url, options={"command": "opencode acp"}, spoil=ask_first)
+    events = [json.loads(line) for line in work.output.stdout.read_text().splitlines()]
+    asked = [event["tool"] for event in events if event["type"] == "permission"]
+    assert {"desk_add", "desk_desk_tidy"} <= set(asked)
+    assert (work.journal, transcript.fault) == (JOURNAL, None)
 
 
 def test_the_agent_of_a_command_has_its_name_and_version(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from mcp_bench.plugins.claude_session import model_names
 from mcp_bench.plugins.codex_session import read_session as read_codex_session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
 from mcp_bench.plugins.devin_login import lend_login
-from mcp_bench.plugins.json_lines import ODD, json_lines
+from mcp_bench.plugins.json_lines import ODD, json_lines, tail
 from mcp_bench.plugins.login import PLACEHOLDER
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.opencode_session import stored_usage
+from mcp_bench.plugins.opencode_session import failed_since, stored_usage
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 
@@ -124,12 +124,20 @@ def read_gemini(session: Session, output: AgentOutput, server: McpServer) -> Non
 def open_opencode(request: LaunchRequest) -> Opening:
     """A session begins with the lowest effort that the model has, unless told otherwise."""
     env, lent = opencode.configure(request, with_server=False)
-    return Opening(env, choices={"effort": "default"}, user_login=lent)
+    logs = ("--print-logs", "--log-level=WARN")
+    return Opening(env, logs, choices={"effort": "default"}, user_login=lent)
 
 
 def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> None:
-    """Count from its database: in the protocol it tells of the last answer only."""
+    """Count from its database: in the protocol it tells of the last answer only.
+
+    Of a failed request it tells in its log alone, and tries again for as long as it is left to.
+    """
     session.usage = stored_usage(output.home / opencode.FOLDER, session.id)
+    with suppress(OSError):
+        if not session.stops and session.failed is None:
+            told = output.stdout.stat().st_mtime
+            session.trouble = failed_since(told, tail(output.stderr))
     session.model = (session.model or "").removeprefix(f"{opencode.ENDPOINT}/") or None
 
 

@@ -139,11 +139,16 @@ def fault(session: Session, log: str, server: McpServer) -> Fault | None:
 
 def retrying(session: Session, log: str) -> Fault | None:
     """Say whether it was ended while it tried a request again: nothing came on stdout since."""
+    failed = failed_since(session.time, log)
+    return None if failed is None or overflowed(failed) else Fault(kind="endpoint_error", detail=failed)
+
+
+def failed_since(told: float, log: str) -> str | None:
+    """Return what it logged of a failed request, where it has told nothing after that (in seconds)."""
     with suppress(*ODD):
-        failed = LOGGED.findall(log)
-        time, message = failed[-1]
-        if datetime.fromisoformat(time).timestamp() > session.time and not overflowed(message):
-            return Fault(kind="endpoint_error", detail=f"ended while it tried again: {message}")
+        time, message = LOGGED.findall(log)[-1]
+        if datetime.fromisoformat(time).timestamp() > told:
+            return f"ended while it tried again: {message}"
     return None
 
 
