@@ -15,6 +15,7 @@ from model_endpoint.script import Script, ScriptedCall, Step
 from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
+from mcp_bench.plugins import claude_code
 from mcp_bench.plugins.claude_code import ClaudeCode
 from mcp_bench.plugins.contracts import Launch, LaunchRequest, McpServer
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
@@ -75,12 +76,29 @@ def test_with_all_tools_its_shell_runs_unasked(attempt: Make, endpoint: ModelEnd
     )
     endpoint.scripts = [Script(PROMPT, steps)]
     work = attempt(ClaudeCode())
-    transcript = work.run(endpoint.anthropic_url, tools="all")
+    transcript = work.run(endpoint.anthropic_url, tools="all", model="claude-sonnet-4-5")
     assert (work.workdir / "made").read_text() == "hello\n"
     assert work.journal == [("add", {"a": 1, "b": 2})]
-    assert "WebFetch" not in endpoint.requests[0].tools
+    assert not {"WebFetch", "ToolSearch"} & set(endpoint.requests[0].tools)
     names = [call.function.name for message in transcript.messages for call in message.tool_calls]
     assert (names, transcript.fault) == (["Bash", "WebFetch", "add"], None)
+
+
+def test_a_tool_that_is_hidden_behind_a_search_is_found(
+    attempt: Make, endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it has it by itself, beside its own tools. What was found is called and told like any other."""
+    monkeypatch.setitem(claude_code.FIXED, "ENABLE_TOOL_SEARCH", "true")
+    search = ScriptedCall("ToolSearch", {"query": "select:mcp__desk__add", "max_results": 1})
+    add = ScriptedCall("add", {"a": 1, "b": 2})
+    endpoint.scripts = [Script(PROMPT, (Step((search,)), Step((add,)), Step(text="Done.")))]
+    work = attempt(ClaudeCode())
+    transcript = work.run(endpoint.anthropic_url, tools="all", model="claude-sonnet-4-5")
+    offered = ["mcp__desk__add" in request.tools for request in endpoint.requests]
+    assert offered == [False, True, True]
+    assert work.journal == [("add", {"a": 1, "b": 2})]
+    names = [call.function.name for message in transcript.messages for call in message.tool_calls]
+    assert (names, transcript.answer, transcript.fault) == (["ToolSearch", "add"], "Done.", None)
 
 
 @pytest.mark.parametrize("prompt", ["/compact the list, then add.", "--help me to add.", "@work/x, add."])

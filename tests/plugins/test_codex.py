@@ -52,6 +52,21 @@ def test_models_that_it_knows_are_given_the_tools_directly(
     check_conversation(transcript)
 
 
+def test_by_itself_it_hides_them_behind_a_search(attempt: Make, endpoint: ModelEndpoint) -> None:
+    """What the setting is good for. A model that does not search can call nothing, and nothing has failed."""
+
+    def without_setting(home: Path) -> None:
+        config = home / ".codex" / "config.toml"
+        setting = ', "code_mode" = {"direct_only_tool_namespaces" = ["mcp__desk"]}'
+        assert setting in config.read_text()
+        config.write_text(config.read_text().replace(setting, ""))
+
+    work = attempt(Codex())
+    transcript = work.run(endpoint.openai_url, model="gpt-5.5", spoil=without_setting)
+    assert "add" not in endpoint.requests[0].tools
+    assert (work.journal, transcript.fault) == ([], None)
+
+
 PATCH = "*** Begin Patch\n*** Add File: made\n+hello\n*** End Patch"
 
 

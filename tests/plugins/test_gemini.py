@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from agent_attempt import Attempt
 from desk_over_http import over_http
 from desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
-from held_server import HeldServer
 from hypothesis import given, settings
 from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault, Gate
@@ -178,20 +176,6 @@ def test_a_server_is_reached_by_url(attempt: Make, endpoint: ModelEndpoint) -> N
     with over_http(work):
         check_conversation(work.run(endpoint.gemini_url))
     assert sorted(work.journal, key=str) == sorted(JOURNAL, key=str)
-
-
-def test_a_server_that_is_slow_is_waited_for(attempt: Make, endpoint: ModelEndpoint, tmp_path: Path) -> None:
-    work = attempt(Gemini())
-    with closing(HeldServer(work.server, tmp_path)) as held:
-        work.server = held.entry
-        process = work.start(endpoint.gemini_url)
-        started = held.wait_until_started()
-        asked = list(endpoint.requests)
-        held.let_go()
-        transcript = work.finish(process)
-    assert (started, asked) == (True, [])
-    check_conversation(transcript)
-    assert work.journal == JOURNAL
 
 
 def test_a_tool_that_nobody_approves_is_a_fault(attempt: Make, endpoint: ModelEndpoint) -> None:
