@@ -1,19 +1,30 @@
 """opencode, and agents over ACP, solve real tasks through the whole chain; only the model is a stand-in."""
 
 import json
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
+from pathlib import Path
 
 import anyio
 import pytest
+from agent_attempt import DESK_SERVER
+from desk_script import JOURNAL, PROMPT, script
+from held_server import HeldServer
 from model_endpoint.endpoint import ModelEndpoint
+from model_endpoint.fault import Fault, Gate
 from model_endpoint.script import script_from_reference
 from node_clis import node_environ
 
+from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.servers import agentdojo, saasworld
 
 KEY = "dummy-key-0123456789"
+SOON = 3
+"""Seconds in which an agent that is not held would have asked its model."""
 BENCHMARKS = {"agentdojo": agentdojo.BENCHMARK, "saasworld": saasworld.BENCHMARK}
 AGENTS = {
     "opencode": ("opencode",),
@@ -83,3 +94,36 @@ def test_it_solves_real_tasks(bench, tasks: dict, benchmark: str, agent: str) ->
         assert request.usage is not None
         sent.update(input_tokens=request.usage.input, output_tokens=request.usage.output)
     assert stored == sent
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [pytest.param(name, marks=[pytest.mark.full] * (name != "acp-codex")) for name in list(AGENTS)[1:]],
+)
+def test_the_first_prompt_waits_for_a_slow_server(bench, tmp_path: Path, agent: str) -> None:
+    keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), KEY)
+    bench.environ.update(PATH=node_environ(bench.home.parent)["PATH"], **keys)
+    desk, gate = McpServer("desk", (sys.executable, str(DESK_SERVER)), ()), Gate()
+    with (
+        closing(HeldServer(desk, tmp_path)) as held,
+        ModelEndpoint([script()], api_key=KEY, fault=Fault(gate=gate)) as endpoint,
+    ):
+        url = endpoint.gemini_url if agent == "acp-gemini" else endpoint.openai_url
+        with bench.start(
+            "record", "--server", shlex.join(held.entry.command), "--prompt", PROMPT,
+            "--agent", "acp", "--agent-option", AGENTS[agent][1], "--agent-option", "max_retries=0",
+            "--model", "scripted-1", "--base-url", url, "--timeout", "200",
+        ) as process:  # fmt: skip
+            try:
+                started = held.wait_until_started()
+                asked = gate.arrived.wait(SOON)
+                gate.release.set()
+                held.let_go()
+                _, err = process.communicate(timeout=240)
+            finally:
+                process.kill()
+    assert (started, asked, process.returncode) == (True, False, 0), err
+    (episode,) = bench.rows("select invalid, termination, answer from episodes")
+    assert episode == {"invalid": None, "termination": "agent_exit", "answer": "3 and 7."}
+    done = bench.rows("select tool from calls where outcome = 'ok'")
+    assert sorted(row["tool"] for row in done) == sorted(tool for tool, _ in JOURNAL)
