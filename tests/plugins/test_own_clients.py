@@ -118,7 +118,7 @@ def test_the_solution_is_on_stdin_only(request_for: Callable[..., LaunchRequest]
     assert b"sentinel-answer" in launch.stdin
     assert "sentinel-answer" not in str((launch.argv, launch.env))
     files = [path for path in request.home.rglob("*") if path.is_file()]
-    assert files and all("sentinel-answer" not in path.read_text() for path in files)
+    assert files and all(b"sentinel-answer" not in path.read_bytes() for path in files)
 
 
 def test_without_a_reference_the_oracle_says_so(request_for: Callable[..., LaunchRequest]) -> None:
@@ -150,8 +150,8 @@ def test_chat_solves_a_task_with_the_users_key(run: Run, tmp_path: Path, provide
     assert transcript.usage.output_tokens == sum(usage.output for usage in sent if usage)
     assert transcript.usage.cached_tokens == sum(usage.cached for usage in sent if usage)
     assert transcript.usage.model_calls == 2
-    told = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert told and not any(KEY in text for text in told), "the key is stored nowhere"
+    told = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert told and not any(KEY.encode() in text for text in told), "the key is stored nowhere"
 
 
 def test_an_endpoint_that_fails_is_a_fault(run: Run) -> None:

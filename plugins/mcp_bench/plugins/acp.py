@@ -115,8 +115,10 @@ class AcpAgent(Acp):
         }
         path = request.home / PLAN
         path.write_text(json.dumps(plan), encoding="utf-8")
-        client = own_client.installation().executable
-        argv = (client, "-P", "-m", "mcp_bench.clients.acp", f"--plan={path}")
+        for number, word in enumerate(self.command):  # what is linked to can be read in a sandbox, too
+            if Path(word).is_file():
+                (request.home / f"command-{number}").symlink_to(Path(word).absolute())
+        argv = (*own_client.start("acp", request), f"--plan={path}")
         env = {**opening.env, **env}
         return Launch(argv, env, stdin=request.prompt.encode(), login=opening.user_login)
 

@@ -1,4 +1,4 @@
-"""What our own clients' plugins share: a client is a module of this very Python."""
+"""What our own clients' plugins share: a client is a module, run in an environment without benchmarks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
+from mcp_bench.plugins import client_environment
 from mcp_bench.plugins.contracts import Installation, LaunchRequest
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.servers.errors import WrongUseError
+
+ENVIRONMENT = "client-environment"
 
 
 def installation() -> Installation:
@@ -18,20 +21,15 @@ def installation() -> Installation:
 
 
 def command(client: str, request: LaunchRequest) -> list[str]:
-    """Write the MCP configuration into the private HOME; return the command of a client.
-
-    `-P` keeps the working directory, which the agent can write to, off the import path.
-    """
+    """Write the MCP configuration into the private HOME; return the command of a client."""
     config = request.home / "mcp.json"
     config.write_text(json.dumps(mcp_servers(request.server)))
-    return [
-        request.installation.executable,
-        "-P",
-        "-m",
-        f"mcp_bench.clients.{client}",
-        "--mcp-config",
-        str(config),
-    ]
+    return [*start(client, request), "--mcp-config", str(config)]
+
+
+def start(client: str, request: LaunchRequest) -> list[str]:
+    """Return what starts a client, without arguments."""
+    return [*client_environment.make(request.home / ENVIRONMENT), client]
 
 
 def attempt_flags(request: LaunchRequest) -> list[str]:

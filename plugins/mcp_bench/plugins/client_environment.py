@@ -1,0 +1,71 @@
+"""A Python environment for our own clients that holds them, and what they import, and no benchmark.
+
+It is a folder of links, made for each episode: inside a sandbox the rest of this environment, where
+benchmarks and their answers are, cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "httpx2", "mcp", "openai")
+"""The distributions that the clients name in their imports."""
+
+PYTHON = os.path.realpath(sys.executable)
+"""This Python without its environment."""
+
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(\[(?P<extras>[^]]*)\])?")
+EXTRA = re.compile(r"""extra\s*==\s*["'](?P<name>[\w.-]+)["']""")
+"""What Python's own metadata say (https://packaging.python.org/specifications/dependency-specifiers). Other
+markers are passed over: what this Python does not need is not installed."""
+
+MAIN = """\
+import runpy, sys
+runpy.run_module("mcp_bench.clients." + sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+def make(folder: Path) -> tuple[str, ...]:
+    """Make the environment as `folder`; return the words that start a client, less its name."""
+    folder.mkdir()
+    (folder / "__main__.py").write_text(MAIN)
+    for name, path in _packages().items():
+        link = folder / name
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(path)
+    return (PYTHON, "-I", "-S", str(folder))
+
+
+@cache
+def _packages() -> dict[str, Path]:
+    """Return what is linked, by name."""
+    spec = find_spec("mcp_bench.clients")
+    assert spec is not None and spec.origin is not None  # noqa: S101 - it is part of this kit
+    found = {"mcp_bench/clients": Path(spec.origin).parent}
+    met: set[str] = set()
+    waiting = list(IMPORTED)
+    while waiting:
+        match = REQUIREMENT.match(waiting.pop())
+        if match is None or match.group() in met:
+            continue
+        met.add(match.group())
+        extras = (match["extras"] or "").replace(" ", "").split(",")
+        try:
+            package = distribution(match["name"])
+        except PackageNotFoundError:  # needed by others than this Python or system only
+            continue
+        record = package.read_text("RECORD") or ""
+        tops = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}
+        site = Path(str(package.locate_file("")))
+        found |= {top: site / top for top in tops if top not in ("", "..", "__pycache__")}
+        for line in package.requires or ():
+            wanted = EXTRA.search(line)
+            if wanted is None or wanted["name"] in extras:
+                waiting.append(line)
+    return {name: path for name, path in found.items() if path.exists()}
