@@ -97,7 +97,9 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):
         folder.recording.store_frame(episode, 1, "client", request(rpc_id, tool, arguments))
         folder.recording.mark_executed(episode, 1, rpc_id)
-        folder.recording.store_frame(episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!")))
+        folder.recording.store_frame(
+            episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!"))
+        )
     folder.recording.close_connection(episode, 1)
     messages = merge(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
     end = EpisodeEnd(
