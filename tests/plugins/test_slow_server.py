@@ -81,19 +81,3 @@ def test_one_that_takes_too_long_is_a_fault(
     assert work.journal == []
     assert transcript.fault is not None
     assert transcript.fault.kind == "server_not_connected"
-
-
-@pytest.mark.parametrize("name", ["claude-code"])
-def test_one_that_is_not_waited_for_is_a_fault(
-    work: Attempt, held: HeldServer, endpoint: ModelEndpoint, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As Claude Code has it by itself: it asks its model while the server is still pending."""
-    monkeypatch.setitem(claude_code.FIXED, "MCP_CONNECTION_NONBLOCKING", "1")
-    gate = Gate()
-    endpoint.fault = Fault(gate=gate)
-    process = work.start(REAL_AGENTS[name].address(endpoint))
-    started, asked = held.wait_until_started(), gate.arrived.wait(60)
-    transcript = work.finish(process, stop=True)
-    assert (started, asked) == (True, True)
-    assert transcript.fault is not None
-    assert (transcript.fault.kind, transcript.fault.detail) == ("server_not_connected", "desk: pending")
