@@ -163,7 +163,9 @@ async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, epis
         journal = (folder.path / NAMES[0]).read_bytes() + (folder.path / NAMES[1]).read_bytes()
         RunReader(folder.path).close()
         assert query(folder.path, "SELECT tool FROM calls") == []
-    assert [entry.number for entry in read(journal) if isinstance(entry, FrameEntry)] == [1]
+    assert [
+        entry.number for entry in read(journal, folder.recording.key.secret) if isinstance(entry, FrameEntry)
+    ] == [1]
 
 
 async def test_a_journal_that_cannot_be_taken_in_stays_and_is_told_of(

@@ -133,7 +133,16 @@ def test_a_closed_run_is_plain_files_for_any_tool(tmp_path: Path) -> None:
         # a file in WAL mode could not be read from a read-only folder
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        names = {"runs", "episodes", "frames", "calls", "messages", "model_calls", "_sqlite_migrations"}
+        names = {
+            "runs",
+            "episodes",
+            "frames",
+            "calls",
+            "messages",
+            "model_calls",
+            "seals",
+            "_sqlite_migrations",
+        }
         assert tables == names
         summary = connection.execute(
             "SELECT id, agent, task, termination, calls FROM episode_summary"

@@ -7,28 +7,32 @@ from collections.abc import Callable
 
 from mcp_bench.recorder.body import LargeBody
 from mcp_bench.recorder.conversation import fill_blob
+from mcp_bench.recorder.evidence import tag, tag_rows
+from mcp_bench.recorder.keys import Key
 from mcp_bench.recorder.open_calls import Call
 
 _INSERT_FRAME = (
-    "INSERT INTO frames (id, episode, connection, direction, stored_us, kind, method, rpc_id, body)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO frames"
+    " (id, episode, connection, direction, stored_us, kind, method, rpc_id, tag, link, body)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _STORE_CALL = (
-    "INSERT INTO calls (id, episode, connection, rpc_id, tool, arguments, started_us, request_frame,"
-    " execution, outcome, ended_us, response_frame) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO calls (id, episode, connection, rpc_id, tool, arguments, execution, outcome, started_us,"
+    " ended_us, request_frame, response_frame, tag) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET execution = excluded.execution, outcome = excluded.outcome,"
-    " ended_us = excluded.ended_us, response_frame = excluded.response_frame"
+    " ended_us = excluded.ended_us, response_frame = excluded.response_frame, tag = excluded.tag"
 )
 _NAME_AGENT = "UPDATE episodes SET agent = ?, agent_version = ? WHERE id = ?"
 
-FrameRow = tuple[int, str | None, int, str, int, str, str | None, str | None, str | bytes]
+FrameRow = tuple[int, str | None, int, str, int, str, str | None, str | None, bytes, bytes, str | bytes]
 """Columns of `frames` in the order of the table."""
 
 
 class Batch:
     """Falsy while there is nothing in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Key) -> None:
+        """`key` is what the rows are tagged with."""
         self.frames: list[FrameRow] = []
         self.large: list[Callable[[sqlite3.Connection], None]] = []
         """Each stores a frame that is not in memory."""
@@ -38,6 +42,7 @@ class Batch:
         """Name, version, and the episode that they are of."""
         self.size = 0
         """Bytes of the frames."""
+        self._key = key
         self._call_rows: dict[int, tuple[object, ...]] = {}
 
     def __bool__(self) -> bool:
@@ -45,23 +50,22 @@ class Batch:
 
     def seal(self) -> None:
         """Fix the calls as they are now: they may go on while this is written."""
-        self._call_rows |= {
-            call.number: (
+        for call in self.calls.values():
+            row = (
                 call.number,
                 call.episode,
                 call.connection,
                 call.rpc_id,
                 call.tool,
                 call.arguments,
-                call.started_us,
-                call.request_frame,
                 call.execution,
                 call.outcome,
+                call.started_us,
                 call.ended_us,
+                call.request_frame,
                 call.response_frame,
             )
-            for call in self.calls.values()
-        }
+            self._call_rows[call.number] = (*row, tag(self._key, "calls", row))
         self.calls.clear()
 
     def write(self, db: sqlite3.Connection) -> None:
@@ -70,7 +74,9 @@ class Batch:
         for store in self.large:
             store(db)
         db.executemany(_STORE_CALL, self._call_rows.values())
-        db.executemany(_NAME_AGENT, self.agents)
+        for name, version, episode in self.agents:
+            db.execute(_NAME_AGENT, (name, version, episode))
+            tag_rows(db, self._key, "episodes", "id = ?", episode)
 
     def put_before(self, later: Batch) -> None:
         """Join what comes later: this could not be written, and is tried again with it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterator
+from hashlib import sha256
 from tempfile import TemporaryFile, gettempdir
 from typing import TypeAlias
 
@@ -25,11 +26,13 @@ class LargeBody:
         with _file_errors():
             self._file = TemporaryFile()  # noqa: SIM115 - it lives as long as the frame
         self.size = 0
+        self._hashed = sha256()
 
     def append(self, chunk: bytes) -> None:
         with _file_errors():
             self._file.write(chunk)
         self.size += len(chunk)
+        self._hashed.update(chunk)
 
     def readable(self) -> int:
         """Return the file's descriptor, with everything in it that was appended."""
@@ -43,6 +46,10 @@ class LargeBody:
             self._file.seek(0)
             while chunk := self._file.read(CHUNK):
                 yield chunk
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of what was appended."""
+        return self._hashed.digest()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what cannot be written any more is not missed either
@@ -67,6 +74,11 @@ def _file_errors() -> Iterator[None]:
 
 
 Body: TypeAlias = bytes | LargeBody
+
+
+def digest(body: Body) -> bytes:
+    """Return the SHA-256 of a body."""
+    return sha256(body).digest() if isinstance(body, bytes) else body.digest()
 
 
 class GrowingBody:

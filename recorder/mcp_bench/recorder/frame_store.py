@@ -20,9 +20,11 @@ import anyio
 
 from mcp_bench.recorder import conversation, schema, wire
 from mcp_bench.recorder.batch import Batch, store_large
-from mcp_bench.recorder.body import Body, LargeBody
+from mcp_bench.recorder.body import Body, LargeBody, digest
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.evidence import NO_LINK, body_value, link, tag
 from mcp_bench.recorder.journal import FrameEntry, Journal, RanEntry
+from mcp_bench.recorder.keys import key_for, refuse_other_key
 from mcp_bench.recorder.observer import CallEnd, CallStart, Observers
 from mcp_bench.recorder.open_calls import Call, OpenCalls
 from mcp_bench.recorder.outline import parse_large, read_frame
@@ -49,6 +51,8 @@ class _Kept:
     direction: Direction
     stored_us: int
     body: Body
+    digest: bytes
+    """SHA-256 of the body."""
     frame: wire.Frame | None
 
 
@@ -58,27 +62,35 @@ class FrameStore:
 
     def __init__(self, path: Path) -> None:
         """Open or create the database at `path`; what an earlier writer left in the journal beside it is
-        brought in."""
+        brought in.
+
+        Raises:
+            OtherKeyError: it was recorded with another key than this home's.
+        """
         self.path = path
         self.observers = Observers()
-        self.writer = Writer(path, schema.recordings)
+        self.key = key_for(path.parent)
+        self.writer = Writer(path, schema.recordings, self.key)
         self._lock = threading.RLock()
         """Guards all below. Whoever needs the writer's lock, too, takes that one first."""
         self._kept: deque[_Kept] = deque()
-        self._waiting = Batch()
+        self._waiting = Batch(self.key)
         self._failure: StorageError | None = None
         self._full = False
         self._syncs_asked = self._syncs_done = 0
         self._syncing = anyio.Lock()
         self._due, self._closing = threading.Event(), threading.Event()
         self._committer: threading.Thread | None = None
-        with self.writer.reading() as db:
-            (self._last_frame,) = db.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()
-            (last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
-        self._calls = OpenCalls(last_call)
         try:
-            self._journal = Journal(path.parent)
-        except StorageError:
+            with self.writer.reading() as db:
+                refuse_other_key(db, path, self.key)
+                last = db.execute("SELECT id, link FROM frames ORDER BY id DESC LIMIT 1").fetchone()
+                (last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
+            self._last_frame: int = last[0] if last else 0
+            self._last_link: bytes = last[1] if last else NO_LINK
+            self._calls = OpenCalls(last_call)
+            self._journal = Journal(path.parent, self.key.secret)
+        except BaseException:
             self.writer.close()
             raise
         self._recover()
@@ -167,16 +179,16 @@ class FrameStore:
             raise failure
         now = now_us()
         kept = [
-            _Kept(number, episode, connection, direction, now, body, frame)
+            _Kept(number, episode, connection, direction, now, body, digest(body), frame)
             for number, (episode, body, frame) in enumerate(frames, self._last_frame + 1)
         ]
         entries = [
-            FrameEntry(k.number, k.episode, connection, direction, now, k.body)
+            (FrameEntry(k.number, k.episode, connection, direction, now, k.body), k.digest)
             for k in kept
             if isinstance(k.body, bytes)
         ]
         if entries:
-            self._journal.append(entries)
+            self._journal.append(*zip(*entries, strict=True))
         self._kept += kept
         self._last_frame += len(kept)
         if not self._due.is_set():
@@ -198,11 +210,14 @@ class FrameStore:
 
     def _add(self, kept: _Kept, frame: wire.Frame) -> None:
         number, episode, body, now = kept.number, kept.episode, kept.body, kept.stored_us
+        stored = b"" if isinstance(body, LargeBody) else conversation.stored_body(body)
         row = (number, episode, kept.connection, kept.direction, now, frame.kind, frame.method, frame.rpc_id)
+        tagged = tag(self.key, "frames", (*row, body_value(kept.digest, is_text=isinstance(stored, str))))
+        self._last_link = link(self.key, self._last_link, tagged)
         if isinstance(body, LargeBody):
-            self._waiting.large.append(store_large(row, body))
+            self._waiting.large.append(store_large((*row, tagged, self._last_link), body))
         else:
-            self._waiting.frames.append((*row, conversation.stored_body(body)))
+            self._waiting.frames.append((*row, tagged, self._last_link, stored))
             self._waiting.size += len(body)
         if self.observers:
             self.observers.tell("frame_added", episode, kept.connection, frame, body)
@@ -267,11 +282,12 @@ class FrameStore:
         with self.writer.lock:
             with self._lock:
                 self._digest()
-                batch, self._waiting = self._waiting, Batch()
+                batch, self._waiting = self._waiting, Batch(self.key)
                 batch.seal()
+                if not batch:
+                    self._journal.clear_all()
+                    return
                 self._journal.turn()
-            if not batch:
-                return
             try:
                 with self.writer.transaction() as db:
                     batch.write(db)
@@ -325,7 +341,7 @@ class FrameStore:
                 self._last_frame = entry.number
                 kept = _Kept(
                     entry.number, entry.episode, entry.connection, entry.direction, entry.stored_us,
-                    entry.body, None,
+                    entry.body, digest(entry.body), None,
                 )  # fmt: skip
                 self._kept.append(kept)
                 self._digest()

@@ -4,7 +4,8 @@ An append is one write, a commit of SQLite costs twenty times as much. What is i
 the database a moment later, many frames in one commit. A writer that is killed in between leaves it
 to whoever opens the run next. There are two files: one is committed while the other one grows.
 
-An entry is a line of JSON, with the CRC-32 of what follows in front, and for a frame its exact bytes.
+An entry is a line of JSON, and for a frame its exact bytes. In front is a keyed hash of both: an end that
+was torn is no entry, and neither is what somebody without the key puts there.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from hmac import compare_digest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +25,8 @@ from mcp_bench.recorder.records import Direction
 
 NAMES = ("journal-0", "journal-1")
 """The files, in the folder of the run."""
+
+HASH_BYTES = 8
 
 _HEAD = json.JSONEncoder(separators=(",", ":"))
 
@@ -38,10 +42,11 @@ class FrameEntry:
     stored_us: int
     body: bytes
 
-    def encode(self) -> bytes:
+    def encode(self, secret: bytes = b"", digest: bytes | None = None) -> bytes:
+        """`digest` is the SHA-256 of the body, where it is known."""
         body = self.body
         fields = [self.number, self.episode, self.connection, self.direction, self.stored_us]
-        return _sealed(["frame", len(body), *fields], body)
+        return _sealed(secret, ["frame", len(body), *fields], body, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +59,28 @@ class RanEntry:
     """As JSON text."""
     execution: int
 
-    def encode(self) -> bytes:
-        return _sealed(["ran", 0, self.episode, self.connection, self.rpc_id, self.execution], b"")
+    def encode(self, secret: bytes = b"") -> bytes:
+        return _sealed(secret, ["ran", 0, self.episode, self.connection, self.rpc_id, self.execution], b"")
 
 
 Entry: TypeAlias = FrameEntry | RanEntry
 
 
-def _sealed(fields: list[object], body: bytes) -> bytes:
+def _sealed(secret: bytes, fields: list[object], body: bytes, digest: bytes | None = None) -> bytes:
     head = _HEAD.encode(fields).encode() + b"\n"
-    return b"%08x " % zlib.crc32(body, zlib.crc32(head)) + head + body
+    return _hash(secret, head, digest or sha256(body).digest()) + head + body
+
+
+def _hash(secret: bytes, head: bytes, body: bytes) -> bytes:
+    hashed = blake2b(head + body, key=secret, digest_size=HASH_BYTES, person=b"journal")
+    return hashed.hexdigest().encode() + b" "
 
 
 class Journal:
     """The journal of one run, open for writing. Its callers take care that one of them writes at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or create the files in `folder`.
+    def __init__(self, folder: Path, secret: bytes = b"") -> None:
+        """Open or create the files in `folder`, whose entries carry hashes with the key `secret`.
 
         Raises:
             StorageError: they cannot be written.
@@ -86,24 +96,28 @@ class Journal:
         self._sizes = [os.fstat(file).st_size for file in self._files]
         self._now = 0
         self._notes: list[bytes] = []
+        self._secret = secret
 
     def entries(self) -> list[Entry]:
         """Return what a writer before this one left, oldest first. A torn end was never promised."""
-        files = [entries for path in self._paths if (entries := list(read(path.read_bytes())))]
+        files = [entries for path in self._paths if (entries := list(read(path.read_bytes(), self._secret)))]
         files.sort(key=lambda entries: next(e.number for e in entries if isinstance(e, FrameEntry)))
         return [entry for entries in files for entry in entries]
 
     def note(self, entry: RanEntry) -> None:
         """Add an entry together with the next frames: nobody has seen anything of it before."""
-        self._notes.append(entry.encode())
+        self._notes.append(entry.encode(self._secret))
 
-    def append(self, entries: Sequence[FrameEntry]) -> None:
-        """Add frames. On return they outlive this process.
+    def append(self, entries: Sequence[FrameEntry], digests: Sequence[bytes | None] = ()) -> None:
+        """Add frames; `digests` are the SHA-256 of their bodies, where they are known. On return they
+        outlive this process.
 
         Raises:
             StorageError: they cannot be written; nothing of them is in the journal.
         """
-        data = b"".join([*self._notes, *(entry.encode() for entry in entries)])
+        known = digests or [None] * len(entries)
+        encoded = (entry.encode(self._secret, digest) for entry, digest in zip(entries, known, strict=True))
+        data = b"".join([*self._notes, *encoded])
         file, start = self._files[self._now], self._sizes[self._now]
         try:
             written = os.write(file, data)
@@ -164,15 +178,16 @@ def left_behind(folder: Path) -> bool:
     return False
 
 
-def read(data: bytes) -> Iterator[Entry]:
-    """Yield entries up to the first one that is not whole."""
+def read(data: bytes, secret: bytes = b"") -> Iterator[Entry]:
+    """Yield entries up to the first one that is not whole, or was not made with the key `secret`."""
+    start = 2 * HASH_BYTES + 1
     position = 0
     while (end := data.find(b"\n", position)) >= 0:
         try:
-            kind, size, *fields = json.loads(data[position + 9 : end])
+            kind, size, *fields = json.loads(data[position + start : end])
             body = data[end + 1 : end + 1 + size]
-            checksum = b"%08x " % zlib.crc32(data[position + 9 : end + 1 + size])
-            if data[position : position + 9] != checksum or len(body) < size:
+            hashed = _hash(secret, data[position + start : end + 1], sha256(body).digest())
+            if not compare_digest(data[position : position + start], hashed) or len(body) < size:
                 return
             position = end + 1 + size
             yield FrameEntry(*[*fields, body]) if kind == "frame" else RanEntry(*fields)

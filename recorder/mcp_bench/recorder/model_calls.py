@@ -17,6 +17,8 @@ from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import Body, LargeBody
 from mcp_bench.recorder.conversation import fill_blob, stored_body
 from mcp_bench.recorder.dialects.dialect import JSONObject
+from mcp_bench.recorder.evidence import tag_rows
+from mcp_bench.recorder.keys import Key
 from mcp_bench.recorder.model_exchange import READABLE, Ending, Exchange, read_exchange
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.recorder.writer import Step, Writer
@@ -91,11 +93,12 @@ async def begin(writer: Writer, request: ModelRequest) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?)"
     )
     body = request.body
+    tagged = _tag(writer.key, request.id)
     if isinstance(body, bytes):
-        await writer.commit((statement, (*row, stored_body(body))))
+        await writer.commit((statement, (*row, stored_body(body))), tagged)
         return
     await writer.commit(
-        (statement, (*row, sqlite3.Binary(b""))), _fill(request.id, "request", body), slow=True
+        (statement, (*row, sqlite3.Binary(b""))), _fill(request.id, "request", body), tagged, slow=True
     )
 
 
@@ -128,6 +131,7 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
         steps: list[Step] = [(statement, (*row.values(), request.id))]
         if isinstance(body, LargeBody):
             steps.append(_fill(request.id, "response", body))
+        steps.append(_tag(writer.key, request.id))
         await writer.commit(*steps, slow=isinstance(body, LargeBody))
     finally:
         for one in (request.body, response.body):
@@ -185,6 +189,10 @@ def preferred_usage(captured: Usage | None, told: Usage | None) -> Usage | None:
     if captured is None:
         return told
     return captured.model_copy(update={"cost_usd": told.cost_usd if told else None})
+
+
+def _tag(key: Key, call: str) -> Step:
+    return lambda connection: tag_rows(connection, key, "model_calls", "id = ?", call)
 
 
 def _fill(call: str, column: str, body: LargeBody) -> Step:

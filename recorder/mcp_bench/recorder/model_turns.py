@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mcp_bench.recorder.dialects import DIALECTS
 from mcp_bench.recorder.dialects.dialect import AskedCall, JSONObject, Reply
+from mcp_bench.recorder.evidence import tag_rows
 from mcp_bench.recorder.merge import plain
 from mcp_bench.recorder.model_calls import StoredModelCall, read_answers
 from mcp_bench.recorder.model_exchange import reply_of
@@ -57,6 +58,7 @@ def join_model_calls(recording: Recording, episode: str, messages: list[Message]
                 "UPDATE model_calls SET message = ? WHERE id = ?",
                 [(position, call) for call, _, position in known],
             )
+            tag_rows(db, recording.key, "model_calls", "episode = ?", episode)
     return joined
 
 

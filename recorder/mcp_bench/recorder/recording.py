@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp_bench.recorder import conversation, wire
 from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError
+from mcp_bench.recorder.evidence import seal_episode, seal_run, seal_tag, tag_rows
 from mcp_bench.recorder.frame_store import FrameStore
 from mcp_bench.recorder.observer import Transport
 from mcp_bench.recorder.records import (
@@ -34,6 +35,7 @@ class Recording(FrameStore):
         row = info.model_dump()
         row["settings"] = wire.dumps(row["settings"])
         row["plan"] = wire.dumps(row["plan"])
+        row["key"] = self.key.id
         self._insert("runs", row)
 
     def info(self) -> RunInfo:
@@ -47,7 +49,7 @@ class Recording(FrameStore):
             raise CorruptDatabaseError(f"{self.path} holds no run: it was never set up. Remove its folder")
         row = dict(zip([column[0] for column in cursor.description], found, strict=True))
         row |= {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
-        self._info = RunInfo(**row)
+        self._info = RunInfo(**{name: row[name] for name in RunInfo.model_fields})
         return self._info
 
     def begin_episode(self, start: EpisodeStart) -> None:
@@ -79,7 +81,7 @@ class Recording(FrameStore):
             self._waiting.agents.append((agent, version, episode))
 
     def end_episode(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
-        """Store how an episode ended and its conversation. Its connections count as closed.
+        """Store how an episode ended and its conversation, and seal both. Its connections count as closed.
 
         An episode that began without tools gets those that its server listed.
         """
@@ -100,6 +102,9 @@ class Recording(FrameStore):
             if db.execute("SELECT 1 FROM episodes WHERE id = ? AND tools = '[]'", [episode]).fetchone():
                 tools = [tool.model_dump() for tool in conversation.listed_tools(db, episode)]
                 db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (wire.dumps(tools), episode))
+            tag_rows(db, self.key, "messages", "episode = ?", episode)
+            tag_rows(db, self.key, "episodes", "id = ?", episode)
+            seal_episode(db, self.key, episode)
         self.observers.tell("episode_ended", episode, end)
 
     def mark_died(self, done: Collection[str]) -> list[str]:
@@ -116,7 +121,26 @@ class Recording(FrameStore):
                     "UPDATE calls SET outcome = 'transport_error' WHERE episode = ? AND outcome IS NULL",
                     [episode],
                 )
+                tag_rows(db, self.key, "calls", "episode = ?", episode)
+                tag_rows(db, self.key, "episodes", "id = ?", episode)
+                seal_episode(db, self.key, episode)
         return died
+
+    def seal(self) -> bytes | None:
+        """Seal the run as it is, when it is closed; return the seal's tag."""
+        with self._committing() as db:
+            seal_run(db, self.key)
+            return seal_tag(db, self.info().id)
+
+    def unseal(self) -> None:
+        """Take the seal of the run away: more will come."""
+        with self._committing() as db:
+            db.execute("DELETE FROM seals WHERE subject = ?", [self.info().id])
+
+    def sealed(self, episode: str) -> bytes | None:
+        """Return the tag of an episode's seal, once it has ended."""
+        with self._reading() as db:
+            return seal_tag(db, episode)
 
     def ended(self) -> set[str]:
         """Return the ids of the episodes that ended validly."""
@@ -149,3 +173,4 @@ class Recording(FrameStore):
         columns, values = ", ".join(row), ", ".join("?" for _ in row)
         with self._committing() as db:
             db.execute(f"INSERT INTO {table} ({columns}) VALUES ({values})", tuple(row.values()))  # noqa: S608
+            tag_rows(db, self.key, table, "id = ?", row["id"])

@@ -17,6 +17,7 @@ from typing import Self
 from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.grades import SealedGrades
 from mcp_bench.recorder.journal import left_behind
+from mcp_bench.recorder.keys import OtherKeyError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.recording import Recording
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, now_us
@@ -46,7 +47,10 @@ class RunFolder:
                     raise StorageError(
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
-                self.grades = SealedGrades(path / GRADES)
+                self.grades = SealedGrades(path / GRADES, self.recording.key, self.recording.sealed)
+                # the seal of the grades names that of the recordings: it goes first, and comes last
+                self.grades.unseal(self.info.id)
+                self.recording.unseal()
                 self.recording.observers.add_registered()
             except BaseException:
                 self.recording.close()
@@ -137,10 +141,17 @@ class RunFolder:
         if self._lock is not None:
             lock, self._lock = self._lock, None
             try:
+                self._seal()
                 self.grades.close()
                 self.recording.close()
             finally:
                 os.close(lock)
+
+    def _seal(self) -> None:
+        try:
+            self.grades.seal(self.id, self.recording.seal())
+        except StorageError as error:  # what is stored is kept, and `verify` says that its end is open
+            _log.warning("run %s could not be sealed: %s", self.id, error)
 
     def __enter__(self) -> Self:
         return self
@@ -165,8 +176,25 @@ def take_in_journal(path: Path) -> None:
         return
     try:
         Recording(path / RECORDINGS).close()
+    except OtherKeyError as error:
+        _log.warning("the last moments of run %s are not shown: %s", path.name, error)
     finally:
         os.close(lock)
+
+
+def is_being_written(path: Path) -> bool:
+    """Say whether a process has the run open for writing."""
+    try:
+        lock = os.open(path / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _take_lock(path: Path) -> int:

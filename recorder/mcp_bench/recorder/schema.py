@@ -10,6 +10,13 @@ from sqlite_utils import Database, Migrations
 recordings = Migrations("mcp-bench-recordings")
 grades = Migrations("mcp-bench-grades")
 
+_SEALS = """
+    CREATE TABLE seals (
+        subject TEXT PRIMARY KEY, -- an episode or a run
+        contents TEXT NOT NULL, -- JSON: by table, the tags of its rows
+        tag BLOB NOT NULL
+    )
+"""
 _RECORDINGS_1 = (
     """
     CREATE TABLE runs (
@@ -25,7 +32,9 @@ _RECORDINGS_1 = (
         tools TEXT NOT NULL,
         graded INTEGER NOT NULL, -- 0: a foreign server's run, which nobody grades
         settings TEXT NOT NULL, -- JSON object
-        plan TEXT NOT NULL -- JSON array of the planned episodes
+        plan TEXT NOT NULL, -- JSON array of the planned episodes
+        key TEXT NOT NULL, -- id of the key that the tags were made with, never the key
+        tag BLOB -- keyed hash of the row, as in every table: see docs/evidence.md
     )
     """,
     """
@@ -52,6 +61,7 @@ _RECORDINGS_1 = (
         model TEXT, -- as the agent told it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
+        tag BLOB,
         UNIQUE (run, task, seed, repeat, attempt)
     )
     """,
@@ -65,6 +75,8 @@ _RECORDINGS_1 = (
         kind TEXT NOT NULL,
         method TEXT,
         rpc_id TEXT, -- JSON
+        tag BLOB NOT NULL,
+        link BLOB NOT NULL, -- keyed hash of the link before this one and the tag
         body NOT NULL -- the exact bytes: TEXT where they are UTF-8 without NUL, else BLOB
     )
     """,
@@ -82,7 +94,8 @@ _RECORDINGS_1 = (
         started_us INTEGER NOT NULL,
         ended_us INTEGER,
         request_frame INTEGER NOT NULL REFERENCES frames(id),
-        response_frame INTEGER REFERENCES frames(id)
+        response_frame INTEGER REFERENCES frames(id),
+        tag BLOB NOT NULL
     )
     """,
     "CREATE INDEX calls_episode ON calls (episode)",
@@ -97,6 +110,7 @@ _RECORDINGS_1 = (
         tool_call_id TEXT,
         name TEXT,
         is_error INTEGER NOT NULL,
+        tag BLOB,
         PRIMARY KEY (episode, position)
     ) WITHOUT ROWID
     """,
@@ -123,10 +137,13 @@ _RECORDINGS_1 = (
         response_headers TEXT,
         request NOT NULL, -- the exact bytes, but for keys: TEXT where they are UTF-8 without NUL, else BLOB
         response, -- the same
-        answer TEXT -- JSON: the response in one piece, also where it was streamed
+        answer TEXT, -- JSON: the response in one piece, also where it was streamed
+        tag BLOB
     )
     """,
     "CREATE INDEX model_calls_episode ON model_calls (episode)",
+    # what an episode that has ended consists of, and a run that was closed
+    _SEALS,
     """
     CREATE VIEW call_results AS
     SELECT c.id, c.episode, e.task, c.execution, c.tool, c.arguments, c.outcome,
@@ -167,7 +184,10 @@ def m001_grades(db: Database) -> None:
             metrics TEXT NOT NULL, -- JSON object
             grader_version TEXT NOT NULL,
             final_state TEXT NOT NULL, -- JSON
-            graded_us INTEGER NOT NULL
+            graded_us INTEGER NOT NULL,
+            recording BLOB, -- tag of the seal of the episode that was graded
+            tag BLOB
         )
         """
     )
+    db.execute(_SEALS)

@@ -14,6 +14,7 @@ from sqlite_utils import Migrations
 
 from mcp_bench.recorder.database import close_writer, open_writer
 from mcp_bench.recorder.errors import database_error
+from mcp_bench.recorder.keys import Key
 
 Durability = Literal["normal", "full"]
 """What outlives what: `normal` a killed process, `full` a power cut, too."""
@@ -24,13 +25,14 @@ Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection]
 class Writer:
     """May be used from any thread: one at a time is let in."""
 
-    def __init__(self, path: Path, migrations: Migrations) -> None:
-        """Open or create the database at `path`.
+    def __init__(self, path: Path, migrations: Migrations, key: Key) -> None:
+        """Open or create the database at `path`, whose rows are tagged with `key`.
 
         Raises:
             StorageError: it cannot be written, is damaged, or comes from a later version.
         """
         self.path = path
+        self.key = key
         self.connection = open_writer(path, migrations)
         self.lock = threading.RLock()
 

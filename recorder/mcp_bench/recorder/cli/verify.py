@@ -1,0 +1,97 @@
+"""`mcp-bench verify`: was anything changed in what was recorded?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.recorder.keys import Key
+    from mcp_bench.recorder.verification import Verdict
+
+SHOWN = 20
+"""Findings of a run that are shown on a terminal; --json has all."""
+
+EPILOG = """\b
+Examples:
+  mcp-bench verify
+  mcp-bench verify run_01kbf3x9qv2m8t0 --json
+  mcp-bench verify --key worker.key          runs that came from another machine, with its key
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--key",
+    "key_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The key that they were recorded with, where it is not this home's: the file `key` of that home.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
+    """Check that nothing was changed in what was recorded.
+
+    Of the named runs, or of all, it finds every row that was edited, removed, added or moved. Ends with 0 where every run is as it was recorded, and with 1 where one was changed or cannot be verified:
+    it was recorded with another key, its writer was killed and nothing seals its end, or it cannot be read.
+    """
+    from mcp_bench.recorder.keys import key_path, read_key
+    from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.recorder.verification import verify as verify_run
+
+    paths = run_paths(runs)
+    own = key_path()
+    key: Key | None = read_key(key_file or own) if key_file or own.exists() else None
+    verdicts = []
+    for path in paths:
+        verdicts.append(verdict := verify_run(path, key))
+        if not as_json:
+            show(verdict)
+    if as_json:
+        click.echo(json.dumps([document(verdict) for verdict in verdicts]))
+    elif not verdicts:
+        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+    sys.exit(0 if all(verdict.state == "verified" for verdict in verdicts) else 1)
+
+
+def show(verdict: Verdict) -> None:
+    from mcp_bench.recorder.printable import printable
+
+    color = {"verified": "green", "changed": "red"}.get(verdict.state, "yellow")
+    told = f": {verdict.detail}" if verdict.detail else ""
+    if verdict.state == "verified":
+        told = f" ({sum(verdict.rows.values())} rows){told}"
+    click.echo(f"{printable(verdict.run)}  " + click.style(verdict.state, fg=color) + printable(told))
+    for finding in verdict.findings[:SHOWN]:
+        place = finding.place
+        within = f" of {place.episode}" if place.episode else ""
+        because = f": {finding.detail}" if finding.detail else ""
+        click.echo(printable(f"  {finding.change:<8}{place.table} {place.key}{within}{because}"))
+    if more := len(verdict.findings) - SHOWN:
+        click.echo(f"  and {more} more (--json)" if more > 0 else "", nl=more > 0)
+
+
+def document(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "run": verdict.run,
+        "path": str(verdict.path),
+        "verdict": verdict.state,
+        "detail": verdict.detail or None,
+        "key": verdict.key,
+        "rows": verdict.rows,
+        "findings": [
+            {
+                "table": finding.place.table,
+                "row": finding.place.key,
+                "episode": finding.place.episode,
+                "change": finding.change,
+                "detail": finding.detail or None,
+            }
+            for finding in verdict.findings
+        ],
+    }
