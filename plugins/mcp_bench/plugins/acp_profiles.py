@@ -24,7 +24,7 @@ from mcp_bench.plugins.json_lines import ODD, json_lines, tail
 from mcp_bench.plugins.login import PLACEHOLDER
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.opencode_session import failed_since, stored_usage
+from mcp_bench.plugins.opencode_session import failed_since, stored_time, stored_usage
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 
@@ -133,11 +133,10 @@ def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> N
 
     Of a failed request it tells in its log alone, and tries again for as long as it is left to.
     """
-    session.usage = stored_usage(output.home / opencode.FOLDER, session.id)
-    with suppress(OSError):
-        if not session.stops and session.failed is None:
-            told = output.stdout.stat().st_mtime
-            session.trouble = failed_since(told, tail(output.stderr))
+    folder = output.home / opencode.FOLDER
+    session.usage = stored_usage(folder, session.id)
+    if not session.stops and session.failed is None:
+        session.trouble = failed_since(stored_time(folder, session.id), tail(output.stderr))
     session.model = (session.model or "").removeprefix(f"{opencode.ENDPOINT}/") or None
 
 

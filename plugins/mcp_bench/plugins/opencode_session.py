@@ -155,21 +155,34 @@ def failed_since(told: float, log: str) -> str | None:
 def stored_usage(folder: Path, session: str | None) -> Usage | None:
     """Return the usage of a session from the program's database, for sessions that stdout does not tell of.
 
-    `folder` is the one that its database is in. The file is the agent's: a link is not followed, and what
-    is odd in it is passed over.
+    `folder` is the one that its database is in. What is odd in it is passed over.
     """
     usage: Usage | None = None
+    for (data,) in stored(
+        folder, "select data from message where session_id = ? order by time_created", session
+    ):
+        with suppress(*ODD):
+            message = parse(data)
+            if message["role"] == "assistant" and message["tokens"]["output"]:
+                usage = plus(usage or Usage(), message)
+    return usage
+
+
+def stored_time(folder: Path, session: str | None) -> float:
+    """Return when the last part of a message came, in seconds since the epoch; 0 where that is unknown."""
+    with suppress(*ODD):
+        ((milliseconds,),) = stored(
+            folder, "select max(time_updated) from part where session_id = ?", session
+        )
+        return float(milliseconds) / 1000
+    return 0.0
+
+
+def stored(folder: Path, query: str, session: str | None) -> list[tuple[Any, ...]]:
+    """Return rows of the program's database. The file is the agent's: a link to one is not followed."""
     path = folder / "opencode.db"
     if path.is_symlink() or not path.is_file():
-        return None
+        return []
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        rows = database.execute(
-            "select data from message where session_id = ? order by time_created limit ?",
-            (session, MAX_MESSAGES),
-        )
-        for (data,) in rows:
-            with suppress(*ODD):
-                message = parse(data)
-                if message["role"] == "assistant" and message["tokens"]["output"]:
-                    usage = plus(usage or Usage(), message)
-    return usage
+        return database.execute(query, (session,)).fetchmany(MAX_MESSAGES)
+    return []
