@@ -6,6 +6,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -141,6 +142,30 @@ def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[Recorde
     calls = [_call(*row) for row in rows]
     ran = iter(sorted((c for c in calls if c.execution is not None), key=lambda call: call.execution or 0))
     return [call if call.execution is None else next(ran) for call in calls]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedCall:
+    """A call that the server ran. `result` is its MCP result object; None where none came back."""
+
+    number: int
+    """1, 2, ... in the order of execution."""
+    tool: str
+    arguments: dict[str, Any]
+    result: dict[str, Any] | None
+
+
+def executed_calls(connection: sqlite3.Connection, episode: str) -> Iterator[ExecutedCall]:
+    """Yield the calls of an episode that the server ran, in that order."""
+    rows = connection.execute(
+        "SELECT c.execution, c.tool, c.arguments, c.rpc_id, f.body FROM calls c"
+        " LEFT JOIN frames f ON f.id = c.response_frame"
+        " WHERE c.episode = ? AND c.execution IS NOT NULL ORDER BY c.execution",
+        [episode],
+    )
+    for number, tool, arguments, rpc_id, body in rows:
+        result = None if body is None else wire.response_result(body_bytes(body), rpc_id)
+        yield ExecutedCall(number, tool or "", json.loads(arguments), result)
 
 
 def _call(

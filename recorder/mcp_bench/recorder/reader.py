@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder import conversation, schema
+from mcp_bench.recorder.conversation import ExecutedCall
 from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
@@ -172,6 +173,11 @@ class RunReader:
         with database_errors(self.path / RECORDINGS):
             return conversation.recorded_calls(self._connection, episode)
 
+    def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
+        """Yield the calls that the server ran, in that order, with their whole results."""
+        with database_errors(self.path / RECORDINGS):
+            yield from conversation.executed_calls(self._connection, episode)
+
     def model_calls(self, episode: str) -> list[StoredModelCall]:
         """Return the captured requests to the agent's model, oldest first."""
         with database_errors(self.path / RECORDINGS):
@@ -194,6 +200,11 @@ class RunReader:
     def metrics(self, episode: str) -> dict[str, Any]:
         rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), {})
+
+    def final_state(self, episode: str) -> Any:
+        """Return the state that was graded; None where there is no grade."""
+        rows = self._query("SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), None)
 
     def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
         if self.empty:

@@ -142,6 +142,19 @@ def _called(method: str, rpc_id: str | None, params: Any) -> Frame:
     )
 
 
+def response_result(body: bytes, rpc_id: str) -> dict[str, Any] | None:
+    """Return the result object in the response to `rpc_id` in a stored frame; None where there is none."""
+    try:
+        value = loads(body)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
+                result = json.loads(dumps(item.get("result")))
+                return result if isinstance(result, dict) else None
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
 def response_text(body: bytes, rpc_id: str) -> str:
     """Return what the response to `rpc_id` in a stored frame says, as text for a conversation.
 

@@ -37,8 +37,9 @@ Examples:
 def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     """Check that nothing was changed in what was recorded.
 
-    Of the named runs, or of all, it finds every row that was edited, removed, added or moved. Ends with 0 where every run is as it was recorded, and with 1 where one was changed or cannot be verified:
-    it was recorded with another key, its writer was killed and nothing seals its end, or it cannot be read.
+    Of the named runs, or of all, it finds every row that was edited, removed, added or moved. Ends with 0
+    where every run is as it was recorded, and with 1 where one was changed or cannot be verified: it was
+    recorded with another key, its writer was killed and nothing seals its end, or it cannot be read.
     """
     from mcp_bench.recorder.keys import key_path, read_key
     from mcp_bench.recorder.reader import run_paths

@@ -19,7 +19,9 @@ LAST_WORDS = 10
 """Lines of the worker's output that an error about its death repeats."""
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
-"""All that a worker gets of the environment: no login of the user is among it."""
+"""All that a worker gets of the user's environment: no login is among it."""
+SAME_ORDER = {"PYTHONHASHSEED": "0"}
+"""Sets of text have one order in all workers: what a tool makes of one is the same when it is replayed."""
 
 
 class WorkerProcess:
@@ -37,13 +39,13 @@ class WorkerProcess:
         self.socket, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [python, "-I", "-m", WORKER_MODULE, target, str(theirs.fileno())],
+                [python, "-s", "-P", "-m", WORKER_MODULE, target, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ} | SAME_ORDER,
             )
         except OSError as error:
             self.socket.close()

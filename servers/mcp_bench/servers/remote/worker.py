@@ -1,4 +1,4 @@
-"""The process that a benchmark runs in: `python -I -m mcp_bench.servers.remote.worker TARGET FD`.
+"""The process that a benchmark runs in: `python -s -P -m mcp_bench.servers.remote.worker TARGET FD`.
 
 It answers the requests that arrive on the inherited socket FD and ends when that closes, however
 its parent ended.

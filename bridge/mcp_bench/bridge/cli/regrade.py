@@ -1,0 +1,156 @@
+"""`mcp-bench regrade`: replay what was recorded, and grade it again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.regrade import Regraded
+    from mcp_bench.bridge.replay import Difference
+
+SHOWN = 10
+"""Differences of an episode that are shown on a terminal; --json has all."""
+EXCERPT = 100
+"""Characters of a value that are shown on either side of a difference."""
+LEAD = 20
+"""Those before the first character that differs."""
+
+EPILOG = """\b
+Examples:
+  mcp-bench regrade
+  mcp-bench regrade run_01kbf3x9qv2m8t0 --jobs 8
+  mcp-bench regrade --json | jq '.[] | select(.status == "differs")'
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="J", default=2, show_default=True, help="Episodes at once."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
+    """Replay recorded calls on fresh worlds, and grade again.
+
+    For every graded episode of the named runs, or of all, the calls are run in their order on a new world of
+    the same task, seed and benchmark version. Results, final state and grade are compared with the stored
+    ones; nothing is overwritten, and no agent is needed.
+
+    Ends with 0 where all came out the same, with 1 where something differs or could not be replayed.
+    """
+    import anyio
+
+    from mcp_bench.bridge.regrade import graded_episodes, regrade_all
+    from mcp_bench.recorder.reader import run_paths
+
+    episodes = list(graded_episodes(run_paths(runs)))
+    with progress(len(episodes)) as advance:
+        outcomes = anyio.run(regrade_all, episodes, jobs, lambda _: advance())
+    if as_json:
+        click.echo(json.dumps([document(outcome) for outcome in outcomes]))
+    else:
+        for outcome in outcomes:
+            show(outcome)
+        counts = Counter(outcome.status for outcome in outcomes)
+        told = ", ".join(f"{count} {status}" for status, count in counts.items())
+        click.echo(f"{len(outcomes)} graded episodes: {told}" if outcomes else "there is no graded episode")
+    sys.exit(0 if all(outcome.status == "same" for outcome in outcomes) else 1)
+
+
+def progress(total: int) -> Any:
+    """Return a context manager that shows a bar on a terminal, and gives the step that moves it."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    @contextmanager
+    def bar() -> Any:
+        console = Console(stderr=True)
+        columns = (TextColumn("regrading"), *Progress.get_default_columns()[1:2], MofNCompleteColumn())
+        shown = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not (sys.stderr.isatty() and console.is_terminal),
+        )
+        with shown:
+            task = shown.add_task("regrading", total=total)
+            yield lambda: shown.advance(task)
+
+    return bar()
+
+
+def show(outcome: Regraded) -> None:
+    from mcp_bench.recorder.printable import printable
+
+    episode = outcome.graded.episode
+    color = {"same": "green", "differs": "red"}.get(outcome.status, "yellow")
+    calls = f"{outcome.calls} calls" + (f", {outcome.uncompared} not compared" if outcome.uncompared else "")
+    told = f": {outcome.detail}" if outcome.detail else f"  {calls}, {grades(outcome)}"
+    head = printable(f"{episode.id}  {episode.task}  ")
+    click.echo(head + click.style(outcome.status, fg=color) + printable(told))
+    for difference in outcome.differences[:SHOWN]:
+        then, now = excerpts(difference.then, difference.now)
+        call = f"call {difference.call} {difference.tool}: " if difference.call is not None else ""
+        click.echo(printable(f"  {call}{difference.what} {difference.where}"))
+        click.echo(printable(f"    recorded  {then}".replace("\n", "\\n")))
+        click.echo(printable(f"    now       {now}".replace("\n", "\\n")))
+    if (more := len(outcome.differences) - SHOWN) > 0:
+        click.echo(f"  and {more} more (--json)")
+
+
+def grades(outcome: Regraded) -> str:
+    episode, grade = outcome.graded.episode, outcome.grade
+    assert grade is not None  # noqa: S101 - whatever was replayed has one
+    then = f"partial {episode.partial:.3f}, {'strict' if episode.strict else 'failed'}"
+    now = f"partial {grade.partial:.3f}, {'strict' if grade.strict else 'failed'}"
+    return then if then == now else f"recorded {then}, now {now}"
+
+
+def excerpts(then: Any, now: Any) -> tuple[str, str]:
+    """Return both sides from shortly before the first character in which they differ."""
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in (then, now)]
+    pairs = zip(*texts, strict=False)
+    same = next((place for place, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
+    start = max(same - LEAD, 0)
+    lead = "..." if start else ""
+    first, second = (
+        lead + text[start : start + EXCERPT] + ("..." if len(text) > start + EXCERPT else "")
+        for text in texts
+    )
+    return first, second
+
+
+def document(outcome: Regraded) -> dict[str, Any]:
+    episode, grade = outcome.graded.episode, outcome.grade
+    return {
+        "run": episode.run,
+        "episode": episode.id,
+        "benchmark": episode.benchmark,
+        "task": episode.task,
+        "status": outcome.status,
+        "detail": outcome.detail or None,
+        "calls": outcome.calls,
+        "uncompared": outcome.uncompared,
+        "grade_then": {"partial": episode.partial, "strict": episode.strict},
+        "grade_now": {"partial": grade.partial, "strict": grade.strict} if grade else None,
+        "differences": [difference_document(difference) for difference in outcome.differences],
+    }
+
+
+def difference_document(difference: Difference) -> dict[str, Any]:
+    return {
+        "what": difference.what,
+        "where": difference.where,
+        "call": difference.call,
+        "tool": difference.tool,
+        "recorded": difference.then,
+        "now": difference.now,
+    }
