@@ -119,8 +119,6 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def open_recording(command: Sequence[str], durability: Durability) -> SessionRecording:
-    for unused in ("numpy", "pandas"):  # sqlite-utils imports them where they are, for up to a second
-        sys.modules.setdefault(unused, None)  # type: ignore[arg-type]
     from mcp_bench.bridge.session_recording import SessionRecording
 
     return SessionRecording(command, durability)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from mcp_bench.recorder.errors import NewerDatabaseError, StorageError, database_error
 
 if TYPE_CHECKING:
-    from sqlite_utils import Migrations
+    from mcp_bench.recorder.sqlite_tools import Migrations
 
 _BUSY_SECONDS = 10.0
 
@@ -26,7 +26,7 @@ def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMA
     Raises:
         StorageError: the file cannot be created, is damaged, or comes from a later version.
     """
-    from sqlite_utils import Database
+    from mcp_bench.recorder.sqlite_tools import Database
 
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

@@ -5,7 +5,7 @@ A migration that was released is never edited: add the next one.
 
 from __future__ import annotations
 
-from sqlite_utils import Database, Migrations
+from mcp_bench.recorder.sqlite_tools import Database, Migrations
 
 recordings = Migrations("mcp-bench-recordings")
 grades = Migrations("mcp-bench-grades")

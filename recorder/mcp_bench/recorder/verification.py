@@ -22,7 +22,7 @@ from mcp_bench.recorder.row_check import Finding, Place, RowCheck
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS, is_being_written, take_in_journal
 
 if TYPE_CHECKING:
-    from sqlite_utils import Migrations
+    from mcp_bench.recorder.sqlite_tools import Migrations
 
 State = Literal["verified", "changed", "open", "other key", "unreadable"]
 

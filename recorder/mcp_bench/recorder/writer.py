@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
-from sqlite_utils import Migrations
 
 from mcp_bench.recorder.database import close_writer, open_writer
 from mcp_bench.recorder.errors import database_error
 from mcp_bench.recorder.keys import Key
+from mcp_bench.recorder.sqlite_tools import Migrations
 
 Durability = Literal["normal", "full"]
 """What outlives what: `normal` a killed process, `full` a power cut, too."""
