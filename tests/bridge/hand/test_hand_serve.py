@@ -328,7 +328,7 @@ def test_export_takes_what_was_done_by_hand(bench, lines, tmp_path) -> None:
         (("notebok",), "did you mean notebook"),
         (("notebook", "--task", "colurs"), "did you mean colours"),
         (("notebook", "--split", "nosuch"), "unknown split"),
-        (("notebook", "--idle", "nan"), "not a number of seconds"),
+        (("notebook", "--idle", "nan"), "not a finite number"),
     ],
 )
 def test_wrong_use(bench, args: tuple[str, ...], words: str) -> None:
