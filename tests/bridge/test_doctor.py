@@ -363,7 +363,7 @@ def test_bubblewrap_is_tried(bench, bin_folder: Path, script: str | None, level:
 
 LANDLOCKED = """
 import ctypes, os, sys
-from mcp_bench.bridge.isolation_support import landlock_abi
+from mcp_bench.bridge.isolation_support import landlock, landlock_abi
 told = landlock_abi()
 libc = ctypes.CDLL(None)
 rules = (ctypes.c_uint64 * 1)(1 << 2)  # LANDLOCK_ACCESS_FS_READ_FILE
@@ -376,7 +376,7 @@ except PermissionError:
     held = held and True
 else:
     held = False
-os.write(1, f"{bool(told)} {held}".encode())
+os.write(1, f"{bool(told)} {held} {landlock().works}".encode())
 """
 
 
@@ -386,10 +386,10 @@ def test_landlock_is_there_when_it_says_so(tmp_path: Path, bench) -> None:
     file.write_text("x")
     command = [sys.executable, "-c", LANDLOCKED, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    told, held = done.stdout.split()
+    told, held, works = done.stdout.split()
     assert told == held
     row = findings(document(bench, "noop", code=0), "isolation")["landlock"]
-    assert (row["level"] == "ok") == (told == "True")
+    assert (row["level"] == "ok") == (works == "True")
 
 
 def test_an_unknown_agent_gets_near_names(bench) -> None:

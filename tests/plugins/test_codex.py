@@ -18,7 +18,7 @@ from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.codex import Codex
-from mcp_bench.plugins.contracts import McpServer
+from mcp_bench.plugins.contracts import Installation, LaunchRequest, McpServer
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 Make = Callable[..., Attempt]
@@ -259,3 +259,14 @@ def test_without_a_login_it_is_not_started(attempt: Make) -> None:
 def test_a_number_that_makes_no_sense_is_refused(attempt: Make, value: str) -> None:
     with pytest.raises(BenchError, match="max_retries"):
         attempt(Codex()).start("http://127.0.0.1:9/v1", options={"max_retries": value})
+
+
+@pytest.mark.parametrize(("isolated", "mode"), [(False, "workspace-write"), (True, "danger-full-access")])
+def test_its_own_sandbox_is_left_out_within_another(tmp_path: Path, isolated: bool, mode: str) -> None:
+    server, found = McpServer("bench", ("server",), ("add",)), Installation("codex", "1")
+    environ = {"OPENAI_API_KEY": "dummy"}
+    request = LaunchRequest(
+        "p", tmp_path, tmp_path, server, found, tools="all", environ=environ, isolated=isolated
+    )
+    Codex().prepare(request)
+    assert f'sandbox_mode = "{mode}"' in (tmp_path / ".codex/config.toml").read_text()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -19,6 +20,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bench.bridge import supervisor
+from mcp_bench.bridge.isolation.level import Confinement
 from mcp_bench.bridge.orphans import end_orphans, start_ticks
 from mcp_bench.servers.errors import BenchError
 
@@ -52,8 +54,9 @@ class AgentProcess:
         self._replies = BufferedByteReceiveStream(control)
 
     async def launch(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES
-    ) -> None:
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
+        confinement: Confinement | None = None,
+    ) -> None:  # fmt: skip
         """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
 
         Raises:
@@ -64,6 +67,7 @@ class AgentProcess:
             "env": dict(env),
             "cwd": str(cwd),
             "file_bytes": file_bytes,
+            "confinement": confinement and asdict(confinement),
         }
         await self._tell(spec)
         reply = await self._reply()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 
@@ -15,6 +15,9 @@ from mcp_bench.bridge.agent_process import AgentProcess, LaunchError, agent_proc
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import SERVER_NAME, WorldEnd
 from mcp_bench.bridge.foreign_server import ForeignServer
+from mcp_bench.bridge.isolation.access import access
+from mcp_bench.bridge.isolation.level import Level
+from mcp_bench.bridge.isolation.unconfined import Unconfined
 from mcp_bench.bridge.server_process import CommandEnd
 from mcp_bench.bridge.traffic import Seen, Traffic
 from mcp_bench.bridge.wire import Wire
@@ -69,6 +72,12 @@ class Setup:
     server: ForeignServer | None = None
     capture: str | None = None
     """URL of the model endpoint, where the requests to it are captured."""
+    level: Level = field(default_factory=Unconfined)
+    """How the agent is kept apart from all that is not its episode's."""
+    probes: Mapping[str, Any] = field(default_factory=dict)
+    """What the probes of the level came to, by name."""
+    weaker: tuple[str, ...] = ()
+    """Why it is not kept apart by more than that."""
     one_at_a_time: str = ""
     """Why no two episodes may run at once; empty where any number may. See `rehearse`."""
 
@@ -128,7 +137,13 @@ async def work(
                     if capture is not None:
                         await tasks.start(capture.serve)
                     try:
-                        await process.launch(launch.argv, environ, folder.workdir)
+                        confinement = None
+                        if setup.level.name != "none":
+                            needs = await anyio.to_thread.run_sync(
+                                access, setup.installation, launch, folder.path, environ
+                            )
+                            confinement = held.enter_context(setup.level.confined(needs))
+                        await process.launch(launch.argv, environ, folder.workdir, confinement=confinement)
                         timeout = planned.timeout or setup.timeout
                         attempt.termination = await until_over(process, timeout, wire.limit_reached)
                         attempt.exit_code = process.exit_code
@@ -196,14 +211,19 @@ def rehearse(setup: Setup) -> Setup:
             f"agent {setup.agent.name!r} takes no server for one launch beside the user's own configuration: "
             "leave out --home native, or add the server there with `mcp-bench install` and work by hand"
         )
-    nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
     with EpisodeFolder() as folder, suppress(PluginError):  # its episodes will tell of a bug
-        url = None if setup.server is None else setup.server.url
-        server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
-        launch = asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
+        launch = rehearsed(setup, folder)
         if launch.login is not None:
             return replace(setup, one_at_a_time=launch.login.alone)
     return setup
+
+
+def rehearsed(setup: Setup, folder: EpisodeFolder) -> Launch:
+    """Return a launch that is prepared in `folder` and never started."""
+    nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
+    url = None if setup.server is None else setup.server.url
+    server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
+    return asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
 
 
 def launch_request(
@@ -223,6 +243,7 @@ def launch_request(
         reference=played,
         ready=folder.ready,
         native=setup.home == "native",
+        isolated=setup.level.name != "none",
     )
 
 

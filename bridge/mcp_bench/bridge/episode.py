@@ -53,7 +53,7 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     started = time.monotonic()
     episode, attempt, grade = new_id("ep"), Attempt(), None
     if setup.benchmark is None:
-        begin(run, episode, planned, number, [], (None, setup.installation.version))
+        begin(run, episode, planned, number, [], (None, setup.installation.version), setup)
         await play(setup, run, planned, episode, None, attempt)
     else:
         grade = await play_in_world(setup, setup.benchmark, run, planned, number, episode, attempt)
@@ -82,10 +82,10 @@ async def play_in_world(
             tools = world.tools()
         except Exception as error:  # a benchmark's own code: the other episodes may fare better
             attempt.spoil("world_failed", told(error))
-            begin(run, episode, planned, number, [], (None, setup.installation.version))
+            begin(run, episode, planned, number, [], (None, setup.installation.version), setup)
             finish(run, episode, planned, attempt)
             return None
-        begin(run, episode, planned, number, tools, (None, setup.installation.version))
+        begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
         return await play(setup, run, planned, episode, world, attempt)
     finally:
         if world is not None:
@@ -102,7 +102,8 @@ async def play(
         if fault := attempt.transcript.fault:
             attempt.spoil(fault.kind, fault.detail)
         if not attempt.seen.greeted:
-            attempt.spoil("never_connected", "the agent never connected: was its configuration read?")
+            apart = "" if setup.level.name == "none" else f" Was {setup.level.name} in its way?"
+            attempt.spoil("never_connected", f"the agent never connected: was its configuration read?{apart}")
         elif world is not None and not attempt.seen.ready:
             attempt.spoil("never_connected", "the agent never listed the tools: was its configuration read?")
         if attempt.invalid is None and world is not None:
@@ -163,6 +164,7 @@ def begin(
     number: int,
     tools: Sequence[ToolSpec],
     client: tuple[str | None, str] | None = None,
+    setup: Setup | None = None,
 ) -> None:
     """Store that an attempt begins; `client` is the agent's name, where only it knows that, and version."""
     run.recording.begin_episode(
@@ -178,6 +180,8 @@ def begin(
             started_us=now_us(),
             agent=client[0] if client else None,
             agent_version=client[1] if client else None,
+            isolation=setup.level.name if setup else None,
+            probes=dict(setup.probes) if setup else {},
             tools=[
                 ToolSchema(
                     function=FunctionSchema(

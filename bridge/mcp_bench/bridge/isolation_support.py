@@ -17,6 +17,8 @@ PROBE_SECONDS = 5.0
 SYS_LANDLOCK_CREATE_RULESET = 444
 """The same number on every architecture but Alpha."""
 LANDLOCK_CREATE_RULESET_VERSION = 1
+LANDLOCK_SIGNALS = 6
+"""The version from which on it keeps signals in."""
 PR_GET_CHILD_SUBREAPER = 37
 
 
@@ -45,8 +47,14 @@ def landlock_abi() -> int:
 def landlock() -> Support:
     """Rules of the kernel for what a process may do with files (and, from ABI 4 on, with TCP)."""
     version = landlock_abi()
-    if version:
+    if version >= LANDLOCK_SIGNALS:
         return Support(True, f"Landlock, ABI {version}")
+    if version:
+        return Support(
+            False,
+            f"Landlock, ABI {version}, which lets an agent end the referee",
+            f"use Linux 6.12 or newer (ABI {LANDLOCK_SIGNALS}), or another level",
+        )
     return Support(
         False,
         f"the kernel ({os.uname().release}) has no Landlock, or has it switched off",
@@ -83,8 +91,10 @@ def bwrap() -> Support:
 
 def uid() -> Support:
     """A user of its own for the agent, which only root can give it."""
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and landlock_abi():
         return Support(True, "other users, since this is root")
+    if os.geteuid() == 0:
+        return Support(False, "other users can read what anybody may, without Landlock", landlock().advice)
     return Support(False, "only root can start an agent as another user", "run as root, in a container")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import anyio
 import click
@@ -38,6 +38,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     before = run.recording.calls_made
     with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
+        for line in kept_apart(setup):
+            display.say(line)
         if waiting:
             display.say(f"--jobs is 1 here: {waiting}")
         if setup.installation.version != run.info.agent_version:
@@ -78,6 +80,14 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
         }
         click.echo(json.dumps(summary))
     return 1 if stopped or brakes.cut_short or tally.invalid else 0
+
+
+def kept_apart(setup: Setup) -> Iterator[str]:
+    """Say how the agent is kept apart from the grades, and what would take more."""
+    if setup.level.name != "none":
+        yield f"Isolation: {setup.level.name}, {len(setup.probes)} probes passed"
+    elif setup.weaker:
+        yield f"Isolation: none works here ({'; '.join(setup.weaker)}). The agent could read its grades"
 
 
 def number(settings: Mapping[str, JsonValue], key: str) -> float | None:

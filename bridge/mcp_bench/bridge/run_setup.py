@@ -20,6 +20,7 @@ from mcp_bench.bridge.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.bridge.hand.hand_run import AGENT as HAND
+from mcp_bench.bridge.isolation.choice import isolated
 from mcp_bench.bridge.llm.upstream import upstream
 from mcp_bench.bridge.plan import chosen_tasks, plan
 from mcp_bench.bridge.session_recording import AGENT as PROXY
@@ -58,6 +59,9 @@ class Choices:
     """Seconds before the first retry."""
     tools: Tools = "mcp-only"
     home: Home = "sealed"
+    isolation: str = "auto"
+    """A level's name, or "auto"."""
+    require_isolation: str | None = None
     capture_llm: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     durability: Durability = "normal"
@@ -96,21 +100,6 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     }
     if server is not None:
         settings["server"] = list[JsonValue](server.words)
-    info = RunInfo(
-        id=new_id("run"),
-        created_us=now_us(),
-        benchmark=bench.name if bench else SERVER,
-        benchmark_version=bench.version if bench else NO_VERSION,
-        agent=player.name,
-        agent_version=installation.version,
-        model=choices.model,
-        isolation="none",
-        home=choices.home,
-        tools=choices.tools,
-        graded=bench is not None,
-        settings=settings,
-        plan=episodes,
-    )
     setup = Setup(
         benchmark=bench,
         agent=player,
@@ -126,7 +115,23 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         if choices.capture_llm
         else None,
     )
-    return rehearse(setup), RunFolder.create(info)
+    setup = isolated(rehearse(setup), choices.isolation, choices.require_isolation)
+    info = RunInfo(
+        id=new_id("run"),
+        created_us=now_us(),
+        benchmark=bench.name if bench else SERVER,
+        benchmark_version=bench.version if bench else NO_VERSION,
+        agent=player.name,
+        agent_version=installation.version,
+        model=choices.model,
+        isolation=setup.level.name,
+        home=choices.home,
+        tools=choices.tools,
+        graded=bench is not None,
+        settings=settings,
+        plan=episodes,
+    )
+    return setup, RunFolder.create(info)
 
 
 def check_fit(agent: Agent, server: ForeignServer) -> None:
@@ -157,7 +162,7 @@ def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFo
         setup = setup_again(run.info)
         if max_cost is not None:
             check_cost_is_told(setup.agent)
-        return rehearse(setup), run
+        return isolated(rehearse(setup), run.info.isolation), run
     except BaseException:
         run.close()
         raise

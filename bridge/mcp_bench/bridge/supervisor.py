@@ -6,7 +6,8 @@ too, becomes its child when orphaned, so that nothing outlives `end`. It ends ev
 when the control socket closes: a referee that was killed leaves no agent behind.
 
 Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}`, with
-`"file_bytes"` as the size to which it may write any one file (its stdout, say), then `{"stop": SECONDS}`
+`"file_bytes"` as the size to which it may write any one file (its stdout, say) and, for an agent that is
+confined, `"confinement"` (see mcp_bench.bridge.isolation.level), then `{"stop": SECONDS}`
 (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the referee: `{"started": PID}` or
 `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), `{"ended": true}`.
 """
@@ -18,6 +19,7 @@ import resource
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -25,6 +27,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
+CONFINE_SECONDS = 120.0
 
 
 def become_subreaper() -> None:
@@ -80,10 +83,57 @@ def end_descendants() -> None:
             return
 
 
+class NotConfinedError(Exception):
+    """A sandbox could not be made, or the agent not be started in it."""
+
+
+def start_confined(spec: dict[str, Any]) -> "tuple[subprocess.Popen[bytes], int]":
+    """Start an agent by way of confine.py; return the process to wait for, and the agent's process group.
+
+    Raises:
+        NotConfinedError: why it did not come to that.
+    """
+    how = spec["confinement"]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # its id as it is called outside
+        ours.settimeout(CONFINE_SECONDS)
+        process = subprocess.Popen(
+            [*how["wrap"], sys.executable, "-I", "-S", how["launcher"], str(theirs.fileno())],
+            env=spec["env"],
+            cwd=spec["cwd"],
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        told, group = b"", process.pid
+        try:
+            ours.sendall(json.dumps({**how["rules"], "argv": spec["argv"], "cwd": spec["cwd"]}).encode())
+            ours.shutdown(socket.SHUT_WR)
+            while True:
+                chunk, extra, _, _ = ours.recvmsg(4096, socket.CMSG_SPACE(12))
+                if not chunk:
+                    break
+                told += chunk
+                group = struct.unpack("3i", extra[0][2])[0]
+        except OSError as error:
+            told = str(error).encode()
+    word, _, failure = told.partition(b"\n")
+    if word != b"ready" or failure:
+        process.kill()
+        process.wait()
+        words = failure.decode(errors="replace").strip() or "the sandbox could not be made; see its stderr"
+        raise NotConfinedError(words)
+    return process, group
+
+
 class Supervisor:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.agent = 0
+        """What is waited for: the agent, or the sandbox around it."""
+        self.group = 0
+        """The agent's process group."""
         self.exited = False
         self.deadline: float | None = None
         self.received = b""
@@ -98,7 +148,16 @@ class Supervisor:
         try:
             if limit := spec.get("file_bytes"):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-            process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
+            if spec.get("confinement"):
+                process, self.group = start_confined(spec)
+            else:
+                process = subprocess.Popen(
+                    spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True
+                )
+                self.group = process.pid
+        except NotConfinedError as error:
+            self.tell({"failed": str(error)})
+            return False
         except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
             self.tell({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
             return False
@@ -115,7 +174,7 @@ class Supervisor:
     def stop(self, seconds: float) -> None:
         if not self.exited:
             self.deadline = time.monotonic() + seconds
-            os.killpg(self.agent, signal.SIGTERM)
+            os.killpg(self.group, signal.SIGTERM)
 
     def reap(self) -> None:
         while True:

@@ -89,7 +89,8 @@ class Wire:
                 self.seen.refused += 1
                 return
             source = BufferedByteReceiveStream(client)
-            if self._closing or self.seen.calls or not await self._admit(client, source):
+            late = self._closing or self.seen.calls
+            if late or not await admitted(client, source, self._folder.token, self.root):
                 self.seen.refused += 1
                 return
             self.seen.connections += 1
@@ -99,16 +100,6 @@ class Wire:
             finally:
                 self.traffic.closed(number)
                 self._recording.close_connection(self._episode, number)
-
-    async def _admit(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
-        with anyio.move_on_after(TOKEN_SECONDS):
-            try:
-                token = await source.receive_until(b"\n", 256)
-            except (anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
-                return False
-            known = hmac.compare_digest(token, self._folder.token.encode())
-            return known and self.root is not None and descends(peer_pid(client), self.root)
-        return False
 
     async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
         answers, over = Lines(), anyio.Event()
@@ -151,6 +142,20 @@ class Wire:
     async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
         frames = await self._recording.store(self._episode, number, "server", lines)
         self.traffic.from_server(number, frames)
+
+
+async def admitted(
+    client: SocketStream, source: BufferedByteReceiveStream, token: str, root: int | None
+) -> bool:
+    """Whether a peer shows the token, and descends from `root`. Its next bytes are left in `source`."""
+    with anyio.move_on_after(TOKEN_SECONDS):
+        try:
+            shown = await source.receive_until(b"\n", 256)
+        except (anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
+            return False
+        known = hmac.compare_digest(shown, token.encode())
+        return known and root is not None and descends(peer_pid(client), root)
+    return False
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:

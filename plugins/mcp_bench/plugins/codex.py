@@ -57,6 +57,9 @@ BUILTIN = (
 OWN_FAILURE = "max_output_tokens"
 """A turn failed because of what the model did, not because of the endpoint."""
 
+FREE = "danger-full-access"
+"""Without a sandbox of its own."""
+
 
 class Codex:
     name = "codex"
@@ -169,7 +172,7 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
     mcp_only = request.tools == "mcp-only"
     config: dict[str, Any] = {
         "approval_policy": "never",
-        "sandbox_mode": "read-only" if mcp_only else "workspace-write",
+        "sandbox_mode": "read-only" if mcp_only else FREE if request.isolated else "workspace-write",
         "web_search": "disabled",
         "check_for_update_on_startup": False,
         "analytics": {"enabled": False},

@@ -90,6 +90,8 @@ class LaunchRequest:
     native: bool = False
     """The agent is to work with the user's HOME, configuration and environment, none of which is changed;
     asked for only where its capabilities say `native`."""
+    isolated: bool = False
+    """The agent is kept in a sandbox, within which one of its own could not be made."""
 
 
 @dataclass(frozen=True)

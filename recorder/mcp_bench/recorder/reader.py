@@ -29,12 +29,13 @@ _NEAR_MATCHES_AMONG = 1000
 _EPISODES = """
     SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
            coalesce(e.agent_version, r.agent_version) AS agent_version,
-           coalesce(e.model, r.model) AS model, r.isolation, r.home, r.tools AS tools_mode,
+           coalesce(e.model, r.model) AS model, coalesce(e.isolation, r.isolation) AS isolation,
+           r.home, r.tools AS tools_mode,
            e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
            e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
-           g.partial, g.strict, g.grader_version
+           g.partial, g.strict, g.grader_version, e.probes
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
 """
 _LAST_ATTEMPTS = """
@@ -80,6 +81,8 @@ class StoredEpisode:
     partial: float | None
     strict: bool | None
     grader_version: str | None
+    probes: dict[str, Any] | None = None
+    """What the probes of its level of isolation came to, by name; None where there were none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,5 +271,6 @@ def _tools(text: str) -> tuple[ToolSchema, ...]:
 def _stored(row: sqlite3.Row) -> StoredEpisode:
     episode = StoredEpisode(*row)
     episode.usage = json.loads(row["usage"]) if row["usage"] else None
+    episode.probes = json.loads(row["probes"]) if row["probes"] else None
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     return episode

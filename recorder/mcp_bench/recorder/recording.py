@@ -53,7 +53,8 @@ class Recording(FrameStore):
         return self._info
 
     def begin_episode(self, start: EpisodeStart) -> None:
-        row = start.model_dump(exclude={"tools"})
+        row = start.model_dump(exclude={"tools", "probes"})
+        row["probes"] = wire.dumps(start.probes) if start.probes else None
         row["tools"] = wire.dumps([tool.model_dump() for tool in start.tools])
         row["run"] = self.info().id
         self._insert("episodes", row)

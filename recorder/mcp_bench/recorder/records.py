@@ -97,6 +97,10 @@ class EpisodeStart(Model):
     """As the client told it, where the run's agent is not known beforehand."""
     agent_version: str | None = None
     """Of the agent that was started: a run that is resumed may find another one than it began with."""
+    isolation: str | None = None
+    """The level that keeps its agent apart."""
+    probes: dict[str, JsonValue] = Field(default_factory=dict)
+    """What the probes of that level came to, by name: `{"passed": bool, "detail": str}`."""
     tools: list[ToolSchema] = Field(default_factory=list)
 
 

@@ -58,6 +58,8 @@ _RECORDINGS_1 = (
         answer TEXT,
         agent TEXT, -- as the client told it, where the run's own agent is "hand" or "proxy"
         agent_version TEXT, -- of this very attempt; NULL: the run's
+        isolation TEXT, -- the level that kept its agent apart; NULL: the run's
+        probes TEXT, -- JSON object: what the probes of that level came to
         model TEXT, -- as the agent told it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,

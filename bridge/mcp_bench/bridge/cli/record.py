@@ -19,6 +19,7 @@ Examples:
   mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent codex --limit 1 --capture-llm
+  mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
@@ -165,6 +166,23 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     show_default=True,
     help="A private HOME with your login and nothing else of yours, or your own: settings, skills, memory, "
     "other MCP servers, the whole environment.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "none", "landlock", "bwrap", "uid"]),
+    default="none",
+    metavar="LEVEL",
+    envvar="MCP_BENCH_ISOLATION",
+    show_default=True,
+    show_envvar=True,
+    help="How the agent is kept apart from grades, recordings and other episodes: none, landlock, bwrap or "
+    "uid; auto is the strongest of them that works here.",
+)
+@click.option(
+    "--require-isolation",
+    type=click.Choice(["landlock", "bwrap", "uid"]),
+    metavar="LEVEL",
+    help="Record nothing if the agent would be kept apart by less than this.",
 )
 @click.option(
     "--agent-option",

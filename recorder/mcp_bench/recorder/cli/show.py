@@ -105,7 +105,7 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         "attempt": f"{document['attempt']} (seed {document['seed']}, repeat {document['repeat']})",
         "agent": f"{document['agent']} {document['agent_version']}",
         "model": document["model"],
-        "isolation": document["isolation"],
+        "isolation": document["isolation"] + _probed(document["probes"]),
         "home": f"{document['home']}, tools {document['tools_mode']}",
         "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
         "seconds": seconds and f"{seconds:.1f}",
@@ -122,6 +122,13 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for message in document["messages"]:
         yield "", ""
         yield from _message(message)
+
+
+def _probed(probes: dict[str, Any] | None) -> str:
+    if not probes:
+        return ""
+    failed = [name for name, result in probes.items() if not result.get("passed")]
+    return f", probes failed: {', '.join(failed)}" if failed else f", {len(probes)} probes passed"
 
 
 def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:

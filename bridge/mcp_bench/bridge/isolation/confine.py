@@ -1,0 +1,198 @@
+"""Gives up what an agent is not to have, and becomes the agent.
+
+Run as `python -I -S confine.py FD` by the supervisor, in a bwrap sandbox or not. From the socket FD comes
+a JSON document: `argv` and `cwd` of the agent, and of what it is to be left with
+- `read`, `write`: paths with what is below them (links resolved), for Landlock; null: no rules for files,
+- `list`: folders of which, and of those below, the names may be listed,
+- `uid`: the user and group to become, or null,
+- `ways`, `links`: the paths that this user has to get at, and `[path, target]` of the symbolic links there.
+Back goes `ready`, then nothing when the program runs, and else why it does not.
+
+Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7).
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import stat
+import struct
+import sys
+
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+"""System calls; the same numbers on every architecture but Alpha."""
+RULESET_VERSION = 1
+RULE_PATH_BENEATH = 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+"""The rights that a rule about a file, not a folder, may hold."""
+RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+"""How many rights of files each version knows: the lowest bits."""
+SCOPES = 0b11
+"""No abstract Unix socket and no process outside of the sandbox is reached (ABI 6)."""
+
+PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 24, 47, 4
+CAPABILITY_VERSION_3 = 0x20080522
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 0x40000, 0x2, 0x4
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result: int, what: str) -> int:
+    """Raises:
+    OSError: a call of the C library failed.
+    """
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def landlock_version() -> int:
+    return int(
+        libc.syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(RULESET_VERSION))
+    )
+
+
+def forgo_capabilities() -> None:
+    """Make sure that no program will have any; that takes a privilege, and without one there are none."""
+    for number in range(64):
+        if libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
+            break  # not root, or there are no more
+
+
+def drop_capabilities() -> None:
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("Ii", CAPABILITY_VERSION_3, 0)
+    checked(libc.capset(header, bytes(24)), "capset")
+
+
+def restrict(read: "list[str] | None", write: "list[str]", listed: "list[str]") -> None:
+    """Apply Landlock, in the newest version that the kernel has; without `read` its scopes alone."""
+    version = landlock_version()
+    if version < 1:
+        if read is None:
+            return
+        raise OSError(0, "the kernel has no Landlock, or has it switched off")
+    known = (1 << RIGHTS_BY_ABI.get(version, 16)) - 1
+    handled = 0 if read is None else known
+    scopes = SCOPES if version >= 6 else 0
+    if not handled and not scopes:
+        return
+    attributes = struct.pack("QQQ", handled, 0, scopes)[: 24 if version >= 6 else 8]
+    rules = checked(
+        libc.syscall(LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "Landlock"
+    )
+    granted = ((read or (), EXECUTE | READ_FILE | READ_DIR), (listed, READ_DIR), (write, known))
+    for paths, rights in granted:
+        for path in paths if handled else ():
+            allow(rules, path, rights)
+    checked(libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0), "Landlock")
+    os.close(rules)
+
+
+def allow(rules: int, path: str, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # it is gone, and needs no leave
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= OF_FILES
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, place))
+        checked(libc.syscall(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, rule, 0), f"Landlock, {path}")
+    finally:
+        os.close(place)
+
+
+def become(uid: int) -> None:
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def open_ways(paths: "list[str]", links: "list[list[str]]") -> None:
+    """Make `paths` reachable for other users, in mounts of this process's own.
+
+    A folder on the way that others may not enter (such as /root) is covered by an empty one, in which
+    `paths` alone are. Nothing changes for other processes.
+    """
+    closed = {folder for path in paths if (folder := first_closed(path))}
+    if not closed:
+        return
+    checked(libc.unshare(CLONE_NEWNS), "unshare")
+    mount("none", "/", "", MS_REC | MS_PRIVATE, "")
+    below = {folder: [path for path in paths if path.startswith(folder + "/")] for folder in closed}
+    places = {path: os.open(path, os.O_PATH) for group in below.values() for path in group}
+    os.umask(0o022)
+    for folder, group in below.items():
+        mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
+        for path in sorted(group):
+            put_back(path, places[path])
+        for path, target in links:
+            if path.startswith(folder + "/") and not os.path.lexists(path):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.symlink(target, path)
+    for place in places.values():
+        os.close(place)
+
+
+def first_closed(path: str) -> "str | None":
+    """Return the first folder above `path` that others may not enter."""
+    parts = path.split("/")
+    for count in range(2, len(parts)):
+        folder = "/".join(parts[:count])
+        if not os.stat(folder).st_mode & stat.S_IXOTH:
+            return folder
+    return None
+
+
+def put_back(path: str, place: int) -> None:
+    if os.path.exists(path):  # a folder above it is back already
+        return
+    if stat.S_ISDIR(os.fstat(place).st_mode):
+        os.makedirs(path)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    mount(f"/proc/self/fd/{place}", path, "", MS_BIND | MS_REC, "")
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
+    words = [os.fsencode(word) for word in (source, target, kind)]
+    checked(libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount on {target}")
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    received = b""
+    while chunk := control.recv(1 << 16):
+        received += chunk
+    spec = json.loads(received)
+    try:
+        if os.getpgrp() != os.getpid():
+            os.setsid()  # as it is without bwrap: signals for the agent reach its group
+        control.sendall(b"ready\n")
+        read, write, uid = spec["read"], spec["write"], spec["uid"]
+        forgo_capabilities()
+        if uid is not None:
+            open_ways(spec["ways"], spec["links"])
+            become(uid)
+        drop_capabilities()
+        checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+        restrict(read, write, spec["list"])
+        os.chdir(spec["cwd"])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(spec["argv"][0], spec["argv"])
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        control.sendall(f"{getattr(error, 'filename', None) or spec['argv'][0]}: {words}\n".encode())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

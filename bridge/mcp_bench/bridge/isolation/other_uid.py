@@ -1,0 +1,78 @@
+"""`uid`: a user of its own for each episode, which only root can give, and Landlock on top.
+
+Another user's processes, terminals and private files are out of reach already; Landlock takes away what
+anybody may read, such as the benchmarks' own source.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mcp_bench.bridge import isolation_support
+from mcp_bench.bridge.isolation.landlock import DEVICES, PROC
+from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.servers.errors import BenchError
+
+UIDS = range(60578, 61184)
+"""Nobody's, by convention (https://systemd.io/UIDS-GIDS)."""
+TERMINALS = (Path("/dev/pts"),)
+"""Those of others belong to others."""
+
+
+class OtherUid:
+    name = "uid"
+
+    def support(self) -> Support:
+        return isolation_support.uid()
+
+    def refuses(self, access: Access) -> str:
+        if access.lends_login:
+            return "the login is a file of yours, which another user cannot be lent"
+        return ""
+
+    @contextmanager
+    def confined(self, access: Access) -> Iterator[Confinement]:
+        with leased_uid() as uid:
+            hand_over(access.folder, uid)
+            read, listed = access.unmasked()
+            yield Confinement(
+                rules(
+                    (*read, *PROC),
+                    (*access.write, *DEVICES, *TERMINALS),
+                    listed=listed,
+                    uid=uid,
+                    ways=(*access.read, *access.write),
+                    links=access.links,
+                )
+            )
+
+
+@contextmanager
+def leased_uid() -> Iterator[int]:
+    """Yield a user id that no other episode on this machine has.
+
+    An abstract Unix socket of its name is held: the kernel frees it when this process ends, however that is.
+    """
+    for uid in UIDS:
+        lease = socket.socket(socket.AF_UNIX)
+        with lease:
+            try:
+                lease.bind(f"\0mcp-bench-uid-{uid}")
+            except OSError:
+                continue
+            yield uid
+            return
+    raise BenchError(f"all {len(UIDS)} user ids for episodes are in use")
+
+
+def hand_over(folder: Path, uid: int) -> None:
+    """Give a folder with all that is in it to a user. Links are given, not what they lead to."""
+    os.chown(folder, uid, uid, follow_symlinks=False)
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(place, name), uid, uid, follow_symlinks=False)  # noqa: PTH118

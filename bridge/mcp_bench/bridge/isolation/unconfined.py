@@ -1,0 +1,23 @@
+"""`none`: the agent is a process of the user's like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcp_bench.bridge.isolation.level import Access
+from mcp_bench.bridge.isolation_support import Support
+
+
+class Unconfined:
+    name = "none"
+
+    def support(self) -> Support:
+        return Support(True, "nothing is needed")
+
+    def refuses(self, access: Access) -> str:
+        return ""
+
+    @contextmanager
+    def confined(self, access: Access) -> Iterator[None]:
+        yield None

@@ -1,0 +1,111 @@
+"""Which level a run gets, what is stored and said of it, and when nothing is recorded instead."""
+
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from levels import SEALING, each_level
+
+from mcp_bench.bridge.attempt import Setup
+from mcp_bench.bridge.isolation.choice import examined
+from mcp_bench.bridge.isolation.landlock import Landlock
+from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.plugins.noop import Noop
+from mcp_bench.servers.saasworld import BENCHMARK
+
+NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
+HERE = [name for name in SEALING if BY_NAME[name].support().works]
+needs_landlock = pytest.mark.skipif("landlock" not in HERE, reason="the kernel has no Landlock")
+
+
+def test_auto_is_the_strongest_that_works(bench) -> None:
+    done = bench.run(*NOOP, "--isolation", "auto")
+    (episode,) = bench.rows("select isolation, probes from episodes")
+    (run,) = bench.rows("select isolation from runs")
+    assert episode["isolation"] == run["isolation"] == (HERE[-1] if HERE else "none")
+    if HERE:
+        probes = json.loads(episode["probes"])
+        assert {"home", "sealed", "environ", "neighbour_socket", "runs"} <= set(probes)
+        assert f"Isolation: {HERE[-1]}, {len(probes)} probes passed" in done.stderr
+        (row,) = bench.report()
+        assert row["isolation"] == HERE[-1]
+        (id_,) = bench.rows("select id from episodes")
+        shown = bench.run("show", id_["id"]).stdout
+        assert f"{HERE[-1]}, {len(probes)} probes passed" in shown
+        assert json.loads(bench.run("show", id_["id"], "--json").stdout)["probes"] == probes
+
+
+def test_nothing_is_recorded_below_what_is_required(bench) -> None:
+    done = bench.run(*NOOP, "--isolation", "none", "--require-isolation", "landlock", code=1)
+    assert "--require-isolation landlock: this would be none" in done.stderr
+    assert not list((bench.home / "runs").glob("run_*"))
+
+
+@needs_landlock
+def test_a_stronger_level_is_what_was_required_too(bench) -> None:
+    bench.run(*NOOP, "--isolation", "auto", "--require-isolation", "landlock")
+    assert bench.report()[0]["isolation"] == HERE[-1]
+
+
+def test_without_bwrap_it_is_said_how_to_get_it(bench, tmp_path: Path) -> None:
+    bench.environ["PATH"] = str(tmp_path)
+    done = bench.run(*NOOP, "--isolation", "bwrap", code=1)
+    assert "bwrap is not on PATH; install the package bubblewrap" in done.stderr
+    assert not list((bench.home / "runs").glob("run_*"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="this is root")
+def test_another_user_needs_root(bench) -> None:
+    done = bench.run(*NOOP, "--isolation", "uid", code=1)
+    assert "only root can start an agent as another user" in done.stderr
+
+
+def test_the_users_own_home_is_not_closed_to_an_agent_that_works_in_it(bench) -> None:
+    done = bench.run(*NOOP, "--home", "native", "--isolation", "landlock", code=2)
+    assert "leave out" in done.stderr
+
+
+def test_unknown_levels_are_refused(bench) -> None:
+    assert "landlok" in bench.run(*NOOP, "--isolation", "landlok", code=2).stderr
+
+
+@each_level()
+def test_a_resumed_run_keeps_its_level(bench, level: str) -> None:
+    bench.run(
+        "record", "--agent", "script", "--agent-option", "file=/nowhere", "--benchmark", "notebook",
+        "--limit", "1", "--isolation", level, code=1,
+    )  # fmt: skip
+    (first,) = bench.rows("select run, invalid, invalid_detail from episodes")
+    assert first["invalid"] == "never_connected"
+    assert f"Was {level} in its way?" in first["invalid_detail"]
+    bench.run("record", "--resume", first["run"], code=1)
+    assert [row["isolation"] for row in bench.rows("select isolation from episodes")] == [level] * 2
+
+
+class Leaky(Landlock):
+    """A sandbox with a hole."""
+
+    def __init__(self, hole: str) -> None:
+        self.hole = Path(hole)
+
+    @contextmanager
+    def confined(self, access: Access):
+        with super().confined(access) as whole:
+            read = (*map(Path, whole.rules["read"]), self.hole)
+            yield Confinement(rules(read, map(Path, whole.rules["write"]), listed=()))
+
+
+@needs_landlock
+def test_a_level_with_a_hole_is_not_offered(monkeypatch, bench_home: Path) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(bench_home))
+    agent = Noop()
+    setup = Setup(BENCHMARK, agent, agent.find({}), 60.0)
+    whole = examined(setup, Landlock())
+    assert whole.passed and str(whole) == f"{len(whole.probes)} probes passed"
+    verdict = examined(setup, Leaky("/"))
+    assert set(verdict.failed) == {"home", "sealed", "benchmark", "neighbour"}
+    assert not verdict.passed
+    assert not list(bench_home.rglob(".preflight-*")), "the decoys are gone"

@@ -1,0 +1,21 @@
+"""The levels of isolation that tests run under: those that this machine has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_bench.bridge.isolation.levels import BY_NAME
+
+SEALING = tuple(name for name in BY_NAME if name != "none")
+
+
+def each_level(*more: str) -> Any:
+    """Parametrize a test with every level that seals, and `more`; what does not work here is skipped."""
+    return pytest.mark.parametrize("level", [*more, *map(_param, SEALING)])
+
+
+def _param(name: str) -> Any:
+    support = BY_NAME[name].support()
+    return pytest.param(name, marks=pytest.mark.skipif(not support.works, reason=f"{name}: {support.detail}"))
