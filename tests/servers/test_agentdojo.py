@@ -264,9 +264,8 @@ async def test_a_missing_package_says_how_to_install_it(tmp_path: Any) -> None:
         f"#!{sys.executable} -I\n"
         "import sys\n"
         "sys.modules['agentdojo'] = None\n"
-        "sys.argv = sys.argv[3:]\n"
         "from mcp_bench.servers.remote.worker import main\n"
-        "main(*sys.argv[1:])\n"
+        "main(*sys.argv[-2:])\n"
     )
     bare.chmod(0o755)
     without = RemoteBenchmark(

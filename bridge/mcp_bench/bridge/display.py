@@ -18,8 +18,8 @@ from rich.text import Text
 
 from mcp_bench.bridge.episode import Outcome
 from mcp_bench.bridge.tally import Clock, Pace, Tally
-from mcp_bench.recorder.printable import printable
 from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.printable import printable
 
 REFRESH_SECONDS = 0.5
 SILENCE_SECONDS = 30.0

@@ -20,6 +20,7 @@ from mcp_bench.bridge.episode_folder import remove_all
 from mcp_bench.bridge.referee import run_all
 from mcp_bench.bridge.retry import Retries
 from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.servers.printable import in_line
 
 
 def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | None, as_json: bool) -> int:
@@ -57,7 +58,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     click.echo(f"{run.id}: {tally}", err=True)
     if brakes.cut_short and not stopped:
         more = " --max-cost MORE" if budget.is_spent else ""
-        click.echo(f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}", err=True)
+        told = f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}"
+        click.echo(in_line(told), err=True)
     elif tally.invalid and not stopped:
         click.echo(f"Try the invalid ones again with: {resuming(run)}", err=True)
     if as_json:

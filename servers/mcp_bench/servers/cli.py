@@ -40,7 +40,7 @@ def benchmarks(as_json: bool) -> None:
             {"name": name, "version": found.version, "summary": found.summary, "replay": found.replay}
         )
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(rows, indent=2))
         return
     show(
         ["benchmark", "version", "summary"],
@@ -62,7 +62,7 @@ def tasks(benchmark: str, split: str | None, limit: int | None, as_json: bool) -
     found = list(source.tasks(split, limit))
     if as_json:
         listing = [task.model_dump(mode="json", exclude_none=True) for task in found]
-        click.echo(json.dumps(listing, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(listing, indent=2))
         return
     show(
         ["task", "split", "domain", "tags", "prompt"],

@@ -55,7 +55,7 @@ def doctor(
     with contextlib.redirect_stdout(sys.stderr):  # plugins may print
         diagnosis = diagnose(agents, base_url, agent_command, timeout)
     if as_json:
-        click.echo(json.dumps(diagnosis.document(), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(diagnosis.document(), indent=2))
     else:
         show(diagnosis)
     sys.exit(0 if diagnosis.well else 1)
@@ -63,7 +63,7 @@ def doctor(
 
 def show(diagnosis: Diagnosis) -> None:
     for check, findings in diagnosis.results:
-        click.secho(check.subject, bold=True)
+        click.secho(clean(check.subject), bold=True)
         for finding in findings:
             level = click.style(f"{finding.level:<7}", fg=COLOURS[finding.level])
             click.echo(f"  {level}  {finding.check}: {clean(finding.text)}")

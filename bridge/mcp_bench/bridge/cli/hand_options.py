@@ -12,6 +12,7 @@ import click
 
 from mcp_bench.bridge.cli.proxy import address
 from mcp_bench.bridge.cli.record import finite
+from mcp_bench.servers.printable import PrintableFormatter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,5 +94,7 @@ def idle_option(command: F) -> F:
 
 def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     """Show what goes on. Nothing of it is private: an agent may read its server's stderr."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=form)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(PrintableFormatter(form))
+    logging.basicConfig(handlers=[shown], level=logging.WARNING)
     logging.getLogger("mcp_bench.bridge.hand").setLevel(logging.INFO)

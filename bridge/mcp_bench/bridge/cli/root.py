@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import click
 
 from mcp_bench.servers.errors import BenchError, suggestion
+from mcp_bench.servers.printable import printable, show_safely
 from mcp_bench.servers.registry import load, registered
 
 EPILOG = """\b
@@ -65,6 +66,7 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line; exit with 0 (done), 1 (something failed) or 2 (wrong use)."""
+    show_safely()
     try:
         root(prog_name="mcp-bench")
     except BaseException as error:
@@ -72,7 +74,7 @@ def main() -> None:
         if not failures:
             raise
         for failure in dict.fromkeys(str(failure) for failure in failures):
-            click.echo(f"Error: {failure}", err=True)
+            click.echo(printable(f"Error: {failure}"), err=True)
         sys.exit(failures[0].exit_code)
 
 

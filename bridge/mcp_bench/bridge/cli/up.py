@@ -133,6 +133,7 @@ def status(as_json: bool) -> None:
 
     from mcp_bench.bridge.hand.control import NotUpError, ask
     from mcp_bench.bridge.hand.place import Place
+    from mcp_bench.servers.printable import in_line
 
     try:
         found = ask(Place(), "status")
@@ -156,6 +157,8 @@ def status(as_json: bool) -> None:
         who = f"{client['name']} {client['version']}".strip() if client else "nobody yet"
         task = f"works on {entry['task']}" if entry["task"] else "no open task"
         click.echo(
-            f"  {entry['entry']}  {entry['benchmark']}  {who}  {task}, {entry['done']} done, "
-            f"{entry['connections']} connected"
+            in_line(
+                f"  {entry['entry']}  {entry['benchmark']}  {who}  {task}, {entry['done']} done, "
+                f"{entry['connections']} connected"
+            )
         )

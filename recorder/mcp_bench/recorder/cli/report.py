@@ -50,6 +50,7 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_j
     """
     from mcp_bench.recorder.reader import run_paths
     from mcp_bench.recorder.report import groups, stored_episodes
+    from mcp_bench.servers.printable import in_line, printable
 
     names = groups(by)
     unfinished: list[RunSummary] = []
@@ -61,12 +62,14 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_j
         _report(episodes, names, as_json)
     for run in unfinished:
         click.echo(
-            f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
-            f" (mcp-bench record --resume {run.id})",
+            in_line(
+                f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
+                f" (mcp-bench record --resume {run.id})"
+            ),
             err=True,
         )
     for problem in unreadable:
-        click.echo(f"Left out: {problem}", err=True)
+        click.echo(printable(f"Left out: {problem}"), err=True)
     if unreadable:
         sys.exit(1)
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcp_bench.recorder.printable import printable
 from mcp_bench.recorder.report import usual_attempts
+from mcp_bench.servers.printable import in_line
 
 
 def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
@@ -46,7 +46,7 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
             str(row["failed_calls"]),
             *([_tokens(row)] if tokens else []),
             *([_cost(row)] if cost else []),
-            printable(str(row["isolation"])),
+            in_line(str(row["isolation"])),
             *([_trouble(row)] if troubled else []),
         ]
         table.add_row(*(Text(cell) for cell in cells))
@@ -74,7 +74,7 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
         earlier = f" ({row['earlier_attempts']} retried)" if row["earlier_attempts"] else ""
         click.echo(
             f"  {row['episodes']} episodes{earlier}, {row['invalid']} invalid, {row['tool_calls']} calls"
-            f" ({row['failed_calls']} failed), isolation {printable(str(row['isolation']))}"
+            f" ({row['failed_calls']} failed), isolation {in_line(str(row['isolation']))}"
         )
         if tokens := _tokens(row):
             click.echo(f"  tokens in / out {tokens}{', cost ' if _cost(row) else ''}{_cost(row)}")
@@ -83,7 +83,7 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
 
 
 def _heading(row: dict[str, Any], names: list[str]) -> list[str]:
-    return [printable(str(row[name] or "-")) for name in names]
+    return [in_line(str(row[name] or "-")) for name in names]
 
 
 def _lowered(row: dict[str, Any]) -> str:
@@ -107,7 +107,7 @@ def _attempts(row: dict[str, Any]) -> str:
 def _trouble(row: dict[str, Any]) -> str:
     """Say why episodes were invalid, and how valid ones ended badly."""
     badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
-    return printable(
+    return in_line(
         ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())
     )
 

@@ -57,10 +57,10 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
         click.echo(json.dumps(document))
         return
 
-    from mcp_bench.recorder.printable import printable
+    from mcp_bench.servers.printable import in_line
 
     for heading, text in _lines(document):
-        click.echo(click.style(printable(heading), bold=True) + printable(text))
+        click.echo(click.style(in_line(heading), bold=True) + text)
 
 
 def _document(reader: RunReader, episode: str) -> dict[str, Any]:
@@ -94,8 +94,10 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
 
 def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield `(heading, text)`: what is set in bold, and what follows it."""
+    """Yield `(heading, text)`: what is set in bold, and what follows it. The text is safe to show, and only
+    we begin lines at the left edge: what an agent writes cannot pass for a fact or a grade."""
     from mcp_bench.recorder.cli.model_calls import in_words
+    from mcp_bench.servers.printable import in_line
 
     seconds = (document["ended_us"] - document["started_us"]) / 1e6 if document["ended_us"] else None
     facts = {
@@ -116,7 +118,7 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     }
     for name, value in facts.items():
         if value:
-            yield f"{name:<10}", str(value)
+            yield f"{name:<10}", in_line(str(value))
     yield "", ""
     yield from _grade(document["grade"])
     for message in document["messages"]:
@@ -132,28 +134,39 @@ def _probed(probes: dict[str, Any] | None) -> str:
 
 
 def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    from mcp_bench.servers.printable import in_line
+
     if grade is None:
         yield "grade     ", "none"
         return
     verdict = "solved" if grade["strict"] else "not solved"
-    yield "grade     ", f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
+    told = f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
+    yield "grade     ", in_line(told)
     for assertion in grade["assertions"]:
         mark = "ok  " if assertion.get("passed") else "FAIL"
         detail = f": {assertion['detail']}" if assertion.get("detail") else ""
-        yield f"  {mark} ", f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}"
+        yield f"  {mark} ", in_line(f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}")
 
 
 def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    from mcp_bench.servers.printable import in_line
+
     heading = message["role"]
     if message["role"] == "tool":
         heading += f" {message.get('name', '')} [{message.get('tool_call_id')}]"
         heading += " error" if message.get("is_error") else ""
     yield heading, ""
     if message.get("reasoning"):
-        yield "  thinks: ", message["reasoning"]
+        yield "  thinks: ", _set_in(message["reasoning"])
     if message.get("content"):
-        yield "", message["content"]
+        yield "  ", _set_in(message["content"])
     for call in message.get("tool_calls", ()):
         function = call["function"]
         arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False)
-        yield "  calls ", f"{function['name']} {arguments} [{call['id']}]"
+        yield "  calls ", in_line(f"{function['name']} {arguments} [{call['id']}]")
+
+
+def _set_in(text: str) -> str:
+    from mcp_bench.servers.printable import printable
+
+    return printable(text).replace("\n", "\n  ")

@@ -1,0 +1,50 @@
+"""Text from agents, tools and servers, made safe to show: it may try to drive the operator's terminal."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from types import TracebackType
+
+# controls but tab and line feed, then what reorders or hides text: bidi marks, zero width, fillers, tags
+_HIDDEN = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
+_UNSAFE_IN_LINE = re.compile(rf"[\x00-\x1f\x7f-\x9f{_HIDDEN}]")
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with control characters written out (`\x1b`), so that none is obeyed."""
+    return _UNSAFE.sub(_spelled, text)
+
+
+def in_line(text: str) -> str:
+    """Return `text` for a place within a line, such as a cell: line feeds and tabs are written out, too."""
+    return _UNSAFE_IN_LINE.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+class PrintableFormatter(logging.Formatter):
+    """A formatter for logs that people see on a terminal, tracebacks included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def show_safely() -> None:
+    """Have everything that Python itself prints, logs that nobody handles and errors that nobody catches,
+    made safe."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableFormatter())
+    sys.excepthook = _print_exception
+
+
+def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
