@@ -38,6 +38,7 @@ KEYS = {
     "calls": ("id",),
     "messages": ("episode", "position"),
     "model_calls": ("id",),
+    "flags": ("id",),
     "seals": ("subject",),
     "grades": ("episode",),
 }
@@ -65,6 +66,8 @@ def run(bench_home: Path) -> Path:
         invalid = begin(folder, folder.info.plan[2])
         for text in (b'{"first": 1}', b'{"second": 2}'):
             anyio.run(captured, folder, invalid, text)
+        folder.recording.flag(invalid, "wrong_token", "process 7")
+        folder.recording.flag(None, "foreign_peer", "process 8")
         folder.recording.identify(invalid, "somebody", "1.0")
         folder.recording.mark_died(folder.grades.graded())
         folder.recording.store_frame(None, 1, "client", b"\xff\0 no JSON\n")
@@ -94,7 +97,7 @@ def sql(
 
 def test_a_run_is_as_it_was_recorded(run: Path, invoke: Invoke) -> None:
     code, (verdict,) = verdicts(invoke)
-    counts = {"runs": 1, "episodes": 3, "frames": 10, "calls": 4, "model_calls": 2, "grades": 2}
+    counts = {"runs": 1, "episodes": 3, "frames": 10, "calls": 4, "model_calls": 2, "flags": 2, "grades": 2}
     assert (code, verdict["verdict"], verdict["findings"]) == (0, "verified", [])
     assert verdict["rows"].items() >= counts.items()
     assert verdict["key"] == own_key().id
@@ -137,6 +140,10 @@ FIRST, SECOND = EPISODES.format(0), EPISODES.format(1)
          {("model_calls", "<max>", "edited")}),
         ("recordings", ["DELETE FROM model_calls WHERE id = (SELECT max(id) FROM model_calls)"],
          {("model_calls", "<max>", "removed")}),
+        ("recordings", ["UPDATE flags SET detail = 'nothing' WHERE id = 1"], {("flags", "1", "edited")}),
+        ("recordings", ["UPDATE flags SET episode = NULL WHERE id = 1"], {("flags", "1", "edited")}),
+        ("recordings", ["DELETE FROM flags WHERE id = 1"], {("flags", "1", "removed")}),
+        ("recordings", ["DELETE FROM flags WHERE id = 2"], {("flags", "2", "removed")}),
         ("recordings", ["UPDATE episodes SET invalid = NULL WHERE invalid IS NOT NULL"],
          {("episodes", "<third>", "edited")}),
         ("recordings", ["UPDATE runs SET agent = 'other'"], {("runs", "<run>", "edited")}),

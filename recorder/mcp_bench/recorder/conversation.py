@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import LargeBody
 from mcp_bench.recorder.open_calls import Call
-from mcp_bench.recorder.records import RecordedCall
+from mcp_bench.recorder.records import Flag, RecordedCall
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
 _NO_RESULT = {
@@ -118,6 +118,13 @@ def _tools(body: str | bytes) -> Iterator[ToolSchema]:
                     parameters=tool.get("inputSchema") or {},
                 )
             )
+
+
+def read_flags(connection: sqlite3.Connection, episode: str | None) -> list[Flag]:
+    rows = connection.execute(
+        "SELECT episode, time_us, kind, detail FROM flags WHERE episode IS ? ORDER BY id", [episode]
+    )
+    return [Flag(*row) for row in rows]
 
 
 def open_calls(connection: sqlite3.Connection) -> list[Call]:

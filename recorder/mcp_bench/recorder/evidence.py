@@ -31,12 +31,13 @@ KEYS = {
     "calls": "id",
     "messages": "position",
     "model_calls": "id",
+    "flags": "id",
     "seals": "subject",
     "grades": "episode",
 }
 """The column that tells the rows of a table apart, those of one episode in the case of messages."""
-OF_EPISODE = ("calls", "messages", "model_calls")
-"""Tables whose rows are final when their episode has ended."""
+OF_EPISODE = ("calls", "messages", "model_calls", "flags")
+"""Tables whose rows are final when their episode has ended. Flags may be of none."""
 
 _BODIES = frozenset({("frames", "body"), ("model_calls", "request"), ("model_calls", "response")})
 _NOT_TAGGED = frozenset({"tag", "link"})
@@ -168,6 +169,7 @@ def seal_run(db: sqlite3.Connection, key: Key) -> None:
     for (run,) in db.execute("SELECT id FROM runs").fetchall():
         contents: dict[str, object] = {"frames": _last_frame(db)}
         contents |= {table: tags(db, table) for table in ("runs", "episodes")}
+        contents["flags"] = tags(db, "flags", "episode IS NULL")
         contents["seals"] = tags(db, "seals", "subject <> ?", run)
         put_seal(db, key, run, contents)
 

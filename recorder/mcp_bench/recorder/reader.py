@@ -17,7 +17,7 @@ from mcp_bench.recorder.database import applied_migrations, open_reader, read_on
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.records import RecordedCall
+from mcp_bench.recorder.records import Flag, RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
@@ -195,6 +195,13 @@ class RunReader:
         """Return request and response of a captured call as they are stored, and the answer in one piece."""
         with database_errors(self.path / RECORDINGS):
             return read_bodies(self._connection, call)
+
+    def flags(self, episode: str | None) -> list[Flag]:
+        """Return what was tried in an episode and refused, oldest first; None: what nobody can assign."""
+        if self.empty:
+            return []
+        with database_errors(self.path / RECORDINGS):
+            return conversation.read_flags(self._connection, episode)
 
     def assertions(self, episode: str) -> list[dict[str, Any]]:
         rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -15,11 +16,15 @@ from mcp_bench.recorder.records import (
     REFEREE_DIED,
     EpisodeEnd,
     EpisodeStart,
+    Flag,
+    FlagKind,
     RecordedCall,
     RunInfo,
     now_us,
 )
 from mcp_bench.recorder.trajectory import Message, ToolSchema
+
+MAX_FLAGS = 50
 
 
 class Recording(FrameStore):
@@ -30,6 +35,7 @@ class Recording(FrameStore):
         is brought in."""
         super().__init__(path)
         self._info: RunInfo | None = None
+        self._flags: Counter[tuple[str | None, FlagKind]] = Counter()
 
     def add_run(self, info: RunInfo) -> None:
         row = info.model_dump()
@@ -80,6 +86,31 @@ class Recording(FrameStore):
         """Name the agent of an episode, as it told, with the next commit."""
         with self._lock:
             self._waiting.agents.append((agent, version, episode))
+
+    def flag(self, episode: str | None, kind: FlagKind, detail: str) -> None:
+        """Store that something was tried, and refused; `detail` says by whom, and where.
+
+        `episode` is None, too, where the one that it belongs to has ended: that is sealed. Of one kind, an
+        episode keeps the first `MAX_FLAGS`: whoever tries on and on does not fill the disk.
+        """
+        with self._lock:
+            self._flags[episode, kind] += 1
+            if self._flags[episode, kind] > MAX_FLAGS:
+                return
+        with self._committing() as db:
+            over = "SELECT 1 FROM episodes WHERE id = ? AND ended_us IS NOT NULL"
+            if episode is not None and db.execute(over, [episode]).fetchone():
+                episode, detail = None, f"{detail} (after the end of {episode})"
+            number = db.execute(
+                "INSERT INTO flags (episode, time_us, kind, detail) VALUES (?, ?, ?, ?)",
+                (episode, now_us(), kind, detail),
+            ).lastrowid
+            tag_rows(db, self.key, "flags", "id = ?", number)
+
+    def flags(self, episode: str | None) -> list[Flag]:
+        """Return what was flagged of an episode, or of none, oldest first."""
+        with self._reading() as db:
+            return conversation.read_flags(db, episode)
 
     def end_episode(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
         """Store how an episode ended and its conversation, and seal both. Its connections count as closed.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -18,6 +19,16 @@ Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled"
 Direction = Literal["client", "server"]
 """Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
+
+FlagKind = Literal[
+    "wrong_token", "foreign_peer", "late_reconnect", "replay", "forged_control", "other_session",
+    "foreign_origin", "flood",
+]  # fmt: skip
+"""What was tried, and refused: to get in without the token or with a wrong one (`wrong_token`), with the
+right one from a process that the agent did not start (`foreign_peer`), once more behind the first tool call
+(`late_reconnect`), or with the token of an episode that is over (`replay`); to tell the referee what to do
+(`forged_control`); over HTTP, to use a session of somebody else (`other_session`), or by way of a web page
+(`foreign_origin`); to use the referee up (`flood`)."""
 
 REFEREE_DIED = "referee_died"
 """Reason code of an episode whose referee was gone before its grade was stored."""
@@ -116,6 +127,18 @@ class EpisodeEnd(Model):
     usage: Usage | None = None
     connections: int = 0
     ended_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Something that was tried, and refused. `episode` is the one of the agent that tried; None where nobody
+    can say. One alone does not mean that an agent cheats: some reconnect when their server was slow."""
+
+    episode: str | None
+    time_us: int
+    kind: str
+    """A `FlagKind`; of a file that was changed, or comes from a later version, anything."""
+    detail: str
 
 
 class RecordedCall(Model):

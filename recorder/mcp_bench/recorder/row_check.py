@@ -119,7 +119,7 @@ class RowCheck:
         self._changed(table, changed, key_places(db, table))
 
     def _seal_of(self, table: str, row: Row) -> str:
-        if table in OF_EPISODE:
+        if table in OF_EPISODE and row.episode is not None:
             return str(row.episode)
         return SEALED_GRADES if table == "grades" else self._run
 

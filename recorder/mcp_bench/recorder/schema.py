@@ -144,6 +144,16 @@ _RECORDINGS_1 = (
     )
     """,
     "CREATE INDEX model_calls_episode ON model_calls (episode)",
+    """
+    CREATE TABLE flags (
+        id INTEGER PRIMARY KEY,
+        episode TEXT REFERENCES episodes(id), -- whose agent it was; NULL: nobody can say
+        time_us INTEGER NOT NULL,
+        kind TEXT NOT NULL, -- what was tried, and refused
+        detail TEXT NOT NULL,
+        tag BLOB
+    )
+    """,
     # what an episode that has ended consists of, and a run that was closed
     _SEALS,
     """

@@ -86,6 +86,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
         **facts,
         "captured": summary(reader.model_calls(episode)),
         "log_folder": str(reader.path / "logs"),
+        "flags": [asdict(flag) for flag in reader.flags(episode)],
         "grade": grade,
         "calls": [call.model_dump() for call in reader.calls(episode)],
         "messages": [message.model_dump(exclude_none=True) for message in conversation.messages],
@@ -119,6 +120,7 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in facts.items():
         if value:
             yield f"{name:<10}", in_line(str(value))
+    yield from _flags(document["flags"])
     yield "", ""
     yield from _grade(document["grade"])
     for message in document["messages"]:
@@ -131,6 +133,16 @@ def _probed(probes: dict[str, Any] | None) -> str:
         return ""
     failed = [name for name, result in probes.items() if not result.get("passed")]
     return f", probes failed: {', '.join(failed)}" if failed else f", {len(probes)} probes passed"
+
+
+def _flags(flags: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    from datetime import UTC, datetime
+
+    from mcp_bench.servers.printable import in_line
+
+    for flag in flags:
+        at = datetime.fromtimestamp(flag["time_us"] / 1e6, tz=UTC)
+        yield f"{'flag':<10}", in_line(f"{at:%H:%M:%S} {flag['kind']}: {flag['detail']}")
 
 
 def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
