@@ -59,8 +59,9 @@ class Recording(FrameStore):
         return self._info
 
     def begin_episode(self, start: EpisodeStart) -> None:
-        row = start.model_dump(exclude={"tools", "probes"})
+        row = start.model_dump(exclude={"tools", "probes", "source"})
         row["probes"] = wire.dumps(start.probes) if start.probes else None
+        row["source"] = None if start.source is None else wire.dumps(start.source)
         row["tools"] = wire.dumps([tool.model_dump() for tool in start.tools])
         row["run"] = self.info().id
         self._insert("episodes", row)

@@ -113,6 +113,8 @@ class EpisodeStart(Model):
     probes: dict[str, JsonValue] = Field(default_factory=dict)
     """What the probes of that level came to, by name: `{"passed": bool, "detail": str}`."""
     tools: list[ToolSchema] = Field(default_factory=list)
+    source: dict[str, JsonValue] | None = None
+    """Where an imported episode is from: its format, file, place in it, and the digest of its contents."""
 
 
 class EpisodeEnd(Model):

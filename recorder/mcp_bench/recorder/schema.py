@@ -63,6 +63,7 @@ _RECORDINGS_1 = (
         model TEXT, -- as the agent told it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
+        source TEXT, -- JSON object: where an imported episode is from; NULL: it was recorded here
         tag BLOB,
         UNIQUE (run, task, seed, repeat, attempt)
     )
