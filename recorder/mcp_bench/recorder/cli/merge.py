@@ -1,0 +1,46 @@
+"""`mcp-bench merge`: the rows of many runs in one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  mcp-bench merge --out all.db
+  mcp-bench merge run_01kbf3x9qv2m8t0 run_01kbf4a1cd7w5e2 --out both.db
+  sqlite3 all.db 'SELECT agent, avg(partial) FROM episode_summary GROUP BY agent'
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The SQLite file to make. It holds grades, and only you can read it (mode 0600).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def merge(runs: tuple[str, ...], out: Path, as_json: bool) -> None:
+    """Make one SQLite file of the named runs, or of all.
+
+    Every table has a column `run` in front; the view `episode_summary` has a row for each episode with its
+    grade. The runs stay as they are. What is in the file cannot be verified: `mcp-bench verify` reads runs.
+    """
+    from mcp_bench.recorder.one_file import merge_runs
+    from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.printable import in_line
+
+    paths = run_paths(runs)
+    if not paths:
+        raise WrongUseError("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+    counts = merge_runs(paths, out, lambda run: click.echo(in_line(f"merging {run}"), err=True))
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "runs": len(paths), "rows": counts}))
+        return
+    click.echo(in_line(f"{out}: {len(paths)} runs, {counts['episodes']} episodes, {counts['calls']} calls"))
