@@ -51,7 +51,7 @@ def test_rows_are_what_passed_and_the_manifest_says_so(
     manifest = json.loads((tmp_path / "train.jsonl.manifest.json").read_text())
     assert manifest["funnel"] == {
         "rows_in": 7,
-        "dropped": {"other_split": 1, "invalid": 1, "ungraded": 1, "below_threshold": 1},
+        "dropped": {"other_split": 1, "invalid": 1, "ungraded": 1, "tainted": 0, "below_threshold": 1},
         "rows_out": 3,
     }
     assert manifest["episodes"] == [ids[0], ids[1], ids[6]]

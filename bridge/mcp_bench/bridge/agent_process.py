@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_bench.bridge import supervisor
+from mcp_bench.bridge import canaries, supervisor
 from mcp_bench.bridge.isolation.level import Confinement
 from mcp_bench.bridge.orphans import end_orphans, start_ticks
 from mcp_bench.servers.errors import BenchError
@@ -196,7 +196,7 @@ async def _start_supervisor(
                 stdout=stdout,
                 stderr=err,
                 pass_fds=[theirs.fileno()],
-                env={},
+                env=canaries.environment(),
                 start_new_session=True,  # a terminal's Ctrl-C is the referee's business
             )
     except BaseException:

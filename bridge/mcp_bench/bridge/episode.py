@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_bench.bridge.attempt import Attempt, Setup, told, work
+from mcp_bench.bridge.examination import examine
 from mcp_bench.recorder.assemble import merge
 from mcp_bench.recorder.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
@@ -114,6 +115,7 @@ async def play(
         finish(run, episode, planned, attempt)
         raise
     finish(run, episode, planned, attempt)
+    await examine(run, episode)
     if verdict is None:
         return None
     seal(run, episode, *verdict)

@@ -15,6 +15,7 @@ from mcp_bench.bridge.agent_process import end_all_at_once
 from mcp_bench.bridge.attempt import Setup
 from mcp_bench.bridge.brakes import Brakes
 from mcp_bench.bridge.budget import Budget
+from mcp_bench.bridge.canaries import planted
 from mcp_bench.bridge.display import Display
 from mcp_bench.bridge.episode_folder import remove_all
 from mcp_bench.bridge.referee import run_all
@@ -50,7 +51,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
             )
         stopped = True
         try:
-            stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, brakes, display)
+            with planted(run):
+                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, brakes, display)
         finally:
             if stopped:
                 display.say(f"Stopped. Go on with: {resuming(run)}")

@@ -97,6 +97,9 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         "capture_llm": choices.capture_llm,
         "options": dict(choices.options),
         "durability": choices.durability,
+        "own_tools": choices.tools == "all"
+        or choices.home == "native"
+        or not player.capabilities.builtin_tools_off,
     }
     if server is not None:
         settings["server"] = list[JsonValue](server.words)

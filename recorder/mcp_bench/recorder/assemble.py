@@ -6,6 +6,7 @@ from mcp_bench.recorder.merge import merge
 from mcp_bench.recorder.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.model_turns import model_turns
 from mcp_bench.recorder.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.taint import verified
 from mcp_bench.recorder.trajectory import Trajectory, Usage
 
 __all__ = ["merge", "trajectory"]
@@ -30,6 +31,8 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         model=episode.model,
         seed=episode.seed,
         isolation=episode.isolation,
+        verified=verified(episode),
+        taint=episode.taint,
         partial=episode.partial,
         strict=episode.strict,
         usage=preferred_usage(total_usage(captured), told),

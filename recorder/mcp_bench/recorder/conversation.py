@@ -12,11 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from mcp_bench.recorder import wire
-from mcp_bench.recorder.body import LargeBody
+from mcp_bench.recorder.body import CHUNK, LARGE, LargeBody
 from mcp_bench.recorder.open_calls import Call
 from mcp_bench.recorder.records import Flag, RecordedCall
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
+OVERLAP = 4096
+"""Bytes that two pieces of a large frame have in common."""
+CLOCK_STEP_US = 60_000_000
+"""How far back the clock may have been set while a run goes on."""
 _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
     "cancelled": "The call was cancelled before a result arrived.",
@@ -87,6 +91,41 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
         )
         for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
     ]
+
+
+def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[int, str, bytes]]:
+    """Yield `(number, who sent it, bytes)` of the frames of an episode; large ones in pieces that overlap."""
+    is_large = f"typeof(body) = 'blob' AND length(body) >= {LARGE}"
+    rows = connection.execute(
+        f"SELECT id, direction, CASE WHEN {is_large} THEN NULL ELSE body END FROM frames"  # noqa: S608
+        " WHERE id >= ? AND episode = ? ORDER BY id",
+        [_first_frame(connection, episode), episode],
+    )
+    for number, sender, body in rows:
+        if body is not None:
+            yield number, sender, body_bytes(body)
+            continue
+        with connection.blobopen("frames", "body", number, readonly=True) as blob:
+            for begin in range(0, len(blob), CHUNK):
+                blob.seek(begin)
+                yield number, sender, blob.read(CHUNK + OVERLAP)
+
+
+def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
+    """Return a number that no frame of an episode lies below: there is no index, and numbers go with time."""
+    begun = "SELECT started_us FROM episodes WHERE id = ?"
+    (started,) = connection.execute(begun, [episode]).fetchone()
+    low, high = 1, connection.execute("SELECT coalesce(max(id), 0) + 1 FROM frames").fetchone()[0]
+    while low < high:
+        middle = (low + high) // 2
+        at = connection.execute(
+            "SELECT stored_us FROM frames WHERE id >= ? ORDER BY id LIMIT 1", [middle]
+        ).fetchone()
+        if at is not None and at[0] < started - CLOCK_STEP_US:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:

@@ -34,10 +34,15 @@ KEYS = {
     "flags": "id",
     "seals": "subject",
     "grades": "episode",
+    "scans": "episode",
+    "canaries": "place",
 }
 """The column that tells the rows of a table apart, those of one episode in the case of messages."""
 OF_EPISODE = ("calls", "messages", "model_calls", "flags")
 """Tables whose rows are final when their episode has ended. Flags may be of none."""
+
+SEALED = ("grades", "scans", "canaries")
+"""Tables of `grades.db`."""
 
 _BODIES = frozenset({("frames", "body"), ("model_calls", "request"), ("model_calls", "response")})
 _NOT_TAGGED = frozenset({"tag", "link"})

@@ -1,4 +1,5 @@
-"""The sealed side of a run: `grades.db`, read by the referee's user only, one row per episode.
+"""The sealed side of a run: `grades.db`, read by the referee's user only: grades and verdicts, one each per
+episode, and the canaries.
 
 It is written after the agent is gone, and nothing in it is ever copied into `recordings.db`.
 """
@@ -16,8 +17,10 @@ from pydantic import JsonValue
 from mcp_bench.recorder import schema, wire
 from mcp_bench.recorder.database import close_writer, open_writer
 from mcp_bench.recorder.errors import StorageError, database_errors
-from mcp_bench.recorder.evidence import put_seal, tag_rows, tags
+from mcp_bench.recorder.evidence import SEALED, put_seal, tag_rows, tags
 from mcp_bench.recorder.keys import Key
+from mcp_bench.recorder.taint import Scan
+from mcp_bench.recorder.taint_canaries import Canary
 
 
 class SealedGrades:
@@ -69,10 +72,38 @@ class SealedGrades:
         if not stored:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
 
+    def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
+        """Store the verdict on an episode that is over, in place of an earlier one."""
+        row = (
+            episode, scan.verdict, wire.dumps(scan.rows()), scan.scanner_version, scanned_us,
+            self._sealed(episode),
+        )  # fmt: skip
+        with self._changing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO scans (episode, verdict, evidence, scanner_version, scanned_us,"
+                " recording) VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            tag_rows(db, self._key, "scans", "episode = ?", episode)
+
+    def put_canary(self, canary: Canary, made_us: int) -> None:
+        with self._changing() as db:
+            db.execute(
+                "INSERT INTO canaries (place, value, made_us) VALUES (?, ?, ?)",
+                (canary.place, canary.value, made_us),
+            )
+            tag_rows(db, self._key, "canaries", "place = ?", canary.place)
+
+    def canaries(self) -> list[Canary]:
+        with self._lock, database_errors(self.path):
+            rows = self._connection.execute("SELECT place, value FROM canaries ORDER BY place")
+            return [Canary(*row) for row in rows]
+
     def seal(self, run: str, recording: bytes | None) -> None:
         """Seal the grades of a run that is closed; `recording` is the tag of its recordings' seal."""
         with self._changing() as db:
-            contents = {"recording": recording and recording.hex(), "grades": tags(db, "grades")}
+            contents: dict[str, object] = {"recording": recording and recording.hex()}
+            contents |= {table: tags(db, table) for table in SEALED}
             put_seal(db, self._key, run, contents)
 
     def unseal(self, run: str) -> None:

@@ -19,6 +19,8 @@ from mcp_bench.recorder.model_calls import StoredModelCall, read_answers, read_b
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import Flag, RecordedCall
 from mcp_bench.recorder.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.taint import Taint
+from mcp_bench.recorder.taint_canaries import Canary
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
@@ -35,8 +37,9 @@ _EPISODES = """
            e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
-           g.partial, g.strict, g.grader_version, e.probes
+           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
+        LEFT JOIN sealed.scans s ON s.episode = e.id
 """
 _LAST_ATTEMPTS = """
     WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
@@ -83,6 +86,8 @@ class StoredEpisode:
     grader_version: str | None
     probes: dict[str, Any] | None = None
     """What the probes of its level of isolation came to, by name; None where there were none."""
+    taint: Taint = "unknown"
+    """Whether its agent looked for its grade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,8 @@ class RunReader:
             self._connection.execute(
                 "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
             )
+            self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
+            self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
 
     def close(self) -> None:
         self._connection.close()
@@ -210,6 +217,25 @@ class RunReader:
     def metrics(self, episode: str) -> dict[str, Any]:
         rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), {})
+
+    def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
+        """Return what the verdict on an episode rests on, as stored: `Evidence` of recorder.taint."""
+        rows = self._query("SELECT evidence FROM sealed.scans WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), [])
+
+    def canaries(self) -> list[Canary]:
+        return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
+
+    def own_tools(self) -> bool:
+        """Whether the agents of the run may have had tools that do not come over the wire."""
+        (found,) = next(self._query("SELECT json_extract(settings, '$.own_tools') FROM runs"), (None,))
+        return found is None or bool(found)
+
+    def frame_bodies(self, episode: str) -> Iterator[tuple[int, str, bytes]]:
+        """Yield `(number, who sent it, bytes)` of the frames of an episode. One that is kept on disk while it
+        passes (see recorder.body) comes in pieces that overlap."""
+        with database_errors(self.path / RECORDINGS):
+            yield from conversation.frame_bodies(self._connection, episode)
 
     def final_state(self, episode: str) -> Any:
         """Return the state that was graded; None where there is no grade."""

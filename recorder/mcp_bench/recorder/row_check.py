@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_bench.recorder.evidence import OF_EPISODE, Row, key_places, rows, tag
+from mcp_bench.recorder.evidence import OF_EPISODE, SEALED, Row, key_places, rows, tag
 from mcp_bench.recorder.frame_order import FrameOrder
 from mcp_bench.recorder.keys import Key
 
@@ -76,7 +76,8 @@ class RowCheck:
         for table in ("runs", "episodes", *OF_EPISODE):
             self._contents(self._db, table)
         if self._grades is not None:
-            self._contents(self._grades, "grades")
+            for table in SEALED:
+                self._contents(self._grades, table)
         self._frames()
         self._completeness()
         self._cross_references()
@@ -102,8 +103,9 @@ class RowCheck:
             return
         for _, contents in self._genuine_seals(self._grades, SEALED_GRADES):
             self._seals.add(SEALED_GRADES)
-            self._sealed |= {Place("grades", None, key): sealed for key, sealed in contents["grades"].items()}
-            self._sealed[Place("seals", None, self._run)] = str(contents["recording"])
+            self._sealed[Place("seals", None, self._run)] = str(contents.pop("recording"))
+            for table, tags in contents.items():
+                self._sealed |= {Place(table, None, key): sealed for key, sealed in tags.items()}
 
     # Contents ------------------------------------------------------------------------------------
 
@@ -121,7 +123,7 @@ class RowCheck:
     def _seal_of(self, table: str, row: Row) -> str:
         if table in OF_EPISODE and row.episode is not None:
             return str(row.episode)
-        return SEALED_GRADES if table == "grades" else self._run
+        return SEALED_GRADES if table in SEALED else self._run
 
     def _changed(self, table: str, changed: Sequence[Row], places: Sequence[int]) -> None:
         for row in changed:
@@ -177,12 +179,13 @@ class RowCheck:
             if self._run in self._seals:
                 self._note(Place("grades", None, "(all)"), "removed", "there is no grades.db")
             return
-        for episode, recording in self._grades.execute("SELECT episode, recording FROM grades"):
-            place = Place("seals", None, str(episode))
-            if place not in self._right:
-                self._note(place, "removed", "it has a grade")
-            elif not isinstance(recording, bytes) or recording.hex() != self._right[place]:
-                self._note(place, "edited", "its grade was put on another state of the recording")
+        for what in ("grade", "scan"):
+            for episode, recording in self._grades.execute(f"SELECT episode, recording FROM {what}s"):  # noqa: S608
+                place = Place("seals", None, str(episode))
+                if place not in self._right:
+                    self._note(place, "removed", f"it has a {what}")
+                elif not isinstance(recording, bytes) or recording.hex() != self._right[place]:
+                    self._note(place, "edited", f"its {what} is of another state of the recording")
 
 
 def _place(table: str, row: Row) -> Place:

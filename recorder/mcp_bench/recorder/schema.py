@@ -203,4 +203,27 @@ def m001_grades(db: Database) -> None:
         )
         """
     )
+    db.execute(
+        """
+        CREATE TABLE scans (
+            episode TEXT PRIMARY KEY,
+            verdict TEXT NOT NULL CHECK (verdict IN ('clean', 'tainted', 'unknown')),
+            evidence TEXT NOT NULL, -- JSON array of objects: kind, what, where, excerpt
+            scanner_version TEXT NOT NULL,
+            scanned_us INTEGER NOT NULL,
+            recording BLOB, -- tag of the seal of the episode that was scanned
+            tag BLOB
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE canaries (
+            place TEXT PRIMARY KEY, -- a decoy of this run
+            value TEXT NOT NULL, -- the random word in it
+            made_us INTEGER NOT NULL,
+            tag BLOB
+        )
+        """
+    )
     db.execute(_SEALS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.taint import verified
 
 
 @dataclass(slots=True)
@@ -31,6 +32,10 @@ class Tally:
     ungraded: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     """How the valid episodes ended."""
+    taints: Counter[str] = field(default_factory=Counter)
+    """Of the valid episodes, by verdict."""
+    verified: int = 0
+    """Of the valid episodes."""
     earlier: int = 0
     """Attempts before the ones that are counted: retried, or of a run that was stopped and resumed."""
     calls: int = 0
@@ -52,6 +57,8 @@ class Tally:
             task.invalid += 1
             return
         self.ends[episode.termination or "unknown"] += 1
+        self.taints[episode.taint] += 1
+        self.verified += verified(episode)
         if episode.partial is None:
             self.ungraded += 1
         else:
@@ -72,6 +79,8 @@ class Tally:
             "ungraded": self.ungraded,
             "earlier_attempts": self.earlier,
             "terminations": dict(sorted(self.ends.items())),
+            "verified": self.verified,
+            **{verdict: self.taints[verdict] for verdict in ("clean", "tainted", "unknown")},
             "tool_calls": self.calls,
             "failed_calls": self.failed_calls,
         }

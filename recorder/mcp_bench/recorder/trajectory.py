@@ -92,6 +92,10 @@ class Trajectory(Model):
     model: str | None = None
     seed: int
     isolation: str
+    verified: bool = False
+    """The grade was out of the agent's reach: see mcp_bench.recorder.taint."""
+    taint: Literal["clean", "tainted", "unknown"] = "unknown"
+    """Whether the agent looked for its grade."""
     partial: float | None = None
     strict: bool | None = None
     usage: Usage | None = None

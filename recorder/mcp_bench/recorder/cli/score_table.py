@@ -30,6 +30,7 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
     for name in (*counts, *scores, "calls", "failed", *spent):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("isolation")
+    table.add_column("verified", justify="right", no_wrap=True)
     if troubled:
         table.add_column("errors")
     for row in rows:
@@ -47,6 +48,7 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
             *([_tokens(row)] if tokens else []),
             *([_cost(row)] if cost else []),
             in_line(str(row["isolation"])),
+            _verified(row),
             *([_trouble(row)] if troubled else []),
         ]
         table.add_row(*(Text(cell) for cell in cells))
@@ -74,7 +76,8 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
         earlier = f" ({row['earlier_attempts']} retried)" if row["earlier_attempts"] else ""
         click.echo(
             f"  {row['episodes']} episodes{earlier}, {row['invalid']} invalid, {row['tool_calls']} calls"
-            f" ({row['failed_calls']} failed), isolation {in_line(str(row['isolation']))}"
+            f" ({row['failed_calls']} failed), isolation {in_line(str(row['isolation']))},"
+            f" verified {_verified(row)}"
         )
         if tokens := _tokens(row):
             click.echo(f"  tokens in / out {tokens}{', cost ' if _cost(row) else ''}{_cost(row)}")
@@ -104,9 +107,14 @@ def _attempts(row: dict[str, Any]) -> str:
     return f"{share(entry['pass_at_k'])} / {share(entry['pass_hat_k'])} (k={entry['k']})" if entry else ""
 
 
+def _verified(row: dict[str, Any]) -> str:
+    return f"{row['verified']}/{row['episodes'] - row['invalid']}"
+
+
 def _trouble(row: dict[str, Any]) -> str:
-    """Say why episodes were invalid, and how valid ones ended badly."""
+    """Say why episodes were invalid, how valid ones ended badly, and which are tainted."""
     badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
+    badly |= {"tainted": row["tainted"]} if row["tainted"] else {}
     return in_line(
         ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())
     )

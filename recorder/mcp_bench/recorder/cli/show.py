@@ -68,6 +68,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
     from mcp_bench.recorder.assemble import trajectory
     from mcp_bench.recorder.cli.model_calls import summary
+    from mcp_bench.recorder.taint import verified
 
     stored = reader.episode(episode)
     facts = asdict(stored)
@@ -86,6 +87,8 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
         **facts,
         "captured": summary(reader.model_calls(episode)),
         "log_folder": str(reader.path / "logs"),
+        "verified": verified(stored),
+        "evidence_of_taint": reader.evidence_of_taint(episode),
         "flags": [asdict(flag) for flag in reader.flags(episode)],
         "grade": grade,
         "calls": [call.model_dump() for call in reader.calls(episode)],
@@ -109,6 +112,7 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         "agent": f"{document['agent']} {document['agent_version']}",
         "model": document["model"],
         "isolation": document["isolation"] + _probed(document["probes"]),
+        "taint": document["taint"] + (", verified" if document["verified"] else ", not verified"),
         "home": f"{document['home']}, tools {document['tools_mode']}",
         "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
         "seconds": seconds and f"{seconds:.1f}",
@@ -120,6 +124,8 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in facts.items():
         if value:
             yield f"{name:<10}", in_line(str(value))
+    for found in document["evidence_of_taint"]:
+        yield f"{'evidence':<10}", in_line(f"{found['what']} in {found['where']}: {found['excerpt']}")
     yield from _flags(document["flags"])
     yield "", ""
     yield from _grade(document["grade"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mcp_bench.recorder.curation.selection import LEVELS, Selection
 from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS
 
 
@@ -44,6 +45,14 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
         yield EpisodeRule(
             "isolation_too_weak", f"isolated less than by {chosen.isolation}", lambda e: _level(e) >= level
         )
+    if not chosen.include_tainted:
+        words = "tainted: their agents looked for their grades (--include-tainted takes them)"
+        yield EpisodeRule("tainted", words, lambda e: e.taint != "tainted")
+    if chosen.clean:
+        yield EpisodeRule("not_clean", "not known to be clean", lambda e: e.taint == "clean")
+    if chosen.verified:
+        words = "not verified: isolated, every probe passed, and clean"
+        yield EpisodeRule("not_verified", words, verified)
     yield EpisodeRule(
         "below_threshold",
         f"with a partial score below {chosen.min_partial:g}",

@@ -35,6 +35,9 @@ class Selection:
     strict: bool = False
     isolation: str | None = None
     """Least level."""
+    verified: bool = False
+    clean: bool = False
+    include_tainted: bool = False
     max_error_share: float | None = None
     """Largest share of the calls that may have failed."""
     dedupe: str | None = None
@@ -82,6 +85,9 @@ class Selection:
         ):
             if word is not None and word not in known:
                 raise WrongUseError(f"{option} {word} is not known{suggestion(word, known)}")
+        for option, asked in (("--verified", self.verified), ("--clean", self.clean)):
+            if asked and self.include_tainted:
+                raise WrongUseError(f"{option} keeps no tainted episode: leave out --include-tainted")
         _together("--tokenizer", self.tokenizer, "--max-tokens", self.max_tokens)
         _together("--cohort", self.cohort, "--size", self.size)
 
