@@ -30,7 +30,7 @@ class Bench:
 
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
-        ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0"}
+        ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0", "MCP_BENCH_ISOLATION": "none"}
         return {**base, **ours, **self.environ}
 
     def start(self, *args: str | Path) -> subprocess.Popen[str]:

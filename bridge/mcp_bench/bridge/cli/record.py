@@ -170,7 +170,7 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 @click.option(
     "--isolation",
     type=click.Choice(["auto", "none", "landlock", "bwrap", "uid"]),
-    default="none",
+    default="auto",
     metavar="LEVEL",
     envvar="MCP_BENCH_ISOLATION",
     show_default=True,
