@@ -30,7 +30,7 @@ def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
             memory, threads = (
                 int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "Threads")
             )
-            yield Sample(int(over[1]), memory, len(list(Path(f"/proc/{pid}/fd").iterdir())), threads)
+            yield Sample(int(over[1]), memory, Path(f"/proc/{pid}/fd").stat().st_size, threads)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A benchmark in a worker process: the same contract, and a worker that may die."""
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -152,19 +153,37 @@ async def test_a_killed_worker_fails_what_is_pending_and_the_next_use_starts_ano
     assert worker(remote) != pid
 
 
+LOOKS = """
+import json, os
+from mcp_bench.servers.errors import BenchError
+
+class Looks:
+    name, version = "looks", "1"
+
+    def task(self, task_id):
+        files = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.lexists(entry.path)]
+        raise BenchError(json.dumps([os.getsid(0) == os.getpid(), files, dict(os.environ)]))
+
+BENCHMARK = Looks()
+"""
+
+
 async def test_the_worker_has_a_session_of_its_own_and_no_descriptor_of_ours(
-    remote: RemoteBenchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
+    (tmp_path / "looks.py").write_text(LOOKS)
+    remote = RemoteBenchmark("looks", f"{tmp_path / 'looks.py'}:BENCHMARK", version="1")
     with (tmp_path / "recordings.db").open("w") as ours:
         os.set_inheritable(ours.fileno(), True)
-        remote.task("page-0")
-    pid = worker(remote)
-    assert os.getsid(pid) == pid
-    links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    assert not any("recordings.db" in link for link in links)
-    assert sum(link.startswith("socket:") for link in links) <= 5  # the wire, and asyncio's own pair
-    assert b"secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+        with pytest.raises(BenchError) as told:
+            remote.task("page-0")
+    await remote.aclose()
+    leads_session, files, environ = json.loads(str(told.value))
+    assert leads_session
+    assert not any("recordings.db" in file for file in files)
+    assert sum(file.startswith("socket:") for file in files) <= 5  # the wire, and asyncio's own pair
+    assert "secret" not in environ.values()
 
 
 async def test_aclose_ends_the_worker_and_lets_the_benchmark_close(

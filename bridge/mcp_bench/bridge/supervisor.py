@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 CONFINE_SECONDS = 120.0
 
@@ -39,6 +40,18 @@ def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def harden() -> None:
+    """Close this process to tracing, and all below it to core files. See mcp_bench.servers.hardening.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def parents() -> dict[int, int]:
@@ -226,6 +239,7 @@ class Supervisor:
 
 
 def main() -> None:
+    harden()
     become_subreaper()
     supervisor = Supervisor(socket.socket(fileno=int(sys.argv[1])))
     try:

@@ -48,7 +48,8 @@ async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> N
         assert (entry["benchmark"], entry["client"]["name"], entry["task"]) == ("notebook", "mcp", "colours")
         assert "stored" in text(await server.call_tool("finish_task", {}))
     assert os.getpid() not in ancestors(found["pid"])
-    assert b"a-key-of-the-agent" not in Path(f"/proc/{found['pid']}/environ").read_bytes()
+    if os.geteuid() == 0:  # nobody else can look
+        assert b"a-key-of-the-agent" not in Path(f"/proc/{found['pid']}/environ").read_bytes()
     assert [grade["partial"] for grade in bench.grades()] == [1.0]
     assert bench.rows("select agent, termination from episodes") == [
         {"agent": "mcp", "termination": "agent_exit"}

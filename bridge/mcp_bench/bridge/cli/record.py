@@ -222,6 +222,9 @@ def record(
     """
     from mcp_bench.bridge.recording_run import run_and_report
     from mcp_bench.bridge.run_setup import Choices, resume_run, start_run
+    from mcp_bench.servers.hardening import harden
+
+    harden()
 
     if resume is None:
         if not choices["agent"]:

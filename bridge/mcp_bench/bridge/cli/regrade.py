@@ -47,7 +47,9 @@ def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
 
     from mcp_bench.bridge.regrade import graded_episodes, regrade_all
     from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.servers.hardening import harden
 
+    harden()
     episodes = list(graded_episodes(run_paths(runs)))
     with progress(len(episodes)) as advance:
         outcomes = anyio.run(regrade_all, episodes, jobs, lambda _: advance())

@@ -44,7 +44,9 @@ def serve(
     import anyio
 
     from mcp_bench.bridge.hand.tasks import TaskChoice
+    from mcp_bench.servers.hardening import harden
 
+    harden()
     log_to_stderr()
     choice = TaskChoice(split, tasks, seed, limit)
     if http is None:

@@ -65,7 +65,9 @@ def up(
 
         from mcp_bench.bridge.hand.http_server import HttpOptions
         from mcp_bench.bridge.hand.referee import run_referee
+        from mcp_bench.servers.hardening import harden
 
+        harden()
         place.prepare()
         log_to_stderr("%(asctime)s %(message)s")
         options = None if http is None else HttpOptions(*http, token, max_sessions, max_body, idle)

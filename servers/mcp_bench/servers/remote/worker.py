@@ -29,6 +29,7 @@ from anyio.abc import SocketStream, TaskGroup
 
 from mcp_bench.servers.contracts import JSON, Benchmark, Task, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
@@ -221,6 +222,7 @@ async def run(target: str, ours: socket.socket) -> None:
 
 def main(target: str, descriptor: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    harden()
     ours = socket.socket(fileno=int(descriptor))
     ours.set_inheritable(False)  # nothing that the benchmark starts may hold it open
     threading.Thread(target=end_with_parent, args=(ours.dup(),), daemon=True).start()
