@@ -21,7 +21,7 @@ check: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.dev
-	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
 
 $(VENV)/bin/python:
