@@ -6,8 +6,11 @@ out: chat templates test for keys, and a null reads as text in some.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from mcp_bench.recorder.formats import Column
+from mcp_bench.recorder.formats.facts import fact_columns, facts
 from mcp_bench.recorder.trajectory import Message, Trajectory
 
 
@@ -15,16 +18,14 @@ class Trl:
     name = "trl"
     summary = "JSON lines for TRL's SFTTrainer"
     suffix = ".jsonl"
+    columns: Mapping[str, Column] = {"messages": "json list", "tools": "json list", **fact_columns()}
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """Return `messages` and `tools`, then what the row is about."""
-        facts = trajectory.model_dump(exclude={"messages", "usage", "model_calls"})
-        usage = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
         return {
             "messages": [_message(message) for message in trajectory.messages],
-            "tools": facts.pop("tools"),
-            **facts,
-            "usage": usage,
+            "tools": [tool.model_dump() for tool in trajectory.tools],
+            **facts(trajectory),
         }
 
 
@@ -36,6 +37,7 @@ def _message(message: Message) -> dict[str, Any]:
         "tool_calls": [call.model_dump() for call in message.tool_calls],
         "tool_call_id": message.tool_call_id,
         "name": message.name,
+        "is_error": message.is_error,
     }
     # a template that prints a tool's answer wants one, even an empty one
     return {

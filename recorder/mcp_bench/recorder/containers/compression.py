@@ -1,0 +1,114 @@
+"""Streams of bytes, compressed in a way that gives the same bytes each time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from mcp_bench.servers.errors import MissingDependencyError
+
+
+def compressed(file: io.RawIOBase, compression: str | None) -> BinaryIO:
+    """Return a stream to write to; closing it leaves `file` open.
+
+    Raises:
+        MissingDependencyError: it is zstd, and zstandard is not installed.
+    """
+    buffered = io.BufferedWriter(_Lent(file), 1 << 20)
+    match compression:
+        case "gzip":
+            # a name or a time in the header would make the same rows other bytes
+            stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=buffered, mtime=0, compresslevel=6)
+            return cast(BinaryIO, _Outer(stream, buffered))
+        case "zstd":
+            stream = _zstd().ZstdCompressor(level=10).stream_writer(buffered, closefd=False)
+            return cast(BinaryIO, _Outer(stream, buffered))
+        case _:
+            return cast(BinaryIO, buffered)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file to read what was in it before it was compressed, as its first bytes tell.
+
+    Raises:
+        MissingDependencyError: it is zstd, and zstandard is not installed.
+        OSError: it cannot be read.
+    """
+    file = path.open("rb")
+    start = file.peek(4)[:4]
+    if start.startswith(b"\x1f\x8b"):
+        return cast(BinaryIO, _Outer(gzip.GzipFile(fileobj=file, mode="rb"), file))
+    if start == b"\x28\xb5\x2f\xfd":
+        stream = _zstd().ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        return cast(BinaryIO, _Outer(io.BufferedReader(stream, 1 << 20), file))
+    return cast(BinaryIO, file)
+
+
+def zstd_bytes(data: bytes) -> bytes:
+    """Return what was compressed to `data`.
+
+    Raises:
+        MissingDependencyError: zstandard is not installed.
+        ValueError: it is no zstd.
+    """
+    zstandard = _zstd()
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as stream:
+            return bytes(stream.read())
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+def _zstd() -> Any:
+    try:
+        import zstandard
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "zstd needs the Python package zstandard: pip install 'mcp-bench-kit[zstd]'"
+        ) from error
+    return zstandard
+
+
+class _Lent(io.RawIOBase):
+    """A file that whoever it is lent to cannot close."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int | None:
+        return self._file.write(data)
+
+
+class _Outer(io.BufferedIOBase):
+    """A stream around another one that is closed with it."""
+
+    def __init__(self, stream: Any, inner: Any) -> None:
+        self._stream, self._inner = stream, inner
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        return int(self._stream.write(data))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return bytes(self._stream.read(-1 if size is None else size))
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return bytes(self._stream.readline(-1 if size is None else size))
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self._stream.close()
+            finally:
+                self._inner.close()
+                super().close()

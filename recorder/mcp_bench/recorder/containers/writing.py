@@ -1,0 +1,46 @@
+"""Rows into files, one after the other: memory holds a few at a time."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from mcp_bench.recorder.containers.compression import compressed
+from mcp_bench.recorder.formats import Column
+
+
+class RowWriter(Protocol):
+    def write(self, row: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None:
+        """Write what is left; the file stays open."""
+        ...
+
+
+class JsonLines:
+    def __init__(self, file: io.RawIOBase, compression: str | None) -> None:
+        self._stream = compressed(file, compression)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        self._stream.write(line.encode("utf-8") + b"\n")
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def row_writer(
+    file: io.RawIOBase, columns: Mapping[str, Column], *, parquet: bool, compression: str | None
+) -> RowWriter:
+    """Return a writer of rows with these columns.
+
+    Raises:
+        MissingDependencyError: what Parquet or zstd needs is not installed.
+    """
+    if not parquet:
+        return JsonLines(file, compression)
+    from mcp_bench.recorder.containers.parquet import Parquet
+
+    return Parquet(file, columns, compression)

@@ -1,0 +1,45 @@
+"""What a row says beside its conversation: which episode it is, and how it was graded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_bench.recorder.formats import Column
+from mcp_bench.recorder.trajectory import Trajectory
+
+KEY = "mcp_bench"
+"""Where a format with a place of its own for other people's data has them."""
+
+_CONVERSATION = {"messages", "tools", "model_calls"}
+_COLUMNS: dict[Any, Column] = {str: "string", int: "int", float: "float", bool: "bool"}
+
+
+def facts(trajectory: Trajectory) -> dict[str, Any]:
+    """Return everything but the conversation; usage without what the agent did not tell."""
+    found = trajectory.model_dump(exclude=_CONVERSATION)
+    found["usage"] = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
+    return found
+
+
+def facts_apart(trajectory: Trajectory) -> dict[str, Any]:
+    """Return the facts for a format whose messages have no place for a failure: with the ids of the
+    calls that failed."""
+    found = facts(trajectory)
+    failed = [message.tool_call_id for message in trajectory.messages if message.is_error]
+    return {**found, "failed_calls": failed} if failed else found
+
+
+def fact_columns() -> dict[str, Column]:
+    """Return the columns that `facts` fills."""
+    return {
+        name: _column(field.annotation)
+        for name, field in Trajectory.model_fields.items()
+        if name not in _CONVERSATION
+    }
+
+
+def _column(annotation: Any) -> Column:
+    for kind, column in _COLUMNS.items():
+        if annotation in (kind, kind | None):
+            return column
+    return "json"

@@ -1,0 +1,74 @@
+"""ShareGPT conversations as LLaMA-Factory reads them: turns of user and agent that alternate.
+
+https://github.com/hiyouga/LLaMA-Factory/blob/main/data/README.md. The format has one `function_call` or
+`gpt` turn after each `human` or `observation`, a list of calls where they are parallel, and reasoning as
+`<think>` before the text. What has no place there is in the column `mcp_bench`, which LLaMA-Factory does
+not look at: the ids of calls, text beside a call, results that no turn followed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.formats import Column
+from mcp_bench.recorder.formats.dataset_info import NAME, dataset_info
+from mcp_bench.recorder.formats.facts import KEY, facts_apart
+from mcp_bench.recorder.trajectory import Message, Trajectory
+
+
+class ShareGPT:
+    name = "sharegpt"
+    summary = "conversations for LLaMA-Factory, with its dataset_info.json"
+    suffix = ".jsonl"
+    columns: Mapping[str, Column] = {
+        "conversations": "json list",
+        "system": "string",
+        "tools": "string",
+        KEY: "json",
+    }
+
+    def row(self, trajectory: Trajectory) -> dict[str, Any]:
+        system = [m.content or "" for m in trajectory.messages if m.role == "system"]
+        turns: list[dict[str, str]] = []
+        apart: dict[str, Any] = {"ids": [], "texts": {}}
+        rest = [message for message in trajectory.messages if message.role != "system"]
+        for role, group in groupby(rest, key=lambda message: message.role):
+            turns.append(_turn(role, list(group), len(turns), apart))
+        if turns and turns[-1]["from"] in ("human", "observation"):
+            apart["unanswered"] = turns.pop()["value"]  # LLaMA-Factory skips a row that ends on it
+        return {
+            "conversations": turns,
+            "system": "\n\n".join(system),
+            "tools": json.dumps(
+                [tool.function.model_dump() for tool in trajectory.tools], ensure_ascii=False
+            ),
+            KEY: {**facts_apart(trajectory), **{key: value for key, value in apart.items() if value}},
+        }
+
+    def companions(self, folder: Path, stem: str, files: Sequence[Path]) -> dict[str, str]:
+        return {NAME: dataset_info(folder, stem, files)}
+
+
+def _turn(role: str, messages: list[Message], number: int, apart: dict[str, Any]) -> dict[str, str]:
+    texts = [message.content for message in messages if message.content]
+    if role == "user":
+        return {"from": "human", "value": "\n\n".join(texts)}
+    if role == "tool":
+        results = [message.content or "" for message in messages]
+        one = results[0] if len(results) == 1 else json.dumps(results, ensure_ascii=False)
+        return {"from": "observation", "value": one}
+    thoughts = [message.reasoning for message in messages if message.reasoning]
+    thought = "<think>\n" + "\n\n".join(thoughts) + "\n</think>\n\n" if thoughts else ""
+    calls = [call for message in messages for call in message.tool_calls]
+    if not calls:
+        return {"from": "gpt", "value": thought + "\n\n".join(texts)}
+    if texts:
+        apart["texts"][str(number)] = "\n\n".join(texts)
+    apart["ids"] += [call.id for call in calls]
+    told = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
+    value = json.dumps(told if len(told) > 1 else told[0], ensure_ascii=False)
+    return {"from": "function_call", "value": thought + value}
