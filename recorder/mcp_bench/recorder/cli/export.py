@@ -41,6 +41,17 @@ if TYPE_CHECKING:
     " none, landlock, bwrap, uid.",
 )
 @click.option(
+    "--include-tainted",
+    is_flag=True,
+    help="Take episodes, too, whose agents looked for their grades; they are left out otherwise.",
+)
+@click.option("--clean", is_flag=True, help="Keep only what was scanned, and shows no attempt at that.")
+@click.option(
+    "--verified",
+    is_flag=True,
+    help="Keep only clean episodes whose agent was isolated by a level that passed every probe.",
+)
+@click.option(
     "--max-error-share",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
@@ -96,16 +107,42 @@ if TYPE_CHECKING:
     help="Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
 )
 @click.option("--format", "form", default="trl", show_default=True, metavar="FORMAT", help="Export format.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="File to write: Parquet where it ends in .parquet, else JSON lines.",
+)
+@click.option(
+    "--shard-size",
+    type=int,
+    metavar="N",
+    help="Write files of N rows each: OUT's name with -00000-of-00012 before its ending.",
+)
+@click.option(
+    "--compress",
+    metavar="gzip|zstd",
+    help="Compress the data; JSON lines get the ending .gz or .zst, which asks for it, too.",
+)
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
-def export(min_partial: float | None, form: str, out: Path, force: bool, as_json: bool, **asked: Any) -> None:
+def export(
+    min_partial: float | None,
+    form: str,
+    out: Path,
+    shard_size: int | None,
+    compress: str | None,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
     """Write graded recordings as training data.
 
     Only the last attempt of each planned episode is looked at. The rules are applied in the order of the
     options above; the funnel that is printed says how many episodes each one dropped. A manifest
-    OUT.manifest.json has it, too, with every option, the ids of the episodes and a hash of the data. The
-    same command on the same recordings writes the same bytes.
+    OUT.manifest.json has it, too, with every option, the ids of the episodes and a hash of each file. The
+    same command on the same recordings writes the same bytes. FORMAT is one of trl, openai, prime-rl,
+    verifiers, atif and sharegpt, or one that another package registered.
 
     \b
     Examples:
@@ -114,6 +151,8 @@ def export(min_partial: float | None, form: str, out: Path, force: bool, as_json
       mcp-bench export --dedupe near --max-per-family 200 --redact secrets --out varied.jsonl
       mcp-bench export --cohort high --size 500 --out high.jsonl
       mcp-bench export --split all --run run_01kbf3x9qv2m8t0 --out everything.jsonl
+      mcp-bench export --format sharegpt --shard-size 10000 --compress zstd --out data/train.jsonl
+      mcp-bench export --format openai --out train.parquet
     """
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.curation.selection import Selection
@@ -124,14 +163,17 @@ def export(min_partial: float | None, form: str, out: Path, force: bool, as_json
         min_partial = 0.0 if asked["cohort"] else 0.5
     asked["splits"] = asked["splits"] or ("train",)
     curation = Curation(Selection(min_partial=min_partial, **asked))
-    manifest = write(load("format", form)(), out, curation, force=force)
+    manifest = write(
+        load("format", form)(), out, curation, compress=compress, shard_size=shard_size, force=force
+    )
     click.echo(_funnel(curation), err=True)
+    data = out.with_name(manifest["data"])
     if as_json:
-        click.echo(json.dumps({"out": str(out), **manifest}))
+        click.echo(json.dumps({"out": str(data), **manifest}))
     else:
-        click.echo(
-            f"wrote {curation.rows_out} of {curation.rows_in} episodes to {out} ({manifest['format']})"
-        )
+        parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
+        kind = f"{manifest['format']}{parts}"
+        click.echo(f"wrote {curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _funnel(curation: Curation) -> str:
