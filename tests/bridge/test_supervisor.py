@@ -9,7 +9,7 @@ import pytest
 
 from mcp_bench.bridge.agent_process import LaunchError, agent_process
 from mcp_bench.bridge.orphans import adopt_orphans
-from mcp_bench.bridge.peer import descends
+from mcp_bench.bridge.peer import Peer, ancestors
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ async def test_a_daemon_that_left_its_session_is_gone(logs: tuple[Path, Path], t
         assert await process.wait() == 0
         daemon = int(await first_line(logs[0]))
         assert alive(daemon)
-        assert descends(daemon, process.supervisor_pid)
+        assert process.supervisor_pid in ancestors(Peer(daemon, None))
     assert not alive(daemon)
     assert logs[1].read_text() == ""  # the agent's stderr: its supervisor says nothing there
 

@@ -1,6 +1,7 @@
 """Who gets onto an episode's wire: the launched agent with its token, and nobody else."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -39,6 +40,13 @@ def test_a_wrong_token_gets_no_answer(bench, script: Write) -> None:
         script(RAW + "print([raw(t) for t in (b'', b'guess', token[:-1], b'x' * 1000)]); Server().connect()"),
     )
     assert bench.rows("select answer from episodes") == [{"answer": "[b'', b'', b'', b'']"}]
+    flags = bench.rows(
+        "select episode = (select id from episodes) as own, kind, detail from flags order by id"
+    )
+    assert [(flag["own"], flag["kind"]) for flag in flags] == [(1, "wrong_token")] * 4
+    assert [flag["detail"].rpartition(" showed ")[2] for flag in flags] == [
+        "no token", "an unknown token", "an unknown token", "an unknown token",
+    ]  # fmt: skip
 
 
 def test_an_agent_may_reconnect_until_its_first_call_and_not_after(bench, script: Write) -> None:
@@ -53,6 +61,50 @@ print(third.connect())
     (episode,) = bench.rows("select answer, connections from episodes")
     assert episode == {"answer": "None", "connections": 2}
     assert bench.grades()[0]["partial"] == 0.5
+    (flag,) = bench.rows("select episode = (select id from episodes) as own, kind, detail from flags")
+    assert (flag["own"], flag["kind"]) == (1, "late_reconnect")
+    assert "shim.py" in flag["detail"]
+
+
+def test_who_restarts_its_server_before_it_works_leaves_no_flag(bench, script: Write) -> None:
+    """Also where that is killed at once: it may have connected by then, or not."""
+    kills = """
+for seconds in (0, 0.02, 0.05, 0.1):
+    started = subprocess.Popen(CONFIG["command"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        started.wait(seconds)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        started.wait()
+server = Server(); server.connect()
+print(server.call("write", key="sky", value="cerulean-sentinel") is not None)
+"""
+    record(bench, script(kills))
+    assert bench.rows("select answer from episodes") == [{"answer": "True"}]
+    assert bench.rows("select * from flags") == []
+
+
+def test_the_token_of_an_episode_that_is_over_is_worth_nothing(bench, script: Write, tmp_path: Path) -> None:
+    """It counts against the agent that shows it, and not against the one that had it."""
+    kept = tmp_path / "kept"
+    replays = (
+        RAW
+        + f"""
+server = Server(); server.connect(); server.call("write", key="sky", value="x")
+if os.path.exists({str(kept)!r}):
+    print(raw(open({str(kept)!r}, "rb").read()))
+open({str(kept)!r}, "wb").write(token)
+"""
+    )
+    bench.run(
+        "record", "--agent", "script", "--benchmark", "notebook", "--task", "colours", "--repeat", "2",
+        "--agent-option", script(replays),
+    )  # fmt: skip
+    first, second = bench.rows("select id, answer from episodes order by id")
+    assert second["answer"] == "b''"
+    (flag,) = bench.rows("select episode, kind, detail from flags")
+    assert (flag["episode"], flag["kind"]) == (second["id"], "replay")
+    assert f"the token of {first['id']}, which is over" in flag["detail"]
 
 
 def test_a_process_that_the_agent_did_not_start_is_refused(bench, script: Write, tmp_path: Path) -> None:
@@ -87,6 +139,11 @@ print(raw(token) != b"")
         referee.communicate(timeout=60)
     assert answer == b""
     assert bench.rows("select answer from episodes") == [{"answer": "True"}]
+    flags = bench.rows(
+        "select episode = (select id from episodes) as own, kind, detail from flags order by id"
+    )
+    assert [(flag["own"], flag["kind"]) for flag in flags] == [(1, "foreign_peer")]
+    assert f"process {os.getpid()} " in flags[0]["detail"]  # this one
 
 
 def test_the_shim_says_why_it_cannot_reach_its_episode(tmp_path: Path) -> None:

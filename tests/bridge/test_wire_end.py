@@ -9,6 +9,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from mcp_bench.bridge.admission import Gate
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
@@ -57,7 +58,9 @@ async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> Non
             EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
         )
         world = SlowWorld()
-        wire = Wire("ep", folder, WorldEnd(WorldSession(world)), run.recording, root=os.getpid())
+        gate = Gate("ep", folder.token, run.recording)
+        gate.root = os.getpid()
+        wire = Wire(gate, folder, WorldEnd(WorldSession(world)), run.recording)
         drained = anyio.Event()
 
         async def drain() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 
+from mcp_bench.bridge.admission import Gate
 from mcp_bench.bridge.agent_process import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import SERVER_NAME, WorldEnd
@@ -130,8 +131,7 @@ async def work(
             launch = asked(setup.agent.prepare, request)
             environ = environment(setup, folder, launch)
             async with agent_process(launch.stdin, stdout, stderr) as process:
-                if isinstance(wire, Wire):
-                    wire.root = process.supervisor_pid
+                wire.gate.root = process.supervisor_pid
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(wire.serve)
                     if capture is not None:
@@ -167,17 +167,18 @@ def open_wire(
     folder: EpisodeFolder, held: ExitStack,
 ) -> Wire | HttpWire:  # fmt: skip
     """Make the agent's way to the world, or to the server that the run is made with."""
+    gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if world is not None:
         session = WorldSession(world, max_calls=planned.max_calls)
-        return Wire(episode, folder, WorldEnd(session), run.recording)
+        return Wire(gate, folder, WorldEnd(session), run.recording)
     assert setup.server is not None  # noqa: S101 - there is a world, or a server
     if setup.server.url is not None:
         from mcp_bench.bridge.http_wire import HttpWire
 
         traffic = Traffic(on_ready=folder.mark_ready)
-        return held.enter_context(HttpWire(episode, setup.server.url, run.recording, traffic))
+        return held.enter_context(HttpWire(gate, setup.server.url, run.recording, traffic))
     far_end = CommandEnd(setup.server.command, setup.environ, run.log_path(episode, "server"))
-    return Wire(episode, folder, far_end, run.recording)
+    return Wire(gate, folder, far_end, run.recording)
 
 
 def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:

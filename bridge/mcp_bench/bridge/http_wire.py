@@ -1,13 +1,14 @@
 """One episode's way to a server on streamable HTTP: a recording reverse proxy of its own.
 
-It listens on 127.0.0.1, under a path that begins with the episode's token; whoever does not know that
-gets a 404, and nobody gets anything once the episode is over.
+It listens on 127.0.0.1, under a path that begins with the episode's token; whoever does not know that,
+or was not started by the agent, gets a 404, and nobody gets anything once the episode is over. Connections
+come and go in HTTP: all of an episode's are one agent's, however many. Sessions are those that this episode
+began: one that the server has for another episode is of no use here.
 """
 
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Sequence
 
 import anyio
@@ -15,27 +16,31 @@ from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from mcp_bench.bridge.admission import Gate, described, refusal
 from mcp_bench.bridge.far_end import SERVER_NAME
 from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SESSION, session_id
+from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
 from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.recording import Recording
-from mcp_bench.recorder.records import Direction
+from mcp_bench.recorder.records import Direction, FlagKind
 
 LOOPBACK = "127.0.0.1"
+MAX_BODY = 1 << 30
+"""Bytes of one request of an agent."""
 
 
 class HttpWire:
     """Joins one agent to the server at a URL, and records every message. A context manager: it holds a
     port."""
 
-    def __init__(self, episode: str, url: str, recording: Recording, traffic: Traffic) -> None:
+    def __init__(self, gate: Gate, url: str, recording: Recording, traffic: Traffic) -> None:
         """Take a port.
 
         Raises:
@@ -44,15 +49,16 @@ class HttpWire:
         """
         self.traffic = traffic
         self.seen = traffic.seen
-        self.episode = episode
+        self.gate = gate
+        self.episode = gate.episode
         self.recording = recording
         self._proxy = ReverseProxy(url)
         self._listener = bind(LOOPBACK, 0)
         self._port: int = self._listener.getsockname()[1]
-        self._token = secrets.token_urlsafe(24)
+        self._peers = TcpPeers(self._port)
         self._numbers = itertools.count(1)
         self._sessions: dict[bytes, int] = {}
-        entry = f"http://{LOOPBACK}:{self._port}/{self._token}{self._proxy.path}"
+        entry = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
         self.server = McpServer(SERVER_NAME, (), (), entry)
         """The entry for the agent's configuration."""
         self.fault = None
@@ -65,7 +71,7 @@ class HttpWire:
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Answer the agent until cancelled."""
-        app = AccessRules(self._admit, LOOPBACK, self._port)
+        app = AccessRules(self._admit, LOOPBACK, self._port, max_body=MAX_BODY, on_refused=self._note_refused)
         async with self._proxy:
             self._recorded = Recorded(self._proxy, self._open, path=self._proxy.path)
             try:
@@ -87,12 +93,41 @@ class HttpWire:
         self.recording.close_connection(self.episode, number, cancelled=cancelled)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        inner = below_token(scope, self._token)
+        inner = below_token(scope, self.gate.token)
+        if inner is None:
+            self._note_wrong_token(scope)
+        elif not await self._comes_from_agent(scope):
+            inner = None
+        elif (session := session_id(scope["headers"])) and session.encode("latin-1") not in self._sessions:
+            self._note_refused(scope, "other_session", "a session that this episode did not begin")
+            inner = None
         if inner is None:
             self.seen.refused += 1
             await PlainTextResponse("not found", 404)(scope, receive, send)
             return
         await self._recorded(inner, receive, send)
+
+    async def _comes_from_agent(self, scope: Scope) -> bool:
+        root, (_, port) = self.gate.root, scope["client"]
+        origin = "foreign" if root is None else await self._peers.origin(port, root)
+        if origin == "foreign":
+            self._note_refused(scope, "foreign_peer", "a process that the agent did not start")
+        return origin == "below"
+
+    def _note_wrong_token(self, scope: Scope) -> None:
+        """Flag what may be meant for us. Clients look for `/.well-known/...` and the like, too."""
+        shown, _, _ = scope["raw_path"].removeprefix(b"/").partition(b"/")
+        bare = scope["path"] == self._proxy.path != "/"
+        if not bare and len(shown) != len(self.gate.token):
+            return
+        shown = b"" if bare else shown
+        kind = refusal(shown, self.gate.token, None, ())
+        assert kind is not None  # noqa: S101 - nothing descends from nobody
+        self._note_refused(scope, kind, described(shown))
+
+    def _note_refused(self, scope: Scope, kind: FlagKind, detail: str) -> None:
+        _, port = scope["client"]
+        self.gate.flag(kind, owners(port, self._port), f"from port {port}: {detail}")
 
     def _open(self, scope: Scope) -> _Exchange:
         session = next((value for name, value in scope["headers"] if name == SESSION), None)

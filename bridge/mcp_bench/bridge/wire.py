@@ -2,12 +2,12 @@
 
 A peer gets through with the episode's token, and only if it descends from the launched agent.
 Until the first tool call the agent may connect again (some start their servers twice); later
-connections are refused, so that nobody starts a fresh session in the middle of an attempt.
+connections are refused, so that nobody starts a fresh session in the middle of an attempt. Who is
+refused is flagged.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,16 +17,17 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.stapled import StapledObjectStream
 from mcp_types import RequestId
 
+from mcp_bench.bridge.admission import Gate, described, refusal, shown_token
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import SERVER_NAME, FarEnd
-from mcp_bench.bridge.peer import descends, peer_pid
+from mcp_bench.bridge.peer import ancestors, has_hung_up, peer_of
 from mcp_bench.bridge.tap import Lines, pump
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.records import FlagKind
 
-TOKEN_SECONDS = 10.0
 MAX_CONNECTIONS = 32
 """Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
 
@@ -34,22 +35,14 @@ MAX_CONNECTIONS = 32
 class Wire:
     """Joins one agent to one far end, and records every byte of it."""
 
-    def __init__(
-        self,
-        episode: str,
-        folder: EpisodeFolder,
-        far_end: FarEnd,
-        recording: Recording,
-        *,
-        root: int | None = None,
-    ) -> None:
-        """Set up a wire for processes below `root`, which must be known before the first one connects."""
+    def __init__(self, gate: Gate, folder: EpisodeFolder, far_end: FarEnd, recording: Recording) -> None:
+        """Set up a wire for whom `gate` lets in."""
+        self.gate = gate
         self.traffic = Traffic(on_ready=folder.mark_ready)
         self.seen = self.traffic.seen
-        self.root = root
         self.server = McpServer(SERVER_NAME, folder.server_command, far_end.tools)
         """The entry for the agent's configuration."""
-        self._episode = episode
+        self._episode = gate.episode
         self._folder = folder
         self._far_end = far_end
         self._recording = recording
@@ -85,12 +78,8 @@ class Wire:
 
     async def _serve_peer(self, client: SocketStream) -> None:
         async with client:
-            if self._peers > MAX_CONNECTIONS:
-                self.seen.refused += 1
-                return
             source = BufferedByteReceiveStream(client)
-            late = self._closing or self.seen.calls
-            if late or not await admitted(client, source, self._folder.token, self.root):
+            if not await self._admitted(client, source):
                 self.seen.refused += 1
                 return
             self.seen.connections += 1
@@ -100,6 +89,24 @@ class Wire:
             finally:
                 self.traffic.closed(number)
                 self._recording.close_connection(self._episode, number)
+
+    async def _admitted(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
+        with peer_of(client) as peer:
+            line, told = ancestors(peer), str(peer)
+            if self._peers > MAX_CONNECTIONS:
+                self.gate.flag("flood", line, f"{told} is one of more than {MAX_CONNECTIONS} connections")
+                return False
+            shown = await shown_token(source)
+            if shown is None or (not line and has_hung_up(client)):
+                return False  # it was ended while it started: nothing was tried
+            kind: FlagKind | None = refusal(shown, self.gate.token, self.gate.root, line)
+        if kind is not None:
+            self.gate.flag(kind, line, f"{told} showed {described(shown)}")
+        elif self._closing or self.seen.calls:
+            kind = "late_reconnect"
+            when = "while the episode was closing" if self._closing else "after the first tool call"
+            self.gate.flag(kind, line, f"{told} connected {when}")
+        return kind is None
 
     async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
         answers, over = Lines(), anyio.Event()
@@ -142,20 +149,6 @@ class Wire:
     async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
         frames = await self._recording.store(self._episode, number, "server", lines)
         self.traffic.from_server(number, frames)
-
-
-async def admitted(
-    client: SocketStream, source: BufferedByteReceiveStream, token: str, root: int | None
-) -> bool:
-    """Whether a peer shows the token, and descends from `root`. Its next bytes are left in `source`."""
-    with anyio.move_on_after(TOKEN_SECONDS):
-        try:
-            shown = await source.receive_until(b"\n", 256)
-        except (anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
-            return False
-        known = hmac.compare_digest(shown, token.encode())
-        return known and root is not None and descends(peer_pid(client), root)
-    return False
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:

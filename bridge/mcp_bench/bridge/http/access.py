@@ -9,29 +9,50 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
+from collections.abc import Callable
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mcp_bench.recorder.records import FlagKind
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.printable import in_line
 
 READ_ON = 1 << 20
 """Bytes that are still read of a request that is too large."""
+_log = logging.getLogger(__name__)
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+OnRefused = Callable[[Scope, FlagKind, str], None]
+"""Gets the request, and what was wrong with it."""
+
+
+def log_refused(scope: Scope, kind: FlagKind, detail: str) -> None:
+    client = ":".join(map(str, scope.get("client") or ("?",)))
+    _log.warning("refused %s (%s): %s", client, kind, in_line(detail))
 
 
 class AccessRules:
     """ASGI middleware that answers 401, 403, 413 or 421 itself, and passes on what is allowed."""
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, *, token: str | None = None, max_body: int | None = None
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        token: str | None = None,
+        max_body: int | None = None,
+        on_refused: OnRefused = log_refused,
     ) -> None:
         """Guard an app that listens on `host` (a name or an address) and `port`.
 
         `token` is expected as `Authorization: Bearer ...`, and that header is not passed on;
-        `max_body` is in bytes.
+        `max_body` is in bytes. `on_refused` is told of whoever is not let in.
 
         Raises:
             WrongUseError: another address than loopback, without a token.
@@ -43,14 +64,19 @@ class AccessRules:
         self._app = app
         self._token = None if token is None else token.encode()
         self._max_body = max_body
+        self._on_refused = on_refused
         self._security = TransportSecurityMiddleware(host_rules(host, port))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         if (response := await self._security.validate_request(Request(scope))) is not None:
+            named = {key: value for key, value in scope["headers"] if key in (b"host", b"origin")}
+            told = " ".join(f"{key.decode()} {value.decode('latin-1')[:100]}" for key, value in named.items())
+            self._on_refused(scope, "foreign_origin", told or "no host")
             await response(scope, receive, send)
         elif not self._authorised(scope):
+            self._on_refused(scope, "wrong_token", "without the token, or with a wrong one")
             headers = {"WWW-Authenticate": "Bearer"}
             await PlainTextResponse("a bearer token is needed", 401, headers)(scope, receive, send)
         elif self._max_body is None:
@@ -90,6 +116,8 @@ class AccessRules:
 
         if not over:
             await self._app(scope, receive_limited, send_noted)
+        if over:
+            self._on_refused(scope, "flood", f"a request of more than {limit} bytes")
         if over and not started:
             # a client that is still sending when the connection closes would not see the answer
             if more:

@@ -16,12 +16,13 @@ import anyio
 from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from mcp_bench.bridge.admission import refusal, shown_token
 from mcp_bench.bridge.agent_process import INTERPRETER, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.isolation import probe
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.orphans import start_ticks
-from mcp_bench.bridge.wire import admitted
+from mcp_bench.bridge.peer import ancestors, peer_of
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import home, runs_dir
 from mcp_bench.servers import contracts
@@ -160,7 +161,10 @@ async def answer(
     async def handle(client: SocketStream) -> None:
         async with client:
             source = BufferedByteReceiveStream(client)
-            if await admitted(client, source, folder.token, root):
+            with peer_of(client) as peer:
+                line = ancestors(peer)
+            shown = await shown_token(source)
+            if shown is not None and refusal(shown, folder.token, root, line) is None:
                 await client.send(b"{}\n")
 
     async with await anyio.create_unix_listener(folder.socket, mode=0o600) as listener:
