@@ -19,12 +19,15 @@ from recorded import Episode, begin, planned, play, record, request, response, r
 
 from mcp_bench.recorder.body import GrowingBody
 from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.evidence import SEALED
 from mcp_bench.recorder.keys import key_path, own_key
 from mcp_bench.recorder.model_calls import ModelRequest, ModelResponse
 from mcp_bench.recorder.model_calls import begin as begin_model_call
 from mcp_bench.recorder.model_calls import settle as settle_model_call
 from mcp_bench.recorder.records import new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.taint import Scan
+from mcp_bench.recorder.taint_canaries import fresh
 
 Invoke = Callable[..., Result]
 Change = tuple[str, str, str]
@@ -41,6 +44,8 @@ KEYS = {
     "flags": ("id",),
     "seals": ("subject",),
     "grades": ("episode",),
+    "scans": ("episode",),
+    "canaries": ("place",),
 }
 
 
@@ -62,7 +67,9 @@ def run(bench_home: Path) -> Path:
     with RunFolder.create(run_info(planned("a"), planned("b"), planned("c"))) as folder:
         folder.recording.store_frame(None, 1, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize"}\n')
         for slot in folder.info.plan[:2]:
-            play(folder, slot, TWO_CALLS)
+            episode = play(folder, slot, TWO_CALLS)
+            folder.grades.put_scan(episode, Scan("clean"), now_us())
+            folder.grades.put_canary(fresh(slot.task), now_us())
         invalid = begin(folder, folder.info.plan[2])
         for text in (b'{"first": 1}', b'{"second": 2}'):
             anyio.run(captured, folder, invalid, text)
@@ -198,7 +205,7 @@ def test_any_change_of_one_row_is_found(
     shutil.rmtree(run)
     shutil.copytree(kept, run)
     table = data.draw(st.sampled_from(sorted(KEYS)))
-    database = "grades.db" if table == "grades" else "recordings.db"
+    database = "grades.db" if table in SEALED else "recordings.db"
     if table == "seals":
         database = data.draw(st.sampled_from(["recordings.db", "grades.db"]))
     with closing(sqlite3.connect(run / database)) as db:

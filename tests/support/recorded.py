@@ -64,7 +64,8 @@ def run_info(*plan: PlannedEpisode, **rest: Any) -> RunInfo:
     return RunInfo(**{**facts, **rest})
 
 
-def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1) -> str:
+def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: Any) -> str:
+    """Begin an attempt; `facts` are more fields of its EpisodeStart."""
     episode = new_id("ep")
     folder.recording.begin_episode(
         EpisodeStart(
@@ -73,6 +74,7 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1) -> str:
             started_us=now_us(),
             tools=[TOOL],
             **slot.model_dump(exclude={"max_calls", "timeout"}),
+            **facts,
         )
     )
     return episode
@@ -92,8 +94,8 @@ class Episode:
     detail: str = ""
 
 
-def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1) -> str:
-    episode = begin(folder, slot, attempt)
+def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1, **facts: Any) -> str:
+    episode = begin(folder, slot, attempt, **facts)
     for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):
         folder.recording.store_frame(episode, 1, "client", request(rpc_id, tool, arguments))
         folder.recording.mark_executed(episode, 1, rpc_id)
