@@ -6,12 +6,15 @@ import contextlib
 import logging
 import socket
 from collections.abc import Generator
+from functools import partial
 
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mcp_bench.bridge.http.patience import SECONDS, Impatient
 from mcp_bench.servers.errors import BenchError
 
 DRAIN_SECONDS = 5
@@ -47,18 +50,21 @@ async def listen(
     *,
     max_connections: int = MAX_CONNECTIONS,
     drain: int = DRAIN_SECONDS,
+    patience: float = SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `app` until cancelled; then end open GET streams, and give other requests `drain` seconds.
 
-    More than `max_connections` at once are answered 503. Nothing is written to stdout, and no signal
-    handler is set.
+    More than `max_connections` at once are answered 503. A request whose head is not whole, or of whose body
+    nothing more has come, after `patience` seconds is given up (408 where that can still be said).
+    Nothing is written to stdout, and no signal handler is set.
     """
-    streams = _Streams(app)
+    streams = _Streams(app, patience)
     config = uvicorn.Config(
         streams, lifespan="off", ws="none", log_config=None, log_level=logging.CRITICAL, access_log=False,
         proxy_headers=False, server_header=False, date_header=False, limit_concurrency=max_connections,
         timeout_graceful_shutdown=drain,
+        http=partial(Impatient, patience=patience),  # type: ignore[arg-type]
     )  # fmt: skip
     server = _Server(config)
 
@@ -86,8 +92,9 @@ class _Server(uvicorn.Server):
 class _Streams:
     """Between uvicorn and an app: knows the GET requests, whose responses need not end by themselves."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, patience: float) -> None:
         self._app = app
+        self._patience = patience
         self._open: set[anyio.CancelScope] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,12 +104,39 @@ class _Streams:
             if scope["method"] == "GET":
                 self._open.add(whole)
             try:
-                await self._app(scope, receive, send)
+                await self._pass(scope, receive, send)
             except Exception:
                 _log.exception("%s %s", scope["method"], scope["path"])
                 raise
             finally:
                 self._open.discard(whole)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        more, late, started = True, False, False
+
+        async def receive_in_time() -> Message:
+            nonlocal more, late
+            if not more:
+                return await receive()
+            with anyio.move_on_after(self._patience):
+                message = await receive()
+                more = message.get("more_body", False)
+                return message
+            late, more = True, False
+            return {"type": "http.disconnect"}
+
+        async def send_noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        await self._app(scope, receive_in_time, send_noted)
+        if late:
+            client = ":".join(map(str, scope.get("client") or ("?",)))
+            _log.warning("gave up a request of %s: its body did not come", client)
+            if not started:
+                text = f"nothing more of the request came within {self._patience:.0f} seconds"
+                await PlainTextResponse(text, 408, {"Connection": "close"})(scope, receive, send)
 
     def end(self) -> None:
         for scope in self._open:

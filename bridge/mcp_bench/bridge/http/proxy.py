@@ -80,8 +80,8 @@ class ProxyEpisodes:
         self._shared_connections += 1
         return self._shared
 
-    def closed(self, session: str) -> None:
-        self._end(self._of_session.pop(session), 1)
+    def closed(self, session: str, *, unknown: bool = False) -> None:
+        self._end(self._of_session.pop(session), 1, "unknown_session" if unknown else None)
 
     def end_shared(self) -> None:
         if self._shared is not None:
@@ -107,7 +107,9 @@ class ProxyEpisodes:
         self._next += 1
         return episode
 
-    def _end(self, episode: str, connections: int) -> None:
+    def _end(self, episode: str, connections: int, invalid: str | None = None) -> None:
         messages = merge("", [], self._recording.recorded_calls(episode))
-        end = EpisodeEnd(termination="agent_exit", connections=connections, ended_us=now_us())
+        end = EpisodeEnd(
+            termination="agent_exit", invalid=invalid, connections=connections, ended_us=now_us()
+        )
         self._recording.end_episode(episode, end, messages)

@@ -29,7 +29,8 @@ class Episodes(Protocol):
     """Who decides what the messages of a session are part of. None: they are stored outside any."""
 
     def opened(self, session: str, handshake: Body) -> None:
-        """A server has begun a session; `handshake` is the request that asked for it."""
+        """A server has begun a session; `handshake` is the request that asked for it, or the first one that
+        came of a session that is older than this recording."""
         ...
 
     def current(self, session: str) -> str | None:
@@ -40,8 +41,9 @@ class Episodes(Protocol):
         """Return the episode of a request that belongs to no session, and of what answers it."""
         ...
 
-    def closed(self, session: str) -> None:
-        """A session was deleted, or its server knows it no longer."""
+    def closed(self, session: str, *, unknown: bool = False) -> None:
+        """A session was deleted, or its server knows it no longer. `unknown`: it never did, as far as can be
+        seen."""
         ...
 
 
@@ -53,13 +55,13 @@ class SessionExchanges:
         self.episodes = episodes
         self.connections: dict[str, int] = {}
         """Open sessions."""
+        self._adopted: set[str] = set()
+        """Those that began before we came, until their server shows that it knows them."""
         self._numbers = itertools.count(1)
 
     def __call__(self, scope: Scope) -> SessionExchange:
         session = session_id(scope["headers"])
-        if session not in self.connections:  # or one that the server made before we came
-            session = None
-        number = next(self._numbers) if session is None else self.connections[session]
+        number = self.connections.get(session or "") or next(self._numbers)
         scope[CONNECTION] = number
         self.recording.connected(None, number, "tcp", session)
         return SessionExchange(self, scope["method"], session, number)
@@ -68,13 +70,26 @@ class SessionExchanges:
         self.episodes.opened(session, handshake)
         self.connections[session] = number
 
+    def adopt(self, session: str, number: int, request: Body) -> int:
+        """Take up a session that its server began before we came, if it is one: it is not mixed with any
+        other. Return the number of its connection."""
+        if session not in self.connections:
+            self.begin(session, number, request)
+            self._adopted.add(session)
+        return self.connections[session]
+
+    def accepted(self, session: str) -> None:
+        """The server knows the session."""
+        self._adopted.discard(session)
+
     def end(self, session: str) -> None:
         """Settle what the session left open; unknown sessions are none."""
         number = self.connections.pop(session, None)
         if number is not None:
             if episode := self.episodes.current(session):
                 self.recording.close_connection(episode, number)
-            self.episodes.closed(session)
+            self.episodes.closed(session, unknown=session in self._adopted)
+            self._adopted.discard(session)
 
     def end_all(self) -> None:
         for session in list(self.connections):
@@ -99,6 +114,8 @@ class SessionExchange:
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
         if self._session is not None:
+            if direction == "client":
+                self._number = self._owner.adopt(self._session, self._number, bodies[0])
             self._episode = self._owner.episodes.current(self._session)
         elif direction == "client":
             (request,) = bodies  # a body is one frame
@@ -113,6 +130,10 @@ class SessionExchange:
         if self._handshake is not None and given is not None and status < 400:
             self._session = given
             self._owner.begin(given, self._number, self._handshake)
+        if self._session is not None and status < 400:
+            if self._method == "GET":  # a stream: it has no message of the client
+                self._number = self._owner.adopt(self._session, self._number, b"")
+            self._owner.accepted(self._session)
         # a server that knows the session no longer says 404
         self._over = status == 404 or (self._method == "DELETE" and status < 300)
 

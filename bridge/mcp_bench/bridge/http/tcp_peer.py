@@ -1,8 +1,8 @@
 """Which process is at the other end of a TCP connection from this machine (/proc/net/tcp, see proc(5)).
 
-TCP has no SO_PEERCRED. What there is, is the socket's inode, and the open files of the processes that may have
-it. Both may change while they are read, so nobody counts as foreign before a second and a third look; what
-cannot be read (a process that is closed to its own user) decides nothing.
+TCP has no SO_PEERCRED. What there is, is the socket's inode, and the open files of the processes that may
+have it. Both may change while they are read, so nobody counts as foreign before a second and a third look;
+what cannot be read (a process that is closed to its own user) decides nothing.
 """
 
 from __future__ import annotations
