@@ -16,6 +16,7 @@ from recorded import Episode, planned, play, run_info
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.cli.scan import scan as scan_command
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.reader import RunReader, StoredEpisode
@@ -170,3 +171,39 @@ def test_a_later_verdict_takes_the_place_of_an_earlier_one(run: Path, invoke: In
             folder.grades.put_scan(found["silent"].id, Scan(verdict), now_us())
     assert episodes(run)["silent"].taint == "tainted"
     assert invoke(verify).exit_code == 0
+
+
+def scanned(invoke: Invoke, *runs: str, code: int = 0) -> list[dict[str, Any]]:
+    result = invoke(scan_command, *runs, "--json")
+    assert result.exit_code == code, result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+def test_a_run_is_scanned_again(run: Path, invoke: Invoke) -> None:
+    ids = {task: episode.id for task, episode in episodes(run).items()}
+    (found,) = scanned(invoke)
+    # nobody has told whether its agent had tools of its own: its transcript has to say what it did
+    assert found == {
+        "run": run.name, "clean": 4, "tainted": 1, "unknown": 0,
+        "changed": {ids[task]: ["unknown", "clean"] for task in ("silent", "old")},
+    }  # fmt: skip
+    assert episodes(run)["guilty"].taint == "tainted", "evidence stays, though it is not found again"
+    with RunReader(run) as reader:
+        assert [one["what"] for one in reader.evidence_of_taint(ids["guilty"])] == [LOOKED.what]
+    assert invoke(verify).exit_code == 0
+    assert scanned(invoke, run.name) == [{**found, "changed": {}}]
+
+
+def test_what_was_changed_is_not_scanned(run: Path, invoke: Invoke) -> None:
+    with closing(sqlite3.connect(run / GRADES)) as db, db:
+        db.execute("DELETE FROM grades WHERE episode = (SELECT min(episode) FROM grades)")
+    before = (run / GRADES).read_bytes()
+    assert scanned(invoke, code=1) == []
+    assert "is not scanned, since it is not verified" in invoke(scan_command).stderr
+    assert (run / GRADES).read_bytes() == before
+
+
+def test_a_run_that_is_being_recorded_is_not_scanned(bench_home: Path, invoke: Invoke) -> None:
+    with RunFolder.create(run_info()):
+        assert scanned(invoke, code=1) == []

@@ -100,13 +100,22 @@ class RunFolder:
         known = {path.parent.name for path in root.glob(f"*/{RECORDINGS}")}
         if run_id not in known:
             raise UnknownNameError("run", run_id, known)
-        folder = cls(root / run_id, None)
+        folder = cls.reopen(root / run_id)
         try:
             folder.recording.mark_died(folder.done())
         except BaseException:
             folder.close()
             raise
         return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """Open the folder of a run as it is, to add to it.
+
+        Raises:
+            RunLockedError, StorageError: as for `resume`.
+        """
+        return cls(path, None)
 
     def done(self) -> set[str]:
         """Return the ids of the episodes that are done: graded, or, where nobody grades, ended."""

@@ -7,7 +7,7 @@ is none, and not all was seen.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,11 @@ class Scan:
     verdict: Taint
     evidence: tuple[Evidence, ...] = ()
     scanner_version: str = SCANNER_VERSION
+
+    def with_earlier(self, evidence: Iterable[Evidence]) -> Scan:
+        """Return it with what an earlier scan has found, which is not undone by a later one."""
+        both = tuple(dict.fromkeys((*evidence, *self.evidence)))
+        return Scan("tainted", both) if both else self
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the evidence as JSON objects."""
