@@ -1,0 +1,139 @@
+"""Session files that people's own agents left, read for `mcp-bench import`.
+
+Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`. Claude Code: `~/.claude/projects/FOLDER/SESSION.jsonl`.
+A file is one session; nobody graded it. Tools are not listed in it, so their schemas are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.plugins import claude_session, codex_session
+from mcp_bench.plugins.json_lines import ODD, json_lines
+from mcp_bench.plugins.turns import Turns
+from mcp_bench.recorder.importers import Row
+from mcp_bench.recorder.importers.attempt import Attempt, RowError
+from mcp_bench.recorder.importers.conversation import paired
+from mcp_bench.recorder.importers.task_name import task_of
+from mcp_bench.recorder.trajectory import Message, Usage
+
+_CODEX_EVENTS = ("user_message", "item_completed")
+
+
+class CodexSessions:
+    name = "codex"
+    summary = "Codex's session files"
+    patterns = ("rollout-*.jsonl",)
+
+    def recognises(self, path: Path) -> bool:
+        first = next(json_lines(path), {})
+        payload = first.get("payload")
+        return first.get("type") == "session_meta" and isinstance(payload, dict) and "cli_version" in payload
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        yield Row("the session", partial(_codex, path))
+
+
+class ClaudeCodeSessions:
+    name = "claude-code"
+    summary = "Claude Code's session files"
+    patterns = ("*.jsonl",)
+
+    def recognises(self, path: Path) -> bool:
+        keys = {"sessionId", "parentUuid", "version"}
+        return any(keys <= line.keys() for _, line in zip(range(50), json_lines(path), strict=False))
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        yield Row("the session", partial(_claude, path))
+
+
+class _Talk:
+    """A conversation with several messages of the user's, each followed by the agent's turns."""
+
+    def __init__(self) -> None:
+        self._done: list[Message] = []
+        self.turns = Turns()
+
+    def user(self, text: str) -> None:
+        if text:
+            self._done += [*self.turns.messages(), Message(role="user", content=text)]
+            self.turns = Turns()
+
+    def messages(self) -> list[Message]:
+        return paired([*self._done, *self.turns.messages()])
+
+
+def _codex(path: Path) -> list[Attempt]:
+    talk, session, meta = _Talk(), codex_session.Session(), {}
+    for line in json_lines(path):
+        with suppress(*ODD):
+            payload = line["payload"]
+            match line["type"], payload.get("type"):
+                case "session_meta", _:
+                    meta = payload
+                case "turn_context", _:
+                    session.model = str(payload["model"])
+                case "token_usage_record", _:
+                    session.usage = codex_session.plus(session.usage or Usage(), payload["usage"])
+                case "response_item", _:
+                    codex_session.add_item(talk.turns, payload)
+                case "event_msg", "user_message":
+                    talk.user(str(payload["message"]))
+                case "event_msg", "item_completed" if payload["item"]["type"] == "UserMessage":
+                    talk.user(codex_session.text_of(payload["item"]["content"]))
+                case "event_msg", "item_completed" if payload["item"]["type"] == "McpToolCall":
+                    codex_session.add_mcp_call(talk.turns, payload["item"])
+    about = {"id": meta.get("id"), "agent_version": meta.get("cli_version"), "model": session.model}
+    return [_attempt("codex", talk.messages(), session.usage, meta.get("timestamp"), about)]
+
+
+def _claude(path: Path) -> list[Attempt]:
+    talk, session = _Talk(), claude_session.Session()
+    lines = [line for line in json_lines(path) if not line.get("isSidechain")]
+    begun: Mapping[str, Any] = {}
+    for line in lines:
+        with suppress(*ODD):
+            message = line["message"]
+            begun = begun or line
+            if line["type"] == "user" and not line.get("isMeta"):
+                said = _said(message["content"])
+                if said:
+                    talk.user(said)
+                    session.turns = talk.turns
+            session.turns = talk.turns
+            claude_session.add(session, line, _McpNames())
+    about = {"id": begun.get("sessionId"), "agent_version": begun.get("version"), "model": session.model}
+    usage = claude_session.counted(lines)
+    return [_attempt("claude-code", talk.messages(), usage, begun.get("timestamp"), about)]
+
+
+class _McpNames(dict[str, str]):
+    """The tools of every server, by the names that Claude Code gives them: `mcp__SERVER__TOOL`."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        start, _, rest = name.removeprefix("mcp__").partition("__")
+        return rest if name.startswith("mcp__") and start and rest else default
+
+
+def _said(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content if block.get("type") == "text")
+
+
+def _attempt(
+    agent: str, messages: Iterable[Message], usage: Usage | None, begun: Any, about: Mapping[str, Any]
+) -> Attempt:
+    told = list(messages)
+    if not any(message.role == "assistant" for message in told):
+        raise RowError("nothing that an agent said is in it")
+    started = None
+    with suppress(*ODD):
+        started = int(datetime.fromisoformat(begun).timestamp() * 1_000_000)
+    prompt = next((message.content for message in told if message.role == "user"), None)
+    return Attempt(messages=told, task=task_of(prompt), agent=agent, usage=usage, started_us=started, **about)

@@ -1,0 +1,76 @@
+"""An attempt as another tool recorded it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from mcp_bench.recorder.records import Termination
+from mcp_bench.recorder.trajectory import Message, Model, ToolSchema, Usage
+
+IMPORTED = "imported"
+"""Benchmark, agent or split of which the source says nothing."""
+
+
+class RowError(ValueError):
+    """A row cannot be imported; the text says why."""
+
+
+class Attempt(Model):
+    """What a source tells of an attempt. Without `partial` it has no grade.
+
+    `messages` are complete and in order: each call has an id of its own, and its result, where it got
+    one, follows its turn.
+    """
+
+    messages: list[Message] = Field(min_length=1)
+    tools: list[ToolSchema] = Field(default_factory=list)
+    benchmark: str | None = None
+    task: str
+    split: str | None = None
+    domain: str | None = None
+    agent: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
+    partial: float | None = Field(default=None, ge=0, le=1)
+    strict: bool | None = None
+    """Default: whether partial is 1."""
+    assertions: list[dict[str, JsonValue]] = Field(default_factory=list)
+    metrics: dict[str, JsonValue] = Field(default_factory=dict)
+    final_state: JsonValue = None
+    usage: Usage | None = None
+    termination: Termination | None = None
+    error: str | None = None
+    """Why the source counts it as failed to run; it is then invalid."""
+    id: str | None = None
+    """The source's own id."""
+    started_us: int | None = Field(default=None, ge=0, lt=2**63)
+    """Microseconds since the epoch, UTC."""
+
+    @property
+    def prompt(self) -> str:
+        return next((m.content for m in self.messages if m.role == "user" and m.content), "")
+
+    @property
+    def answer(self) -> str | None:
+        last = self.messages[-1]
+        return last.content if last.role == "assistant" and not last.tool_calls else None
+
+    def digest(self) -> str:
+        """Return the hash of what happened and how it was graded, whichever file it is read from."""
+        told = self.model_dump(
+            include={"messages", "benchmark", "task", "agent", "model", "seed", "partial", "strict", "error"}
+        )
+        text = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def number(value: Any) -> float | None:
+    """Return a grade as a number; None where it is none."""
+    if isinstance(value, bool | int | float):
+        return float(value)
+    return None

@@ -1,0 +1,209 @@
+"""Messages in the shapes of chat APIs, made canonical."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mcp_bench.recorder.importers.attempt import RowError
+from mcp_bench.recorder.importers.json_rows import parse
+from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema
+
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+def chat_messages(rows: Any, failed: Iterable[str] = ()) -> list[Message]:
+    """Return messages of the Chat Completions API and its relatives; `failed` are ids of calls whose
+    results are errors.
+
+    Arguments are an object or a string of JSON; calls are nested (`function.name`), flat (`name`), or
+    strings of JSON with either; content is text or parts.
+
+    Raises:
+        RowError: a message has a role or a call that makes no sense.
+    """
+    if isinstance(rows, str):
+        rows = [{"role": "user", "content": rows}]
+    if not isinstance(rows, list):
+        raise RowError("the messages are no list")
+    errors = set(failed)
+    messages = []
+    for place, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise RowError(f"message {place} is no JSON object")
+        try:
+            messages.append(_message(row, errors))
+        except RowError as error:
+            raise RowError(f"message {place}: {error}") from error
+    return paired(messages)
+
+
+def tool_schemas(rows: Any) -> list[ToolSchema]:
+    """Return tools given as OpenAI has them, flat, or as MCP lists them; also a string of JSON."""
+    if isinstance(rows, str):
+        rows = parse(rows.encode()) if rows.strip() else []
+    return [_tool(row if isinstance(row, dict) else parse(str(row).encode())) for row in rows or []]
+
+
+def tool_call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
+    """Return a call; its arguments may be an object, a string of JSON, or nothing.
+
+    Raises:
+        RowError: there is no name, or the arguments are no object.
+    """
+    if not isinstance(name, str) or not name:
+        raise RowError("a call names no tool")
+    return ToolCall(id=str(call_id or ""), function=FunctionCall(name=name, arguments=_arguments(arguments)))
+
+
+def text_of(content: Any) -> str | None:
+    """Return the text of a content; parts are joined by line breaks, images and the like are named."""
+    if content is None or isinstance(content, str):
+        return content or None
+    if isinstance(content, list):
+        return "\n".join(part for part in map(_part, content) if part) or None
+    return json.dumps(content, ensure_ascii=False)
+
+
+def paired(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with unique ids of calls, and results that have the id and the tool of theirs.
+
+    A result without an id, or with that of no open call, is of the oldest open call; one more than there
+    are calls cannot be told whose it is.
+
+    Raises:
+        RowError: there are results without calls.
+    """
+    taken: set[str] = set()
+    fresh = (f"call_{number}" for number in itertools.count(1))
+    reserved = {call.id for message in messages for call in message.tool_calls}
+    waiting: deque[tuple[str, ToolCall]] = deque()
+    found: list[Message] = []
+    for place, message in enumerate(messages):
+        if message.tool_calls:
+            calls = []
+            for call in message.tool_calls:
+                unique = call.id
+                if not unique or unique in taken:
+                    unique = next(name for name in fresh if name not in reserved)
+                taken.add(unique)
+                calls.append(call.model_copy(update={"id": unique}))
+                waiting.append((call.id, calls[-1]))
+            message = message.model_copy(update={"tool_calls": calls})
+        elif message.role == "tool":
+            if not waiting:
+                raise RowError(f"message {place} is the result of no call")
+            mine = next((entry for entry in waiting if entry[0] == message.tool_call_id), waiting[0])
+            waiting.remove(mine)
+            update = {"tool_call_id": mine[1].id, "name": mine[1].function.name}
+            message = message.model_copy(update={**update, "content": message.content or ""})
+        found.append(message)
+    return found
+
+
+def _message(row: Mapping[str, Any], failed: set[str]) -> Message:
+    role = _ROLES.get(str(row.get("role")))
+    if role is None:
+        raise RowError(f"the role {row.get('role')!r} is not known")
+    content = row.get("content")
+    if role == "tool":
+        call_id = row.get("tool_call_id")
+        is_error = bool(row.get("is_error") or row.get("error") or call_id in failed)
+        text = text_of(content)
+        error = row.get("error")
+        if not text and error:
+            text = str(error.get("message") if isinstance(error, dict) else error)
+        return Message(
+            role="tool", content=text or "", tool_call_id=str(call_id) if call_id else None, is_error=is_error
+        )
+    calls = row.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise RowError("tool_calls is no list")
+    if role != "assistant":
+        return Message.model_validate({"role": role, "content": text_of(content) or ""})
+    return Message(
+        role="assistant",
+        content=text_of(content),
+        reasoning=_reasoning(row, content),
+        tool_calls=[_call(call) for call in calls],
+    )
+
+
+def _reasoning(row: Mapping[str, Any], content: Any) -> str | None:
+    for key in ("reasoning_content", "reasoning", "thinking"):
+        if isinstance(row.get(key), str) and row[key]:
+            return str(row[key])
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        texts = [part.get("reasoning") or part.get("thinking") or part.get("summary") for part in parts]
+        return "\n\n".join(text for text in texts if isinstance(text, str) and text) or None
+    return None
+
+
+def _call(call: Any) -> ToolCall:
+    if isinstance(call, str):
+        call = parse(call.encode())
+    if not isinstance(call, dict):
+        raise RowError("a call is no JSON object")
+    function = call.get("function")
+    if isinstance(function, dict):
+        return tool_call(call.get("id"), function.get("name"), function.get("arguments"))
+    return tool_call(call.get("id"), call.get("name") or function, call.get("arguments"))
+
+
+def _arguments(arguments: Any) -> dict[str, Any]:
+    if isinstance(arguments, str):
+        try:
+            arguments = parse(arguments.encode("utf-8", "replace")) if arguments.strip() else {}
+        except RowError as error:
+            raise RowError(f"the arguments of a call are {error}") from error
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, dict):
+        raise RowError("the arguments of a call are no JSON object")
+    return arguments
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return json.dumps(part, ensure_ascii=False)
+    match part.get("type"):
+        case "text" | "input_text" | "output_text":
+            return str(part.get("text") or "")
+        case "reasoning" | "thinking":
+            return ""  # is kept apart
+        case "image_url" | "image" | "audio" | "input_audio" | "video" as kind:
+            return _media(str(kind), part)
+        case _:
+            return json.dumps(part, ensure_ascii=False)
+
+
+def _media(kind: str, part: Mapping[str, Any]) -> str:
+    """Name what is no text, as it is named where it is recorded."""
+    source = part.get(kind) or part.get("source") or part
+    place = (
+        source.get("url") or source.get("path") or source.get("data") if isinstance(source, dict) else source
+    )
+    text = str(place or "")
+    kind = kind.removesuffix("_url").removeprefix("input_")
+    if text.startswith("data:"):
+        media, _, data = text.removeprefix("data:").partition(";base64,")
+        return f"[{kind}: {media}, {len(data)} characters of base64]"
+    return f"[{kind}: {text}]" if len(text) < 2000 else f"[{kind}: {len(text)} characters]"
+
+
+def _tool(row: Mapping[str, Any]) -> ToolSchema:
+    told = row["function"] if isinstance(row.get("function"), dict) else row
+    parameters = told.get("parameters") or told.get("inputSchema") or told.get("input_schema") or {}
+    if hasattr(parameters, "items") and isinstance(told.get("name"), str):
+        return ToolSchema(
+            function=FunctionSchema(
+                name=told["name"], description=told.get("description") or "", parameters=parameters
+            )
+        )
+    raise RowError("a tool has no name, or no parameters that make sense")

@@ -1,0 +1,77 @@
+"""evalscope's outputs: `reviews/` has the scores, `predictions/` of the same name the model's side.
+
+https://github.com/modelscope/evalscope. A review is enough; a prediction without a review has no grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.importers import Row
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
+from mcp_bench.recorder.importers.json_rows import first, rows
+from mcp_bench.recorder.trajectory import Usage
+
+
+class EvalScope:
+    name = "evalscope"
+    summary = "evalscope's reviews and predictions"
+    patterns = ("reviews/**/*.jsonl",)
+
+    def recognises(self, path: Path) -> bool:
+        keys = first(path).keys()
+        return {"index", "sample_score"} <= keys or {"index", "model_output", "messages"} <= keys
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        return rows(path, partial(_attempts, path))
+
+
+def _attempts(path: Path, row: dict[str, Any]) -> Iterator[Attempt]:
+    if "index" not in row or "messages" not in row:
+        raise RowError("it has no index or no messages")
+    sample = row.get("sample_score") or {}
+    score = sample.get("score") or {}
+    values = score.get("value") or {}
+    main = score.get("main_score_name") or next(iter(values), None)
+    partial_ = number(values.get(main))
+    task = sample.get("sample_id")
+    benchmark, _, subset = path.stem.partition("_")
+    messages = list(row["messages"])
+    output = row.get("model_output")
+    if isinstance(output, dict) and messages and messages[-1].get("role") != "assistant":
+        messages += [choice["message"] for choice in (output.get("choices") or [])[:1]]
+    yield Attempt(
+        messages=chat_messages(messages),
+        tools=tool_schemas((row.get("metadata") or {}).get("tools")),
+        benchmark=benchmark,
+        task=f"{path.stem}/{row['index'] if task is None else task}",
+        domain=subset or None,
+        model=row.get("model") or (path.parent.name if path.parent.parent.name in _FOLDERS else None),
+        partial=None if partial_ is None else min(max(partial_, 0.0), 1.0),
+        metrics={"scores": values} if values else {},
+        assertions=[_assertion(name, value, score) for name, value in values.items()],
+        usage=_usage(output),
+    )
+
+
+_FOLDERS = ("reviews", "predictions")
+
+
+def _assertion(name: str, value: Any, score: Mapping[str, Any]) -> dict[str, Any]:
+    told = number(value)
+    return {
+        "name": name,
+        "passed": told is not None and told >= 1,
+        "detail": str(score.get("explanation") or ""),
+    }
+
+
+def _usage(output: Any) -> Usage | None:
+    told = output.get("usage") if isinstance(output, dict) else None
+    if not isinstance(told, dict):
+        return None
+    return Usage(input_tokens=told.get("input_tokens"), output_tokens=told.get("output_tokens"))

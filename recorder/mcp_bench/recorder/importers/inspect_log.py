@@ -1,0 +1,159 @@
+"""Inspect's logs (`.eval`), of any version that keeps a sample in a file: read without Inspect itself.
+
+https://inspect.aisi.org.uk/eval-logs.html. The log is a zip, in newer versions compressed with zstd,
+which Python's zipfile does not know before 3.14. A score is the partial grade: a number, or Inspect's
+letters, C, P, N and I.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.containers.compression import zstd_bytes
+from mcp_bench.recorder.importers import Row
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
+from mcp_bench.recorder.importers.json_rows import json_object, parse
+from mcp_bench.recorder.trajectory import Usage
+
+_ZSTD = 93
+_HEADER = "header.json"
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_ATTACHED = "attachment://"
+_LIMITS = {"time": "timeout", "working": "timeout", "message": "max_calls", "turn": "max_calls"}
+
+
+class InspectLog:
+    name = "inspect"
+    summary = "Inspect's .eval logs"
+    patterns = ("*.eval",)
+
+    def recognises(self, path: Path) -> bool:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except (OSError, zipfile.BadZipFile):
+            return False
+        return _HEADER in names or "_journal/start.json" in names
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                entries = {entry.filename: entry for entry in archive.infolist()}
+                samples = [name for name in sorted(entries) if name.startswith("samples/")]
+                # a log that was cut off has no header, but its beginning
+                head = next((name for name in (_HEADER, "_journal/start.json") if name in entries), None)
+                if head is None or not samples:
+                    raise RowError("a zip without Inspect's header and samples")
+                header = json_object(parse(_entry(path, archive, entries[head])), head)
+                for name in samples:
+                    yield Row(name, partial(_attempts, header, path, archive, entries[name]))
+        except zipfile.BadZipFile as error:
+            raise RowError(f"not a zip that can be read: {error}") from error
+
+
+def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    if entry.compress_type != _ZSTD:
+        return archive.read(entry)
+    with path.open("rb") as file:
+        file.seek(entry.header_offset)
+        header = file.read(30)  # APPNOTE.TXT, 4.3.7: lengths of name and extra field are at its end
+        if len(header) < 30:
+            raise RowError("the zip is cut off")
+        name, extra = struct.unpack("<HH", header[26:])
+        file.seek(name + extra, 1)
+        return zstd_bytes(file.read(entry.compress_size))
+
+
+def _attempts(
+    header: Mapping[str, Any], path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo
+) -> list[Attempt]:
+    sample = json_object(parse(_entry(path, archive, entry)), "the sample")
+    spec = header["eval"]
+    messages = _attached(sample["messages"], sample.get("attachments") or {})
+    scores = sample.get("scores") or {}
+    values = {name: _value(score.get("value")) for name, score in scores.items()}
+    told = next((value for value in values.values() if value is not None), None)
+    error = sample.get("error")
+    limit = (sample.get("limit") or {}).get("type")
+    return [
+        Attempt(
+            messages=chat_messages(messages),
+            tools=_tools(sample),
+            benchmark=str(spec["task"]),
+            task=str(sample["id"]),
+            agent=spec.get("solver") or None,
+            model=spec.get("model"),
+            seed=int(sample.get("epoch") or 1) - 1,
+            partial=told,
+            metrics={"scores": {name: score.get("value") for name, score in scores.items()}},
+            assertions=[_assertion(name, values[name], score) for name, score in scores.items()],
+            usage=_usage(sample.get("model_usage") or {}),
+            termination=_LIMITS.get(limit) if limit else None,  # type: ignore[arg-type]
+            error=str(error.get("message") or error) if isinstance(error, dict) else None,
+            id=sample.get("uuid"),
+            started_us=_microseconds(sample.get("started_at")),
+        )
+    ]
+
+
+def _attached(value: Any, attachments: Mapping[str, str]) -> Any:
+    """Return a value with the long texts that are kept apart put back."""
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        return attachments.get(value.removeprefix(_ATTACHED), value)
+    if isinstance(value, list):
+        return [_attached(item, attachments) for item in value]
+    if isinstance(value, dict):
+        return {key: _attached(item, attachments) for key, item in value.items()}
+    return value
+
+
+def _value(value: Any) -> float | None:
+    """Return a score as a grade; of several, their mean."""
+    if isinstance(value, str):
+        found = _LETTERS.get(value)
+    elif isinstance(value, dict) and value:
+        parts = [_value(part) for part in value.values()]
+        known = [part for part in parts if part is not None]
+        found = sum(known) / len(known) if known else None
+    else:
+        found = number(value)
+    return None if found is None else min(max(found, 0.0), 1.0)
+
+
+def _assertion(name: str, value: float | None, score: Mapping[str, Any]) -> dict[str, Any]:
+    detail = str(score.get("explanation") or "")
+    return {"name": name, "passed": value is not None and value >= 1, "detail": detail}
+
+
+def _tools(sample: Mapping[str, Any]) -> list[Any]:
+    """Return the tools that the model was first offered."""
+    attachments = sample.get("attachments") or {}
+    for event in sample.get("events") or []:
+        if isinstance(event, dict) and event.get("event") == "model" and event.get("tools"):
+            return tool_schemas(_attached(event["tools"], attachments))
+    return []
+
+
+def _usage(told: Mapping[str, Any]) -> Usage | None:
+    if not told:
+        return None
+
+    def total(*names: str) -> int:
+        return sum(int(usage.get(name) or 0) for usage in told.values() for name in names)
+
+    return Usage(
+        input_tokens=total("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write"),
+        output_tokens=total("output_tokens"),
+        cached_tokens=total("input_tokens_cache_read"),
+    )
+
+
+def _microseconds(told: Any) -> int | None:
+    return int(datetime.fromisoformat(told).timestamp() * 1_000_000) if isinstance(told, str) else None

@@ -1,0 +1,200 @@
+"""Attempts into run folders of the store, like any other run, marked as imported.
+
+A run's calls get frames that are made here from the conversation: they say what was called and what came
+back, in MCP's words, and are not what went over any wire.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mcp_bench.recorder import schema
+from mcp_bench.recorder.database import applied_migrations, open_reader
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
+from mcp_bench.recorder.paths import home, runs_dir
+from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_folder import RECORDINGS, RunFolder, is_being_written
+from mcp_bench.recorder.trajectory import Message
+
+SOURCE_ERROR = "source_error"
+"""Reason code of an attempt that its source says failed to run."""
+
+_log = logging.getLogger(__name__)
+
+
+class ImportedRuns:
+    """The runs that one import makes: one for each benchmark, with grades and without.
+
+    They are written aside, and moved among the others when all is done: what is interrupted leaves
+    nothing. A context manager.
+    """
+
+    def __init__(self, form: str, known: set[str]) -> None:
+        """`known` are the digests and ids of what is in the store (see `known_episodes`)."""
+        self._form = form
+        self._known = known
+        self._aside = home() / "importing" / new_id("import")
+        self._folders: dict[tuple[str, bool], RunFolder] = {}
+        self._repeats: dict[tuple[str, str, int], int] = {}
+        self.runs: list[str] = []
+
+    def add(self, attempt: Attempt, source: dict[str, Any]) -> bool:
+        """Store an attempt; return False where the store has it."""
+        digest = attempt.digest()
+        if digest in self._known or attempt.id in self._known:
+            return False
+        folder = self._folder(attempt.benchmark or IMPORTED, graded=attempt.partial is not None)
+        _store(
+            folder, attempt, {**source, "format": self._form, "digest": digest}, self._repeat(folder, attempt)
+        )
+        self._known.add(digest)
+        return True
+
+    def commit(self) -> None:
+        """Move the runs among the others."""
+        for folder in self._folders.values():
+            folder.close()
+        root = runs_dir()
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in self._folders.values():
+            folder.path.rename(root / folder.id)
+            self.runs.append(folder.id)
+        self._folders.clear()
+
+    def __enter__(self) -> Self:
+        _remove_left_behind(self._aside.parent)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for folder in self._folders.values():
+            with contextlib.suppress(StorageError):
+                folder.close()
+        shutil.rmtree(self._aside, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._aside.parent.rmdir()
+
+    def _folder(self, benchmark: str, *, graded: bool) -> RunFolder:
+        if (benchmark, graded) not in self._folders:
+            info = RunInfo(
+                id=new_id("run"),
+                created_us=now_us(),
+                benchmark=benchmark,
+                benchmark_version="unknown",
+                agent=IMPORTED,
+                agent_version="unknown",
+                isolation="none",
+                home=IMPORTED,
+                tools=IMPORTED,
+                graded=graded,
+                settings={IMPORTED: self._form},
+            )
+            self._folders[benchmark, graded] = RunFolder.create(info, root=self._aside)
+        return self._folders[benchmark, graded]
+
+    def _repeat(self, folder: RunFolder, attempt: Attempt) -> int:
+        slot = (folder.id, attempt.task, attempt.seed)
+        self._repeats[slot] = self._repeats.get(slot, -1) + 1
+        return self._repeats[slot]
+
+
+def known_episodes() -> set[str]:
+    """Return the digests of what was imported so far, and the ids of all episodes: an export of this store
+    that comes back is nothing new."""
+    known: set[str] = set()
+    for path in sorted(runs_dir().glob(f"*/{RECORDINGS}")):
+        with closing(open_reader(path, schema.recordings)) as db:
+            if not applied_migrations(db, schema.recordings):
+                continue
+            for episode, digest in db.execute("SELECT id, json_extract(source, '$.digest') FROM episodes"):
+                known.add(digest or episode)
+    return known
+
+
+def _remove_left_behind(folder: Path) -> None:
+    """Remove what an import that was killed left; one that goes on keeps its own."""
+    for aside in folder.glob("import_*"):
+        runs = [path for path in aside.iterdir() if path.is_dir()]
+        if runs and not any(is_being_written(run) for run in runs):
+            _log.info("removing what an interrupted import left in %s", aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: int) -> None:
+    episode, recording = new_id("ep"), folder.recording
+    started = attempt.started_us if attempt.started_us is not None else now_us()
+    recording.begin_episode(
+        EpisodeStart(
+            id=episode,
+            task=attempt.task,
+            split=attempt.split or IMPORTED,
+            domain=attempt.domain or IMPORTED,
+            prompt=attempt.prompt,
+            seed=attempt.seed,
+            repeat=repeat,
+            started_us=started,
+            agent=attempt.agent or "unknown",
+            agent_version=attempt.agent_version or "unknown",
+            tools=attempt.tools,
+            source={**source, "id": attempt.id} if attempt.id else source,
+        )
+    )
+    for side, body in _frames(attempt.messages):
+        recording.keep(episode, 1, side, [body])
+        if side == "client":
+            recording.digest()
+            recording.mark_executed(episode, 1, json.loads(body)["id"])
+    recording.close_connection(episode, 1, cancelled=True)
+    recording.end_episode(
+        episode,
+        EpisodeEnd(
+            termination=attempt.termination,
+            invalid=SOURCE_ERROR if attempt.error else None,
+            invalid_detail=attempt.error,
+            answer=attempt.answer,
+            model=attempt.model,
+            usage=attempt.usage,
+            connections=1,
+            ended_us=started,
+        ),
+        attempt.messages,
+    )
+    if attempt.partial is not None:
+        folder.grades.put(
+            episode,
+            partial=attempt.partial,
+            strict=attempt.partial == 1 if attempt.strict is None else attempt.strict,
+            assertions=[*attempt.assertions],
+            metrics=attempt.metrics,
+            grader_version=f"{IMPORTED} from {source['format']}",
+            final_state=attempt.final_state,
+            graded_us=now_us(),
+        )
+
+
+def _frames(messages: list[Message]) -> Iterator[tuple[Any, bytes]]:
+    """Yield what a wire would have carried, with who sends it."""
+    numbers: dict[str, int] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            numbers[call.id] = len(numbers) + 1
+            params = {"name": call.function.name, "arguments": call.function.arguments}
+            yield "client", _line({"id": numbers[call.id], "method": "tools/call", "params": params})
+        if message.role == "tool" and message.tool_call_id in numbers:
+            content = [{"type": "text", "text": message.content or ""}]
+            result = {"content": content, "isError": message.is_error}
+            yield "server", _line({"id": numbers[message.tool_call_id], "result": result})
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
