@@ -18,7 +18,7 @@ Examples:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def scan(runs: tuple[str, ...], as_json: bool) -> None:
-    """Scan what was recorded for attempts of agents to get at grades, answers or recordings.
+    """Scan recordings for agents that looked for their grades.
 
     `mcp-bench record` does so at the end of every episode; this does it again for the named runs, or for all,
     and for those that were recorded by hand. The verdicts are stored; `show EPISODE` has the evidence. What
