@@ -31,6 +31,7 @@ from mcp_bench.recorder.writer import Durability
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.registry import load
+from mcp_bench.servers.world_session import refuse_control
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     server: ForeignServer | None = None
     if choices.server is None:
         bench = load("benchmark", choices.benchmark)
+        refuse_control(bench.tools(), bench.name)
         tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit)
         episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
     else:

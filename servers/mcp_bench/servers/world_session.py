@@ -6,7 +6,7 @@ import asyncio.runners
 import logging
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import anyio
 
@@ -34,7 +34,8 @@ CONTROL_NAMES = frozenset(
         "step",
     }
 )
-"""Names that mean control of an episode: a world's tools must not be mistaken for it."""
+"""Names that mean control of an episode, as in Gymnasium and OpenEnv (`reset`, `step`, `state`, `close`): a
+world's tools must not be mistaken for it. In any case of letters."""
 
 MAX_ERROR_TEXT = 500
 
@@ -57,12 +58,9 @@ class WorldSession:
         """
         self.world = world
         self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
+        refuse_control(self.tools)
         self._validators: dict[str, ArgumentValidator] = {}
         for tool in self.tools:
-            if tool.name.lower() in CONTROL_NAMES:
-                raise ToolTableError(
-                    f"tool {tool.name!r} has a name that is kept for control of an episode: rename it"
-                )
             if tool.name in self._validators:
                 raise ToolTableError(f"two tools are named {tool.name!r}")
             self._validators[tool.name] = ArgumentValidator(tool)
@@ -105,6 +103,16 @@ class WorldSession:
                     raise
                 logger.exception("tool %s raised", name)
                 return refusal(f"{name} failed: {error_text(error)}")
+
+
+def refuse_control(tools: Iterable[ToolSpec], benchmark: str = "") -> None:
+    """Raise ToolTableError where a tool of a benchmark is named like control of an episode."""
+    for tool in tools:
+        if tool.name.lower() in CONTROL_NAMES:
+            of = f" of benchmark {benchmark!r}" if benchmark else ""
+            raise ToolTableError(
+                f"tool {tool.name!r}{of} has a name that is kept for control of an episode: rename it"
+            )
 
 
 def refusal(text: str) -> ToolResult:

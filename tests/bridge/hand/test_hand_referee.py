@@ -215,6 +215,19 @@ def test_control_wants_the_secret(bench) -> None:
     assert status(bench)["up"]
 
 
+def test_forged_control_leaves_a_flag(bench, lines) -> None:
+    with lines("connect", "notebook") as agent:
+        agent.call("next_task")
+        answer = speak(bench.home / "referee" / "control.sock", b'{"secret": "guess", "command": "down"}')
+        assert answer == {"error": "wrong secret"}
+        agent.end()
+    bench.run("down")
+    (flag,) = bench.rows("select episode, kind, detail from flags")
+    assert (flag["episode"], flag["kind"]) == (None, "forged_control")
+    assert f"process {os.getpid()} " in flag["detail"]
+    assert "'down'" in flag["detail"]
+
+
 def test_a_home_with_too_long_a_path(bench) -> None:
     bench.environ["MCP_BENCH_HOME"] = str(bench.home / ("x" * 100))
     refused = bench.run("up", code=1)

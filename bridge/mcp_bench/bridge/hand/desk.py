@@ -12,10 +12,11 @@ from anyio.abc import TaskGroup
 from mcp_bench.bridge.hand.entry import Entry
 from mcp_bench.bridge.hand.hand_run import HandRun
 from mcp_bench.bridge.hand.tasks import TaskChoice, queue_of
-from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.records import FlagKind, now_us
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
+from mcp_bench.servers.world_session import refuse_control
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +114,11 @@ class Desk:
                 if self.guests.pop(key, None) is not None:
                     self.done += guest.entry.done
 
+    def flag(self, kind: FlagKind, detail: str) -> None:
+        """Store, in every run under way, that something was refused: of whose agent, nobody can say."""
+        for offer in self._offers.values():
+            offer.run.flag(kind, detail)
+
     async def end_tasks(self) -> None:
         """End and grade every open task; none is started any more."""
         with anyio.CancelScope(shield=True):
@@ -136,6 +142,7 @@ class Desk:
         offer = self._offers.get(found.name)
         if offer is None:
             tools = tuple(await anyio.to_thread.run_sync(found.tools))
+            refuse_control(tools, found.name)
             offer = self._offers[found.name] = _Offer(HandRun(found, self._on_create), tools)
         queue = await anyio.to_thread.run_sync(queue_of, offer.run.benchmark, choice)
         return Entry(offer.run, offer.tools, queue, self._tasks, name=name, seed=choice.seed, idle=self._idle)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from mcp_bench.recorder.recording import Recording
-from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, Task
 
@@ -76,6 +76,11 @@ class HandRun:
             max_calls=task.max_calls,
             timeout=task.timeout,
         )
+
+    def flag(self, kind: FlagKind, detail: str) -> None:
+        """Store that something was refused, if there is a run by now."""
+        if self._folder is not None:
+            self._folder.recording.flag(None, kind, detail)
 
     def close(self) -> None:
         """Close the folder; every episode has ended."""

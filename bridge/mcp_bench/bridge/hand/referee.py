@@ -26,9 +26,11 @@ from mcp_bench.bridge.hand.seats import every_benchmark
 from mcp_bench.bridge.hand.stop import stop_on_signal
 from mcp_bench.bridge.hand.tasks import TaskChoice
 from mcp_bench.bridge.hand.wire import Wire
+from mcp_bench.bridge.peer import peer_of
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.printable import in_line
 
 logger = logging.getLogger(__name__)
 
@@ -198,16 +200,20 @@ class Referee:
     async def _handle_control(self, stream: SocketStream) -> None:
         async with stream:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                await send_json(stream, await self._control(BufferedByteReceiveStream(stream)))
+                with peer_of(stream) as peer:
+                    told = str(peer)
+                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), told))
 
-    async def _control(self, source: BufferedByteReceiveStream) -> dict[str, Any]:
+    async def _control(self, source: BufferedByteReceiveStream, told: str) -> dict[str, Any]:
         line = await receive_line(source)
         try:
             asked = json.loads(line or b"null")
-            secret, command = str(asked["secret"]), str(asked["command"])
-        except (ValueError, TypeError, KeyError):
+            secret, command = str(asked.get("secret", "")), str(asked["command"])
+        except (ValueError, TypeError, KeyError, AttributeError):
             return {"error": "not a command"}
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+            logger.warning("refused %s: control without the secret", in_line(told))
+            self._desk.flag("forged_control", f"{told} asked for {command[:40]!r} without the secret")
             return {"error": "wrong secret"}
         if command == "down":
             self._stopping.cancel()

@@ -7,6 +7,7 @@ puts a name behind it: `.../mcp/NAME` is one entry for all who use that URL, in 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,8 @@ from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.recorder.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
 from mcp_bench.servers.errors import BenchError
+
+logger = logging.getLogger(__name__)
 
 EXCHANGE = "mcp_bench.exchange"
 """Key of the ASGI scope that holds the request's `SeatExchange`."""
@@ -58,6 +61,7 @@ class Seat:
     """Whether the entry ends with it."""
     number: int
     routes: Routes
+    address: Address
     client: Client | None = None
     exchanges: int = 0
     """Under way."""
@@ -120,7 +124,8 @@ class Seats:
         try:
             if address is None:
                 raise BenchError("there is nothing at this path")
-            if session is not None and session not in self._sessions:
+            if session is not None and not self._is_of(session, address):
+                logger.warning("refused %s: a session that is none, or of another URL", client_of(scope))
                 raise BenchError("Session not found")
             seat = self._sessions[session] if session else await self._new_seat(address, scope["headers"])
         except BenchError as error:
@@ -158,6 +163,10 @@ class Seats:
         for seat in self._sessions.values():
             seat.close()
 
+    def _is_of(self, session: str, address: Address) -> bool:
+        seat = self._sessions.get(session)
+        return seat is not None and seat.address == address
+
     def _begin(self, session: str, seat: Seat) -> None:
         self._sessions[session] = seat
 
@@ -180,7 +189,7 @@ class Seats:
                 if not own:  # stays: who has no session does not say goodbye
                     self._named[address] = guest
         number = guest.entry.run.next_connection()
-        return Seat(guest, own, number, Routes(number, lambda: guest.entry.task))
+        return Seat(guest, own, number, Routes(number, lambda: guest.entry.task), address)
 
     async def _leave(self, seat: Seat) -> None:
         seat.close()
@@ -190,6 +199,10 @@ class Seats:
 
 class FullError(BenchError):
     """No more entries are given."""
+
+
+def client_of(scope: Scope) -> str:
+    return ":".join(map(str, scope.get("client") or ("?",)))
 
 
 def header(headers: Headers, name: bytes) -> str | None:

@@ -1,0 +1,59 @@
+"""A benchmark whose tools are named like control of an episode is refused before there is a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_bench.bridge import run_setup
+from mcp_bench.bridge.hand.desk import Desk
+from mcp_bench.bridge.hand.tasks import TaskChoice
+from mcp_bench.servers.contracts import ToolSpec
+from mcp_bench.servers.registry import load, registered
+from mcp_bench.servers.world_session import ToolTableError, refuse_control
+
+NO_ARGUMENTS = {"type": "object", "properties": {}}
+TOLD = "tool 'Reset' of benchmark 'resetting' has a name that is kept for control"
+
+
+class Resetting:
+    name, version = "resetting", "1"
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return [ToolSpec(name=name, description="", input_schema=NO_ARGUMENTS) for name in ("write", "Reset")]
+
+
+def loads(kind: str, name: str) -> object:
+    return Resetting() if (kind, name) == ("benchmark", "resetting") else load(kind, name)  # type: ignore[arg-type]
+
+
+def test_record_refuses_it(monkeypatch: pytest.MonkeyPatch, bench_home: Path) -> None:
+    monkeypatch.setattr(run_setup, "load", loads)
+    choices = dict.fromkeys(run_setup.Choices.__dataclass_fields__)  # nothing else is looked at before
+    with pytest.raises(ToolTableError, match=TOLD):
+        run_setup.start_run(
+            run_setup.Choices(**{**choices, "agent": "noop", "benchmark": "resetting", "options": {}})  # type: ignore[arg-type]
+        )
+    assert not (bench_home / "runs").exists()
+
+
+@pytest.mark.anyio
+async def test_hand_use_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bench.bridge.hand.desk.load", loads)
+    async with anyio.create_task_group() as tasks:
+        with pytest.raises(ToolTableError, match=TOLD):
+            await Desk(tasks, idle=1.0).check("resetting", TaskChoice())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.full if name == "agentdojo" else ())
+        for name in registered("benchmark")
+    ],
+)
+def test_no_benchmark_of_ours_has_such_a_tool(name: str) -> None:
+    refuse_control(load("benchmark", name).tools())
