@@ -46,7 +46,10 @@ class ShareGPT:
             "tools": json.dumps(
                 [tool.function.model_dump() for tool in trajectory.tools], ensure_ascii=False
             ),
-            KEY: {**facts_apart(trajectory), **{key: value for key, value in apart.items() if value}},
+            KEY: {
+                **facts_apart(trajectory),
+                **{key: value for key, value in apart.items() if value or value == ""},
+            },
         }
 
     def companions(self, folder: Path, stem: str, files: Sequence[Path]) -> dict[str, str]:

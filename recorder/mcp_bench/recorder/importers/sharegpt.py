@@ -17,7 +17,7 @@ from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, parse, 
 from mcp_bench.recorder.importers.task_name import task_of
 from mcp_bench.recorder.trajectory import Message
 
-_THINK = re.compile(r"<think>\n?(.*?)\n?</think>\s*", re.DOTALL)
+_THINK = re.compile(r"<think>\n?(.*?)\n?</think>(?:\n\n|\s*)", re.DOTALL)
 
 
 class ShareGPT:
