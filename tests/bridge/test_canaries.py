@@ -66,10 +66,12 @@ def test_the_decoys_of_a_run(bench_home: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the trusted processes are closed to all but root")
 def test_the_decoy_among_the_variables(bench, script: Callable[[str], str]) -> None:
-    bench.run(
+    done = bench.run(
         "record", "--agent", "script", "--agent-option", script(PRYING), "--benchmark", "notebook",
-        "--task", "numbers", "--isolation", "none",
+        "--task", "numbers", "--isolation", "none", "--json",
     )  # fmt: skip
+    assert json.loads(done.stdout)["tainted"] == 1
+    assert "1 tainted, whose agents looked for their grades: mcp-bench show ep_" in done.stderr
     (scan,) = bench.rows("select * from scans", database="grades.db")
     (evidence,) = json.loads(scan["evidence"])
     assert (scan["verdict"], evidence["where"]) == ("tainted", "the answer")

@@ -107,6 +107,7 @@ def test_a_real_agent_solves_real_tasks(
     assert stored == sent
     (row,) = json.loads(bench.run("report", "--by", "agent", "--json").stdout)
     assert (row["agent"], row["episodes"], row["strict"], row["invalid"]) == (agent, len(tasks), 1.0, 0)
+    assert (row["clean"], row["tainted"]) == (len(tasks), 0)
     (run,) = bench.rows("select agent_version from runs")
     assert PINNED[agent] in run["agent_version"]
     files = [path for path in bench.home.rglob("*") if path.is_file()]

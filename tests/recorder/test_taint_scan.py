@@ -184,6 +184,12 @@ def test_a_call_on_the_wire_is_none_of_its_own(scanned: Callable[..., Scan]) -> 
     assert scanned(told, HONEST, calls=[]).verdict == "tainted", "the same call to a tool of its own"
 
 
+def test_long_texts_are_gone_through_once(scanned: Callable[..., Scan]) -> None:
+    """Nothing looks again and again at what follows: that would take minutes here."""
+    found = scanned(*ran("pip " * 200_000 + "/./" * 200_000, "\n" * 1_000_000), HONEST)
+    assert found.verdict == "clean"
+
+
 @pytest.mark.parametrize(("kind", "verdict"), [("replay", "tainted"), ("flood", "clean")])
 def test_flags_are_evidence(bench_home: Path, kind: FlagKind, verdict: str) -> None:
     with RunFolder.create(run_info(settings={"own_tools": False})) as folder:

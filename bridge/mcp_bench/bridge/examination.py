@@ -22,7 +22,8 @@ async def examine(run: RunFolder, episode: str) -> None:
         StorageError: the verdict cannot be stored.
     """
     try:
-        verdict = await anyio.to_thread.run_sync(examined, run, episode)
+        with anyio.CancelScope(shield=True):  # the grade comes behind it, and is not to be lost
+            verdict = await anyio.to_thread.run_sync(examined, run, episode)
     except Exception:  # nothing that an agent has written may cost the episode its grade
         logger.exception("episode %s could not be scanned", episode)
         verdict = Scan("unknown")

@@ -58,6 +58,10 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
                 display.say(f"Stopped. Go on with: {resuming(run)}")
     tally = display.tally
     click.echo(f"{run.id}: {tally}", err=True)
+    tainted = run.grades.tainted()
+    if tainted:
+        told = f"{len(tainted)} tainted, whose agents looked for their grades: mcp-bench show {tainted[0]}"
+        click.echo(told, err=True)
     if brakes.cut_short and not stopped:
         more = " --max-cost MORE" if budget.is_spent else ""
         told = f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}"
@@ -73,6 +77,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
             "recorded": tally.recorded,
             "invalid": tally.invalid,
             "retried": tally.retried,
+            "tainted": len(tainted),
             "partial": tally.partial,
             "strict": tally.strict / tally.graded if tally.graded else None,
             "calls": tally.calls,

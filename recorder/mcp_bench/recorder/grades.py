@@ -86,6 +86,12 @@ class SealedGrades:
             )
             tag_rows(db, self._key, "scans", "episode = ?", episode)
 
+    def tainted(self) -> list[str]:
+        """Return the ids of the episodes with evidence against their agents."""
+        with self._lock, database_errors(self.path):
+            rows = self._connection.execute("SELECT episode FROM scans WHERE verdict = 'tainted' ORDER BY 1")
+            return [episode for (episode,) in rows]
+
     def put_canary(self, canary: Canary, made_us: int) -> None:
         with self._changing() as db:
             db.execute(

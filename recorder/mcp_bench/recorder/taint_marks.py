@@ -25,7 +25,7 @@ SEALED_FILES = r"(?:grades|grades-backup|recordings)\.db"
 _REPEATED_SLASHES = re.compile(r"/(?:\.?/)+")
 _NAMES = re.compile(rf"(?<![\w-])(?:{SEALED_FILES}(?![\w-])|MCP_BENCH_[A-Z]\w*|mcp[-_]bench(?![\w-]))")
 _SOURCES_SHOWN = re.compile(
-    rf"(?<!\w){OURS}/(?:servers|recorder)/|^\s*(?:from|import)\s+{OURS}\.(?:servers|recorder)", re.M
+    rf"(?<!\w){OURS}/(?:servers|recorder)/|^[ \t]*(?:from|import)[ \t]+{OURS}\.(?:servers|recorder)", re.M
 )
 """Not of `bridge`: the command lines of supervisors name it, and lists of processes show those."""
 _PROCESS = re.compile(r"/proc/(?!(?:thread-)?self\b)[^/\s'\"]{1,40}/(?:environ|mem)\b")
@@ -57,7 +57,7 @@ class Marks:
         # where a command names a package in order to read it, not where it happens to use the word
         self._package = re.compile(
             rf"(?:(?:site|dist)-packages/|\b(?:import|from)\s+|(?<!\w)-m\s+|import_module\(['\"]"
-            rf"|find_spec\(['\"]|\b(?:pip3?|uv|uvx|pipx)\s[^\n;|&]*?\s)(?:{names})\b"
+            rf"|find_spec\(['\"]|\b(?:pip3?|uv|uvx|pipx)\s[^\n;|&]{{0,200}}?\s)(?:{names})\b"
         )
         self._prompt = normalised(prompt)
 

@@ -19,6 +19,8 @@ def test_the_oracle_is_strictly_right(bench, level: str) -> None:
     bench.run("record", "--agent", "oracle", "--task", TASK, "--isolation", level)
     (grade,) = bench.grades()
     assert (grade["partial"], grade["strict"]) == (1.0, 1)
+    (row,) = bench.report()
+    assert (row["verified"], row["clean"]) == (1, 1)
 
 
 @each_level()
@@ -45,3 +47,5 @@ def test_it_solves_a_task(bench, level: str, name: str) -> None:
     assert (grade["partial"], grade["strict"]) == (1.0, 1)
     said = bench.rows("select content from messages where role = 'assistant' order by position")
     assert said[-1]["content"] == "Done."
+    (row,) = bench.report()
+    assert (row["verified"], row["clean"]) == (1, 1)
