@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from desk_over_http import desk_on_http
 
 Write = Callable[[str], str]
 DESK = Path(__file__).parents[1] / "support" / "desk_server.py"
@@ -156,7 +155,10 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
         (("--server", "cat", "--agent", "noop", "--prompt", "x", "--benchmark", "b"), "--benchmark does not"),
         (("--agent", "noop", "--prompt", "x"), "--prompt needs --server"),
         (("--server", "cat", "--agent", "oracle", "--prompt", "x"), "plays the solutions"),
-        (("--server", "http://127.0.0.1:1/mcp", *SCRIPT), "does not speak streamable HTTP"),
+        (
+            ("--server", "http://127.0.0.1:1/mcp", "--agent", "priced", "--prompt", "x"),
+            "does not speak streamable HTTP",
+        ),
         (("--server", "http://u:p@127.0.0.1:1/mcp", *SCRIPT), "logins are never stored"),
     ],
 )
@@ -164,17 +166,6 @@ def test_what_cannot_be_recorded_is_told_before_there_is_a_run(bench, options, t
     done = bench.run("record", *options, code=None)
     assert done.returncode in (1, 2) and told in done.stderr and "Traceback" not in done.stderr
     assert not (bench.home / "runs").exists()
-
-
-@contextmanager
-def desk_on_http() -> Iterator[str]:
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, str(DESK), "--http"], stdout=pipe, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
-        finally:
-            process.kill()
 
 
 @pytest.mark.parametrize("agent", ["noop", "chat"])

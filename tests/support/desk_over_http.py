@@ -14,6 +14,18 @@ from mcp_bench.plugins.contracts import McpServer
 
 
 @contextmanager
+def desk_on_http() -> Iterator[str]:
+    """Yield the URL of a desk server."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(DESK_SERVER), "--http"], stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        finally:
+            process.kill()
+
+
+@contextmanager
 def over_http(work: Attempt) -> Iterator[None]:
     """Give the attempt its server by URL instead of by a command."""
     environ = {**os.environ, "JOURNAL": str(work.journal_path)}

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import anyio
@@ -178,7 +179,7 @@ class Script:
 
     name = "script"
     summary = "Any Python file as an agent (a fixture)."
-    capabilities = Capabilities()
+    capabilities = Capabilities(http=True)
     options: Mapping[str, str] = {"file": "the Python file", "fault": "an endpoint fault to report"}
 
     def find(self, environ: Mapping[str, str]) -> Installation:
@@ -186,7 +187,7 @@ class Script:
 
     def prepare(self, request: LaunchRequest) -> Launch:
         config = request.home / "server.json"
-        config.write_text(json.dumps({"command": request.server.command, "prompt": request.prompt}))
+        config.write_text(json.dumps({**asdict(request.server), "prompt": request.prompt}))
         fault = request.options.get("fault", "")
         (request.home / "fault").write_text(fault)
         return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
