@@ -87,3 +87,27 @@ def test_no_agent_is_given_one(bench, script: Callable[[str], str]) -> None:
     assert episode["answer"] == "[]"
     (scan,) = bench.rows("select * from scans", database="grades.db")
     assert (scan["verdict"], scan["evidence"]) == ("clean", "[]")
+
+
+RESTARTING = """
+if "colours" in CONFIG["prompt"]:
+    Server().connect()  # and once more before its first call, as agents with a slow server do
+server = Server()
+server.connect()
+server.call("write", key="one", value="uno-sentinel")
+if "numbers" in CONFIG["prompt"]:
+    print("refused" if Server().connect() is None else "let in")
+"""
+
+
+def test_a_restart_before_the_first_call_is_no_taint(bench, script: Callable[[str], str]) -> None:
+    bench.run(
+        "record", "--agent", "script", "--agent-option", script(RESTARTING), "--benchmark", "notebook",
+        "--task", "numbers", "--task", "colours", "--isolation", "none", "--jobs", "2",
+    )  # fmt: skip
+    tasks = {row["id"]: row["task"] for row in bench.rows("select id, task from episodes")}
+    scans = bench.rows("select * from scans", database="grades.db")
+    verdicts = {tasks[scan["episode"]]: scan["verdict"] for scan in scans}
+    assert verdicts == {"colours": "clean", "numbers": "tainted"}
+    (evidence,) = [one for scan in scans for one in json.loads(scan["evidence"])]
+    assert (evidence["kind"], evidence["what"]) == ("flag", "late_reconnect")
