@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -79,23 +80,29 @@ def import_paths(paths: Sequence[Path], form: str | None, defaults: Defaults) ->
 
 
 def guess(paths: Sequence[Path]) -> Importer:
-    """Return the importer that knows the first file for its own.
+    """Return the importer that knows a file for its own: the first file that is known for sure.
 
     Raises:
         WrongUseError: none does, or more than one.
     """
     importers = [_importer(name) for name in registered("importer")]
-    candidates = [path for path in paths if path.is_file()]
-    for folder in (path for path in paths if path.is_dir()):
-        candidates += sorted({found for one in importers for found in _in(folder, one)})[:1]
+    candidates: list[tuple[Path, Importer]] = []
+    for path in paths:
+        if path.is_dir():
+            candidates += [(found, importer) for importer in importers for found in _in(path, importer)]
+        else:
+            candidates += [(path, importer) for importer in importers]
     if not candidates:
         raise WrongUseError("there is nothing to import: no file of a known kind")
-    sure = [importer for importer in importers if importer.recognises(candidates[0])]
-    if len(sure) != 1:
-        why = " or ".join(importer.name for importer in sure) or "none that it is for sure"
-        known = ", ".join(sorted(registered("importer")))
-        raise WrongUseError(f"the format of {candidates[0]} may be {why}: give --format, one of {known}")
-    return sure[0]
+    for file, pairs in itertools.groupby(sorted(candidates, key=lambda one: one[0]), key=lambda one: one[0]):
+        sure = [importer for _, importer in pairs if importer.recognises(file)]
+        if len(sure) == 1:
+            return sure[0]
+        if sure:
+            both = " and ".join(importer.name for importer in sure)
+            raise WrongUseError(f"{file} may be of {both}: say which with --format")
+    known = ", ".join(sorted(registered("importer")))
+    raise WrongUseError(f"the format of {candidates[0][0]} is not plain: give --format, one of {known}")
 
 
 def _importer(name: str) -> Importer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -44,6 +46,12 @@ def open_plain(path: Path) -> BinaryIO:
         stream = _zstd().ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
         return cast(BinaryIO, _Outer(io.BufferedReader(stream, 1 << 20), file))
     return cast(BinaryIO, file)
+
+
+def damage() -> tuple[type[Exception], ...]:
+    """Return what reading a damaged file that was opened may raise, beside OSError."""
+    zstandard = sys.modules.get("zstandard")
+    return (EOFError, zlib.error, zstandard.ZstdError) if zstandard else (EOFError, zlib.error)
 
 
 def zstd_bytes(data: bytes) -> bytes:

@@ -25,8 +25,6 @@ def chat_messages(rows: Any, failed: Iterable[str] = ()) -> list[Message]:
     Raises:
         RowError: a message has a role or a call that makes no sense.
     """
-    if isinstance(rows, str):
-        rows = [{"role": "user", "content": rows}]
     if not isinstance(rows, list):
         raise RowError("the messages are no list")
     errors = set(failed)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.containers.compression import open_plain
+from mcp_bench.recorder.containers.compression import damage, open_plain
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 
@@ -98,7 +97,7 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                 number += 1
                 if line.strip():
                     yield f"line {number}", partial(_line, line)
-    except (EOFError, zlib.error) as error:
+    except damage() as error:
         raise RowError(f"damaged behind line {number}: {error}") from error
 
 

@@ -1,0 +1,250 @@
+"""`mcp-bench import` on good rows and bad ones: what is told, what is stored, and what never is."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from recorded import Episode, planned, record
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.importers import store
+from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
+
+Invoke = Callable[..., Result]
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}
+GOOD = {
+    "messages": [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c", "content": "nothing"},
+        {"role": "assistant", "content": "Nothing there."},
+    ],
+    "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    texts = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    path.write_bytes(b"\n".join(texts) + b"\n")
+    return path
+
+
+def imported(invoke: Invoke, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
+    result = invoke(import_, *arguments, "--json")
+    assert result.exit_code == code, (result.output, result.exception)
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def episodes(home: Path) -> list[sqlite3.Row]:
+    rows = []
+    for path in sorted(home.glob("runs/*/recordings.db")):
+        with closing(sqlite3.connect(path)) as db:
+            db.row_factory = sqlite3.Row
+            rows += db.execute("SELECT * FROM episode_summary JOIN episodes USING (id)").fetchall()
+    return rows
+
+
+def test_plain_chat_rows_are_ungraded_recordings(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    path = write(tmp_path / "chats.jsonl", GOOD)
+    result = invoke(import_, path, "--benchmark", "desk", "--agent", "helper", "--split", "train")
+    assert result.exit_code == 0, result.output
+    (episode,) = episodes(bench_home)
+    assert result.stdout == f"imported 1 episodes as openai ({episode['run']})\n"
+    assert (episode["benchmark"], episode["agent"], episode["split"], episode["calls"]) == (
+        "desk",
+        "helper",
+        "train",
+        1,
+    )
+    assert (
+        json.loads(episode["source"]).items()
+        >= {"file": "chats.jsonl", "row": "line 1", "format": "openai"}.items()
+    )
+    assert (episode["prompt"], episode["answer"]) == ("Look.", "Nothing there.")
+    (row,) = json.loads(invoke(report, "--json").stdout)
+    assert (row["episodes"], row["partial"], row["verified"], row["unknown"]) == (1, None, 0, 1)
+    assert invoke(verify).exit_code == 0
+
+
+def test_importing_twice_adds_nothing(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    other = {**GOOD, "metadata": {"partial": 0.5, "task": "t"}}
+    first = write(tmp_path / "a.jsonl", GOOD, other, GOOD)
+    document = imported(invoke, first)
+    assert (document["imported"], document["known"]) == (2, 1)
+    again = imported(invoke, write(tmp_path / "b.jsonl", other, GOOD))
+    assert (again["imported"], again["known"], again["runs"]) == (0, 2, [])
+    assert len(episodes(bench_home)) == 2
+    assert not (bench_home / "importing").exists()
+
+
+def test_an_export_of_this_store_is_nothing_new(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned(), Episode())])
+    assert invoke(export, "--out", tmp_path / "rows.jsonl").exit_code == 0
+    assert imported(invoke, tmp_path / "rows.jsonl")["known"] == 1
+    assert len(episodes(bench_home)) == 1
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no JSON": (b'{"messages": [', "not JSON"),
+    "no UTF-8": (b'{"messages": "\xff"}', "not UTF-8"),
+    "no number": (b'{"messages": [], "metadata": {"partial": NaN}}', "NaN is no JSON number"),
+    "no object": ([1], "no JSON object"),
+    "too deep": (b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+    "no messages": ({"text": "x"}, "neither messages nor prompt"),
+    "empty": ({"messages": []}, "messages"),
+    "role": ({"messages": [{"role": "robot"}]}, "'robot' is not known"),
+    "no tool": ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "names no tool"),
+    "arguments": (
+        {"messages": [{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}]},
+        "no JSON object",
+    ),
+    "result": ({"messages": [{"role": "tool", "content": "x"}]}, "message 0 is the result of no call"),
+    "grade": ({**GOOD, "metadata": {"partial": 7}}, "partial"),
+    "seed": ({**GOOD, "metadata": {"seed": 2**70}}, "seed"),
+    "tool": ({**GOOD, "tools": [{"type": "function"}]}, "a tool has no name"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_told_of_and_left_out(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, name: str
+) -> None:
+    row, words = BAD[name]
+    path = write(tmp_path / "rows.jsonl", GOOD, row, {**GOOD, "metadata": {"task": "other"}})
+    result = invoke(import_, path, "--format", "openai")
+    assert result.exit_code == 1, (result.output, result.exception)
+    assert result.stdout.startswith("imported 2 episodes")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"left out: {path}, line 2: "), line
+    assert words in line
+    assert len(episodes(bench_home)) == 2
+
+
+def test_what_a_row_says_cannot_drive_the_terminal(invoke: Invoke, tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", {"messages": [{"role": "\x1b]0;mine\x07\n"}]})
+    result = invoke(import_, path, "--format", "openai")
+    assert "\x1b" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_halves_of_surrogate_pairs_become_question_marks(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    row = json.dumps(GOOD).replace("Nothing there.", "\\ud83d there \\ud83d\\ude42").encode()
+    assert imported(invoke, write(tmp_path / "rows.jsonl", row))["imported"] == 1
+    assert [episode["answer"] for episode in episodes(bench_home)] == ["? there 🙂"]
+
+
+def test_an_import_that_fails_leaves_nothing(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second row cannot be stored: the disk is full, say."""
+    real = store._store
+
+    def full(folder: Any, attempt: Any, *rest: Any) -> None:
+        if attempt.task == "other":
+            raise OSError(28, "No space left on device")
+        real(folder, attempt, *rest)
+
+    monkeypatch.setattr(store, "_store", full)
+    path = write(tmp_path / "rows.jsonl", GOOD, {**GOOD, "metadata": {"task": "other"}})
+    assert isinstance(invoke(import_, path).exception, OSError)
+    assert not list(bench_home.glob("runs/*"))
+    assert not (bench_home / "importing").exists()
+    monkeypatch.undo()
+    monkeypatch.setenv("MCP_BENCH_HOME", str(bench_home))
+    assert imported(invoke, path)["imported"] == 2
+
+
+def test_ids_and_results_are_put_in_order(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """The same id in two turns, results without one, and a call that nobody answered."""
+    call = {"id": "c", "name": "look", "arguments": {}}
+    said: list[dict[str, Any]] = [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Look."},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            ],
+        },
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "one"},
+        {"role": "assistant", "tool_calls": [json.dumps(call), {**call, "id": "d"}]},
+        {"role": "tool", "tool_call_id": "d", "content": "two", "is_error": True},
+    ]
+    imported(
+        invoke,
+        write(tmp_path / "rows.jsonl", {"messages": said, "metadata": {"partial": 1, "split": "train"}}),
+    )
+    assert invoke(export, "--out", tmp_path / "out.jsonl").exit_code == 0
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert row["messages"][0]["content"] == "Look.\n[image: image/png, 4 characters of base64]"
+    ids = [call["id"] for message in row["messages"] for call in message.get("tool_calls", ())]
+    assert ids == ["c", "call_1", "d"]
+    results = [
+        (m["tool_call_id"], m["name"], m["content"], m.get("is_error", False))
+        for m in row["messages"]
+        if m["role"] == "tool"
+    ]
+    assert results == [("c", "look", "one", False), ("d", "look", "two", True)]
+    with closing(sqlite3.connect(next(bench_home.glob("runs/*/recordings.db")))) as db:
+        assert db.execute("SELECT outcome FROM calls ORDER BY id").fetchall() == [
+            ("ok",),
+            ("cancelled",),
+            ("tool_error",),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        (["nowhere.jsonl"], WrongUseError, "nowhere.jsonl is not there"),
+        (["rows.jsonl", "--format", "opnai"], UnknownNameError, "did you mean openai"),
+        (["odd.jsonl"], WrongUseError, "give --format"),
+        (["empty"], WrongUseError, "nothing to import"),
+        (["empty", "--format", "codex"], WrongUseError, "rollout-*.jsonl"),
+    ],
+)
+def test_wrong_use(
+    invoke: Invoke,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    kind: type[BenchError],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "rows.jsonl", GOOD)
+    write(tmp_path / "odd.jsonl", {"text": "x"})
+    (tmp_path / "empty").mkdir()
+    result = invoke(import_, *options)
+    assert isinstance(result.exception, kind), result.exception
+    assert words in str(result.exception)
+    assert result.exception.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.jsonl.zst", "x.parquet", "x.eval", "x.json"])
+@pytest.mark.parametrize("form", ["openai", "inspect", "atif", "automationbench", "verifiers"])
+def test_a_damaged_file_is_told_of(invoke: Invoke, tmp_path: Path, name: str, form: str) -> None:
+    starts = {
+        "gz": b"\x1f\x8b\x08\0",
+        "zst": b"\x28\xb5\x2f\xfd",
+        "parquet": b"PAR1",
+        "eval": b"PK\x03\x04",
+        "json": b"{",
+    }
+    path = tmp_path / name
+    path.write_bytes(starts[name.rpartition(".")[2]] + b"damage")
+    document = imported(invoke, path, "--format", form, code=1)
+    assert document["imported"] == 0
+    assert document["bad"][0]["file"] == str(path)
+    assert document["bad"][0]["reason"]
