@@ -9,6 +9,7 @@ began: one that the server has for another episode is of no use here.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import anyio
@@ -28,7 +29,7 @@ from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.recording import MAX_FLAGS, Recording
 from mcp_bench.recorder.records import Direction, FlagKind
 
 LOOPBACK = "127.0.0.1"
@@ -57,6 +58,7 @@ class HttpWire:
         self._port: int = self._listener.getsockname()[1]
         self._peers = TcpPeers(self._port)
         self._numbers = itertools.count(1)
+        self._refused: Counter[FlagKind] = Counter()
         self._sessions: dict[bytes, int] = {}
         entry = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
         self.server = McpServer(SERVER_NAME, (), (), entry)
@@ -108,8 +110,8 @@ class HttpWire:
         await self._recorded(inner, receive, send)
 
     async def _comes_from_agent(self, scope: Scope) -> bool:
-        root, (_, port) = self.gate.root, scope["client"]
-        origin = "foreign" if root is None else await self._peers.origin(port, root)
+        root = self.gate.root
+        origin = "foreign" if root is None else await self._peers.origin(scope, root)
         if origin == "foreign":
             self._note_refused(scope, "foreign_peer", "a process that the agent did not start")
         return origin == "below"
@@ -126,6 +128,9 @@ class HttpWire:
         self._note_refused(scope, kind, described(shown))
 
     def _note_refused(self, scope: Scope, kind: FlagKind, detail: str) -> None:
+        self._refused[kind] += 1
+        if self._refused[kind] > MAX_FLAGS:  # no more are kept, and to find out who it is takes time
+            return
         _, port = scope["client"]
         self.gate.flag(kind, owners(port, self._port), f"from port {port}: {detail}")
 

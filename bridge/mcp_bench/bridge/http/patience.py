@@ -1,19 +1,28 @@
-"""HTTP connections that are given up where a request's head does not come, or has no end.
+"""What uvicorn lacks: connections that are given up, and told apart.
 
-uvicorn waits for a head for as long as the client likes, and takes one of any size: some hundred connections
-that say a byte now and then would keep everybody else out.
+A connection is given up where a request's head does not come, or has no end: uvicorn waits for a head for as
+long as the client likes, and takes one of any size. Some hundred connections that say a byte now and then
+would keep everybody else out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS = 30.0
 MAX_HEAD = 1 << 16
 """Bytes of a request's head, about."""
+
+
+TCP = "mcp_bench.tcp"
+"""Key of the ASGI scope that holds the `TcpConnection` a request came on."""
+
+
+class TcpConnection:
+    """Stands for one connection, however many requests come on it."""
 
 
 class Impatient(HttpToolsProtocol):
@@ -25,6 +34,7 @@ class Impatient(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         """There while a head is awaited."""
         self._came = 0
+        self._connection = TcpConnection()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -43,6 +53,7 @@ class Impatient(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        cast(dict[str, object], self.scope)[TCP] = self._connection
         if self._deadline is None:
             self._await_head()
 

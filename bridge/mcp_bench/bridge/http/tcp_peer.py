@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
+from weakref import WeakSet
 
 import anyio
+from starlette.types import Scope
 
+from mcp_bench.bridge.http.patience import TCP, TcpConnection
 from mcp_bench.bridge.supervisor import descendants, parents
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -28,20 +31,22 @@ class TcpPeers:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._known: set[str] = set()
-        """Inodes of sockets that were found below the process."""
+        self._known: WeakSet[TcpConnection] = WeakSet()
+        """Connections that came from below the process: looking takes some hundredths of a second."""
 
-    async def origin(self, port: int, root: int) -> Origin:
-        """Say whether the socket that is connected from `port` belongs to a process below `root`."""
-        inode = None
+    async def origin(self, scope: Scope, root: int) -> Origin:
+        """Say whether the connection that a request came on belongs to a process below `root`."""
+        if (connection := scope[TCP]) in self._known:
+            return "below"
+        (_, port), inode = scope["client"], None
         for look in range(LOOKS):
             if look:
                 await anyio.sleep(LOOK_SECONDS)
-            inode = socket_inode(port, self._port)
+            inode = await anyio.to_thread.run_sync(socket_inode, port, self._port)
             if inode is None:
                 continue
-            if inode in self._known or await anyio.to_thread.run_sync(holds, root, inode):
-                self._known.add(inode)
+            if await anyio.to_thread.run_sync(holds, root, inode):
+                self._known.add(connection)
                 return "below"
         return "gone" if inode is None else "foreign"
 
