@@ -42,7 +42,7 @@ class CodexSessions:
 class ClaudeCodeSessions:
     name = "claude-code"
     summary = "Claude Code's session files"
-    patterns = ("*.jsonl",)
+    patterns = ("-".join("?" * length for length in (8, 4, 4, 4, 12)) + ".jsonl",)
 
     def recognises(self, path: Path) -> bool:
         keys = {"sessionId", "parentUuid", "version"}

@@ -1,0 +1,193 @@
+"""Parts, compression and Parquet: the same rows, whatever they are kept in."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet
+import pytest
+import zstandard
+from click.testing import Result
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+from pydantic import TypeAdapter
+from recorded import Episode, planned, record
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.servers.errors import WrongUseError
+
+Invoke = Callable[..., Result]
+STORIES = [
+    (planned(f"t{number}"), Episode(calls=[("look", {f"key{number}": None}, "Grüße 🙂"), ("go", {}, "!no")]))
+    for number in range(5)
+]
+
+
+@pytest.fixture(autouse=True)
+def store(bench_home: Path) -> None:
+    record(STORIES, model="m")
+
+
+@pytest.fixture
+def write(invoke: Invoke, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    def run(name: str, *options: str) -> dict[str, Any]:
+        result = invoke(export, "--out", tmp_path / name, *options, "--json")
+        assert result.exit_code == 0, (result.output, result.exception)
+        manifest: dict[str, Any] = json.loads(result.stdout)
+        return manifest
+
+    return run
+
+
+def test_parts_hold_the_rows_in_order(write: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    write("whole.jsonl")
+    manifest = write("train.jsonl", "--shard-size", "2")
+    names = [f"train-{number:05d}-of-00003.jsonl" for number in range(3)]
+    assert [(file["name"], file["rows"]) for file in manifest["files"]] == list(
+        zip(names, (2, 2, 1), strict=True)
+    )
+    parts = [(tmp_path / name).read_bytes() for name in names]
+    assert b"".join(parts) == (tmp_path / "whole.jsonl").read_bytes()
+    assert [file["sha256"] for file in manifest["files"]] == [
+        hashlib.sha256(part).hexdigest() for part in parts
+    ]
+    assert [file["bytes"] for file in manifest["files"]] == [len(part) for part in parts]
+    assert sorted(path.name for path in tmp_path.glob("train*")) == [*names, "train.jsonl.manifest.json"]
+
+
+def test_fewer_parts_replace_more(
+    write: Callable[..., dict[str, Any]], invoke: Invoke, tmp_path: Path
+) -> None:
+    write("train.jsonl", "--shard-size", "2")
+    (tmp_path / "train-00000-of-00009.txt").write_text("mine")
+    refused = invoke(export, "--out", tmp_path / "train.jsonl", "--shard-size", "3")
+    assert isinstance(refused.exception, WrongUseError)
+    write("train.jsonl", "--shard-size", "3", "--force")
+    assert sorted(path.name for path in tmp_path.glob("train*")) == [
+        "train-00000-of-00002.jsonl", "train-00000-of-00009.txt", "train-00001-of-00002.jsonl",
+        "train.jsonl.manifest.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("x.jsonl.gz", ()),
+        ("x.jsonl", ("--compress", "gzip")),
+        ("x.jsonl.zst", ()),
+        ("x.jsonl", ("--compress", "zstd")),
+    ],
+)
+def test_compressed_rows_are_the_same_each_time(
+    write: Callable[..., dict[str, Any]], tmp_path: Path, name: str, options: tuple[str, ...]
+) -> None:
+    write("plain.jsonl")
+    path = tmp_path / write(name, *options)["data"]
+    before = path.read_bytes()
+    if path.suffix == ".gz":
+        plain = gzip.decompress(before)
+        assert before[4:8] == bytes(4)  # no time
+    else:
+        plain = zstandard.ZstdDecompressor().decompressobj().decompress(before)
+    assert plain == (tmp_path / "plain.jsonl").read_bytes()
+    write(name, *options, "--force")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["trl", "openai", "prime-rl", "verifiers", "atif", "sharegpt"])
+def test_parquet_is_read_as_it_was_written(
+    write: Callable[..., dict[str, Any]], tmp_path: Path, form: str
+) -> None:
+    """By `datasets`, without the nulls that Arrow would fill in: each row has arguments of its own."""
+    write("rows.jsonl", "--format", form)
+    write("rows.parquet", "--format", form, "--compress", "zstd")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines()]
+    loaded = datasets.load_dataset(
+        "parquet", data_files=str(tmp_path / "rows.parquet"), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    told = [{name: value for name, value in row.items() if value is not None} for row in loaded]
+    assert told == [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
+def test_parquet_is_the_same_each_time(write: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    first = write("rows.parquet")
+    assert write("rows.parquet", "--force")["sha256"] == first["sha256"]
+    assert pyarrow.parquet.ParquetFile(tmp_path / "rows.parquet").metadata.num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("x.jsonl.gz", ("--compress", "zstd"), "does not fit the name"),
+        ("x.jsonl", ("--compress", "gzp"), "did you mean gzip"),
+        ("x.jsonl", ("--shard-size", "0"), "must be 1 or more"),
+        ("x.parquet.gz", (), "Parquet is compressed inside"),
+    ],
+)
+def test_wrong_use(invoke: Invoke, tmp_path: Path, name: str, options: tuple[str, ...], words: str) -> None:
+    result = invoke(export, "--out", tmp_path / name, *options)
+    assert isinstance(result.exception, WrongUseError)
+    assert words in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["bench-home"]
+
+
+def test_openai_rows_are_what_its_own_types_describe(
+    write: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    write("rows.jsonl", "--format", "openai")
+    for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        TypeAdapter(list[ChatCompletionMessageParam]).validate_python(row["messages"], strict=False)
+        TypeAdapter(list[ChatCompletionToolParam]).validate_python(row["tools"])
+        assert all(
+            isinstance(call["function"]["arguments"], str)
+            for m in row["messages"]
+            for call in m.get("tool_calls", ())
+        )
+
+
+def test_prime_rl_rows_are_what_its_trainer_parses(
+    write: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    write("rows.jsonl", "--format", "prime-rl")
+    row = json.loads((tmp_path / "rows.jsonl").read_text("utf-8").splitlines()[0])
+    assert [message["role"] for message in row["prompt"]] == ["user"]
+    assert row["completion"][0]["role"] == "assistant"
+    calls = [
+        json.loads(call["function"]["arguments"])
+        for m in row["completion"]
+        for call in m.get("tool_calls", ())
+    ]
+    assert calls == [{"key0": None}, {}]
+    assert json.loads(row["tools"])[0]["type"] == "function"
+
+
+def test_sharegpt_turns_alternate_and_are_listed(
+    write: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """LLaMA-Factory skips a row whose turns do not alternate, or that does not end on the agent's."""
+    (tmp_path / "dataset_info.json").write_text(json.dumps({"mine": {"file_name": "mine.json"}}))
+    write("train.jsonl", "--format", "sharegpt", "--shard-size", "3")
+    for path in tmp_path.glob("train-*.jsonl"):
+        for line in path.read_text("utf-8").splitlines():
+            turns = [turn["from"] for turn in json.loads(line)["conversations"]]
+            assert len(turns) % 2 == 0
+            assert set(turns[::2]) <= {"human", "observation"}
+            assert set(turns[1::2]) <= {"gpt", "function_call"}
+    index = json.loads((tmp_path / "dataset_info.json").read_text())
+    assert list(index) == ["mine", "train-00000-of-00002", "train-00001-of-00002"]
+    assert index["train-00001-of-00002"] == {
+        "file_name": "train-00001-of-00002.jsonl", "formatting": "sharegpt",
+        "columns": {"messages": "conversations", "system": "system", "tools": "tools"},
+    }  # fmt: skip
+
+
+def test_an_index_that_cannot_be_read_stays(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text("{")
+    result = invoke(export, "--format", "sharegpt", "--out", tmp_path / "train.jsonl")
+    assert isinstance(result.exception, WrongUseError)
+    assert (tmp_path / "dataset_info.json").read_text() == "{"
+    assert not list(tmp_path.glob("*train*"))
