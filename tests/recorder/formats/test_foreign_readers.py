@@ -1,0 +1,96 @@
+"""Exports read by the tools they are for. Harbor wants Python 3.12, verifiers pins other versions than ours and
+brings half a gigabyte: each is installed into an environment of its own, where a package index is at hand."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from recorded import Episode, planned, record
+
+from mcp_bench.recorder.cli.export import export
+
+pytestmark = pytest.mark.full
+Invoke = Callable[..., Result]
+SECONDS = 900
+
+ATIF = """
+import sys
+from harbor.models.trajectories import Trajectory
+for line in open(sys.argv[1], encoding="utf-8"):
+    read = Trajectory.model_validate_json(line)
+    print(len(read.steps), read.agent.name, len(read.agent.tool_definitions))
+"""
+VERIFIERS = """
+import sys
+from pathlib import Path
+from verifiers.v1.configs.agent import WireAgentConfig
+from verifiers.v1.state import State
+from verifiers.v1.task import WireTaskData
+from verifiers.v1.trace import Trace
+from verifiers.v1.utils.trace_store import read_episodes
+for episode in read_episodes(Path(sys.argv[1]).parent, Trace[WireTaskData, State, WireAgentConfig]):
+    (trace,), (branch,) = episode.traces, episode.traces[0].branches
+    print(len(branch.messages), trace.agent.name, len(trace.tools), trace.reward)
+"""
+
+
+def read_by(python: str, folder: Path, packages: list[str], code: str, data: Path) -> list[str]:
+    """Run `code` on the file in a new environment; return what it prints."""
+    subprocess.run([python, "-m", "venv", folder], check=True, timeout=SECONDS)
+    inside = folder / "bin" / "python"
+    install = [inside, "-m", "pip", "install", "--quiet", *packages]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=SECONDS)
+    if done.returncode:
+        pytest.skip(f"cannot be installed here: {done.stderr[-300:]}")
+    done = subprocess.run([inside, "-c", code, data], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def working(python: str) -> str | None:
+    """Return the path of a Python, if it is one: a stand-in of pyenv's may be there without it."""
+    path = shutil.which(python)
+    works = path and subprocess.run([path, "--version"], capture_output=True, timeout=60).returncode == 0
+    return path if works else None
+
+
+@pytest.fixture
+def written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> Callable[[str, str], Path]:
+    record(
+        [(planned("a"), Episode(partial=0.5)), (planned("b"), Episode(calls=[("go", {}, "!no")]))], model="m"
+    )
+
+    def write(form: str, name: str) -> Path:
+        assert invoke(export, "--format", form, "--out", tmp_path / name).exit_code == 0
+        return tmp_path / name
+
+    return write
+
+
+def test_harbor_reads_atif(written: Callable[[str, str], Path], tmp_path: Path) -> None:
+    python = next((found for minor in (12, 13, 14) if (found := working(f"python3.{minor}"))), None)
+    if python is None:
+        pytest.skip("Harbor needs Python 3.12")
+    told = read_by(python, tmp_path / "env", ["--no-deps", *HARBOR], ATIF, written("atif", "rows.jsonl"))
+    assert told == ["3 oracle 1", "3 oracle 1"]
+
+
+HARBOR = [
+    "harbor==0.25.0",
+    "pydantic",
+    "pydantic-core",
+    "annotated-types",
+    "typing-extensions",
+    "typing-inspection",
+]
+"""Its models need no more of what it depends on."""
+
+
+def test_verifiers_reads_its_traces(written: Callable[[str, str], Path], tmp_path: Path) -> None:
+    data = written("verifiers", "traces.jsonl")
+    told = read_by(sys.executable, tmp_path / "env", ["verifiers==0.4.0"], VERIFIERS, data)
+    assert told == ["4 oracle 1 0.5", "4 oracle 1 1.0"]
