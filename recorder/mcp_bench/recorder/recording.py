@@ -132,7 +132,10 @@ class Recording(FrameStore):
             if not changed:
                 raise StorageError(f"{self.path}: there is no open episode {episode} to end")
             conversation.write_messages(db, episode, messages)
-            if db.execute("SELECT 1 FROM episodes WHERE id = ? AND tools = '[]'", [episode]).fetchone():
+            # an imported one has no server that could have listed any: looking for it takes long
+            if db.execute(
+                "SELECT 1 FROM episodes WHERE id = ? AND tools = '[]' AND source IS NULL", [episode]
+            ).fetchone():
                 tools = [tool.model_dump() for tool in conversation.listed_tools(db, episode)]
                 db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (wire.dumps(tools), episode))
             tag_rows(db, self.key, "messages", "episode = ?", episode)
