@@ -64,6 +64,7 @@ def test_rows_are_what_passed_and_the_manifest_says_so(
         "-1 of another split than train (--split all takes every one)",
         "-1 invalid",
         "-1 without a grade",
+        " 0 tainted (--include-tainted takes every one)",
         "-1 with a partial score below 0.5",
         " 3 rows",
     ]
@@ -93,7 +94,7 @@ def test_a_row_is_a_conversation_without_nulls(invoke: Invoke, tmp_path: Path) -
     assert facts == {
         "id": episode, "benchmark": "agentdojo", "task": "user_task_0", "split": "train", "domain": "banking",
         "agent": "oracle", "model": "m-1", "seed": 7, "isolation": "none", "partial": 1.0, "strict": True,
-        "usage": {"input_tokens": 10, "output_tokens": 2},
+        "verified": False, "taint": "unknown", "usage": {"input_tokens": 10, "output_tokens": 2},
     }  # fmt: skip
 
 

@@ -85,8 +85,9 @@ def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
     (row,) = rows(invoke)
     assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
     shown = invoke(report).output.splitlines()
-    assert shown[0].split()[-8:] == ["calls", "failed", "tokens", "in", "/", "out", "isolation", "errors"]
-    assert shown[1].split()[-8:] == ["3", "1", "30", "/", "6", "none", "2", "endpoint_error"]
+    columns = ["calls", "failed", "tokens", "in", "/", "out", "isolation", "verified", "errors"]
+    assert shown[0].split()[-9:] == columns
+    assert shown[1].split()[-9:] == ["3", "1", "30", "/", "6", "none", "0/1", "2", "endpoint_error"]
 
 
 def test_repeated_attempts(invoke: Invoke) -> None:
@@ -156,6 +157,7 @@ def test_a_wide_terminal_has_a_table() -> None:
     assert header.split() == [
         "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
         "calls", "failed", "tokens", "in", "/", "out", "isolation",
+        "verified",
     ]  # fmt: skip
     assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 

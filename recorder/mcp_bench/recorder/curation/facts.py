@@ -46,7 +46,7 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
             "isolation_too_weak", f"isolated less than by {chosen.isolation}", lambda e: _level(e) >= level
         )
     if not chosen.include_tainted:
-        words = "tainted: their agents looked for their grades (--include-tainted takes them)"
+        words = "tainted (--include-tainted takes every one)"
         yield EpisodeRule("tainted", words, lambda e: e.taint != "tainted")
     if chosen.clean:
         yield EpisodeRule("not_clean", "not known to be clean", lambda e: e.taint == "clean")
