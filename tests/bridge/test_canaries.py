@@ -100,14 +100,12 @@ if "numbers" in CONFIG["prompt"]:
 """
 
 
-def test_a_restart_before_the_first_call_is_no_taint(bench, script: Callable[[str], str]) -> None:
+def test_a_restart_alone_is_no_taint(bench, script: Callable[[str], str]) -> None:
     bench.run(
         "record", "--agent", "script", "--agent-option", script(RESTARTING), "--benchmark", "notebook",
         "--task", "numbers", "--task", "colours", "--isolation", "none", "--jobs", "2",
     )  # fmt: skip
-    tasks = {row["id"]: row["task"] for row in bench.rows("select id, task from episodes")}
-    scans = bench.rows("select * from scans", database="grades.db")
-    verdicts = {tasks[scan["episode"]]: scan["verdict"] for scan in scans}
-    assert verdicts == {"colours": "clean", "numbers": "tainted"}
-    (evidence,) = [one for scan in scans for one in json.loads(scan["evidence"])]
-    assert (evidence["kind"], evidence["what"]) == ("flag", "late_reconnect")
+    scans = bench.rows("select verdict from scans", database="grades.db")
+    assert [scan["verdict"] for scan in scans] == ["clean", "clean"]
+    flagged = bench.rows("select task, kind from flags join episodes on episodes.id = episode")
+    assert [tuple(row) for row in flagged] == [("numbers", "late_reconnect")], "refused, and seen"
