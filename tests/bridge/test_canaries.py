@@ -108,4 +108,4 @@ def test_a_restart_alone_is_no_taint(bench, script: Callable[[str], str]) -> Non
     scans = bench.rows("select verdict from scans", database="grades.db")
     assert [scan["verdict"] for scan in scans] == ["clean", "clean"]
     flagged = bench.rows("select task, kind from flags join episodes on episodes.id = episode")
-    assert [tuple(row) for row in flagged] == [("numbers", "late_reconnect")], "refused, and seen"
+    assert flagged == [{"task": "numbers", "kind": "late_reconnect"}], "refused, and seen"
