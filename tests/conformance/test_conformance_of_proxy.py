@@ -57,5 +57,5 @@ def frames(home: Path) -> dict[str, Counter[bytes]]:
 
 
 def abandoned(message: dict) -> bool:
-    """Whether the suite may have left before it read this: an answer to a handshake, or a refusal."""
-    return "error" in message or "protocolVersion" in message.get("result", {})
+    """Whether the suite may have left before it read this: a handshake's answer, a list, or a refusal."""
+    return "error" in message or bool({"protocolVersion", "tools"} & message.get("result", {}).keys())

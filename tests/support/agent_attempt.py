@@ -19,7 +19,7 @@ from node_clis import node_environ
 from mcp_bench.plugins.contracts import Agent, AgentOutput, LaunchRequest, McpServer, Tools, Transcript
 
 DESK_SERVER = Path(__file__).with_name("desk_server.py")
-SECONDS = 90
+SECONDS = 240
 
 
 @dataclass
