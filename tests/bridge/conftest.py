@@ -1,79 +1,10 @@
-"""Runs `mcp-bench` as a user does: a process of its own, with the fixture package installed beside it."""
+"""The command line on a home of its own, and agents that are written in a few lines."""
 
-import json
-import os
-import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from mcp_bench.recorder.run_folder import take_in_journal
-
-FIXTURES = Path(__file__).parents[1] / "support" / "fixture_dist"
-
-
-@dataclass
-class Bench:
-    """A home of its own, and the command line on it."""
-
-    home: Path
-    environ: dict[str, str] = field(default_factory=dict)
-
-    def command(self, *args: str | Path) -> list[str]:
-        return [sys.executable, "-m", "mcp_bench.bridge.cli.root", *map(str, args)]
-
-    def environment(self) -> dict[str, str]:
-        base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
-        ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0", "MCP_BENCH_ISOLATION": "none"}
-        return {**base, **ours, **self.environ}
-
-    def start(self, *args: str | Path) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            self.command(*args),
-            env=self.environment(),
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            cwd=self.home.parent,
-        )
-
-    def run(self, *args: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end and check its exit code (None: any)."""
-        with self.start(*args) as process:
-            try:
-                out, err = process.communicate(timeout=240)
-            finally:
-                process.kill()
-        assert code is None or process.returncode == code, (process.returncode, out, err)
-        return subprocess.CompletedProcess(args, process.returncode, out, err)
-
-    @property
-    def run_folder(self) -> Path:
-        """The one run that was recorded."""
-        (folder,) = (self.home / "runs").iterdir()
-        return folder
-
-    def rows(self, query: str, *values: object, database: str = "recordings.db") -> list[dict[str, Any]]:
-        """Query a run's database the way any SQLite tool would, after any command has looked at the run."""
-        path = self.run_folder / database
-        take_in_journal(self.run_folder)
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-            db.row_factory = sqlite3.Row
-            return [dict(row) for row in db.execute(query, values)]
-
-    def grades(self) -> list[dict[str, Any]]:
-        return self.rows("select * from grades", database="grades.db")
-
-    def report(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = json.loads(self.run("report", "--json").stdout)
-        return rows
+from bench_commands import RPC, Bench
 
 
 @pytest.fixture
@@ -83,7 +14,7 @@ def bench(bench_home: Path) -> Bench:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], str]:
-    """Write an agent; return the option that names it. `RPC` below is there for it to use."""
+    """Write an agent; return the option that names it. `RPC` is there for it to use."""
 
     def write(source: str) -> str:
         path = tmp_path / "agent.py"
@@ -91,41 +22,3 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return f"file={path}"
 
     return write
-
-
-RPC = '''
-import json, os, subprocess, sys
-CONFIG = json.load(open(os.environ["CONFIG"]))
-
-class Server:
-    """A bare MCP client over stdio, so that a test can send whatever it likes."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(CONFIG["command"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.last = 0
-
-    def send(self, line):
-        self.process.stdin.write(line + b"\\n")
-        self.process.stdin.flush()
-
-    def receive(self):
-        return self.process.stdout.readline()
-
-    def ask(self, method, params=None):
-        self.last += 1
-        message = {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params or {}}
-        self.send(json.dumps(message).encode())
-        line = self.receive()
-        return json.loads(line) if line else None
-
-    def connect(self):
-        client = {"name": "script", "version": "1"}
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-        if self.ask("initialize", hello) is None:  # refused: nobody reads what would come next
-            return None
-        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        return self.ask("tools/list")
-
-    def call(self, tool, **arguments):
-        return self.ask("tools/call", {"name": tool, "arguments": arguments})
-'''

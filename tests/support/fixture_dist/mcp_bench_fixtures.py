@@ -24,7 +24,8 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.plugins.json_lines import json_lines
+from mcp_bench.recorder.trajectory import Message, Usage
 from mcp_bench.servers.contracts import (
     JSON,
     AssertionResult,
@@ -174,7 +175,8 @@ NOTEBOOK = Notebook()
 class Script:
     """Runs a Python file as the agent: `--agent-option file=PATH`. Its stdout lines are its messages.
 
-    What it writes to `fault` in its HOME ("KIND: text", or a text alone) is its fault, and `usage`, JSON, its usage.
+    What it writes to `fault` in its HOME ("KIND: text", or a text alone) is its fault, `usage`, JSON, its usage,
+    and `messages`, a JSON object per line, its account of what it said and did.
     """
 
     name = "script"
@@ -187,7 +189,8 @@ class Script:
 
     def prepare(self, request: LaunchRequest) -> Launch:
         config = request.home / "server.json"
-        config.write_text(json.dumps({**asdict(request.server), "prompt": request.prompt}))
+        told = {**asdict(request.server), "prompt": request.prompt, "repeat": request.repeat}
+        config.write_text(json.dumps(told))
         fault = request.options.get("fault", "")
         (request.home / "fault").write_text(fault)
         return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
@@ -199,6 +202,7 @@ class Script:
         lines = Path(output.stdout).read_text(errors="replace").splitlines()
         usage = output.home / "usage"
         return Transcript(
+            messages=[Message.model_validate(line) for line in json_lines(output.home / "messages")],
             answer=lines[-1] if lines else None,
             fault=Fault.model_validate(fault) if told else None,
             usage=Usage.model_validate_json(usage.read_text()) if usage.exists() else None,
