@@ -36,7 +36,7 @@ def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
 @pytest.mark.parametrize(
     ("agent", "episodes", "warm", "kibibytes"),
     [
-        ("noop", 64, 24, 6_000),
+        ("noop", 40, 16, 6_000),
         pytest.param("noop", 500, 50, 12_000, marks=pytest.mark.full),
         pytest.param("oracle", 500, 50, 24_000, marks=pytest.mark.full),
     ],

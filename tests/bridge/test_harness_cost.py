@@ -33,7 +33,7 @@ def endpoint() -> Iterator[ModelEndpoint]:
         yield running
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.full)])
 def test_a_harness_that_allows_one_action_a_turn_costs_more_for_the_same_score(
     bench, endpoint: ModelEndpoint, provider: str
 ) -> None:

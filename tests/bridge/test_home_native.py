@@ -16,6 +16,7 @@ from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault
 from model_endpoint.script import script_from_reference
 from node_clis import node_environ
+from sample import sampled
 
 from mcp_bench.servers.saasworld import BENCHMARK
 
@@ -129,7 +130,7 @@ def contents(home: Path) -> dict[str, bytes]:
     return {name: (home / name).read_bytes() for files in FILES.values() for name in files}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", sampled(AGENTS, ("codex", "claude-code")))
 def test_the_users_own_home_is_used_and_left_as_it_is(
     bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint, agent: str
 ) -> None:
@@ -154,7 +155,7 @@ def test_the_users_own_home_is_used_and_left_as_it_is(
     assert run == {"home": "native", "tools": "mcp-only"}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", sampled(AGENTS, ("codex", "claude-code")))
 def test_a_sealed_home_has_none_of_it(
     bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint, agent: str
 ) -> None:

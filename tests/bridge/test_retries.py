@@ -95,7 +95,12 @@ def test_an_agent_that_never_connected_is_tried_again(bench, script: Write) -> N
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault(status=429, first=1), Fault(status=500, first=1), Fault(cut=1, first=1)]
+    "fault",
+    [
+        Fault(status=429, first=1),
+        pytest.param(Fault(status=500, first=1), marks=pytest.mark.full),
+        pytest.param(Fault(cut=1, first=1), marks=pytest.mark.full),
+    ],
 )
 def test_a_real_client_gets_over_a_short_outage_of_its_endpoint(bench, fault: Fault) -> None:
     steps = (Step((ScriptedCall("write", {"key": "sky", "value": "cerulean-sentinel"}),)), Step(text="Done."))

@@ -13,6 +13,7 @@ from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault, Gate
 from model_endpoint.script import Script, ScriptedCall, Step
 from node_clis import NODE, node_environ
+from sample import sampled
 from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins import claude_code
@@ -101,7 +102,10 @@ def test_a_tool_that_is_hidden_behind_a_search_is_found(
     assert (names, transcript.answer, transcript.fault) == (["ToolSearch", "add"], "Done.", None)
 
 
-@pytest.mark.parametrize("prompt", ["/compact the list, then add.", "--help me to add.", "@work/x, add."])
+@pytest.mark.parametrize(
+    "prompt",
+    sampled(("/compact the list, then add.", "--help me to add.", "@work/x, add."), ["--help me to add."]),
+)
 def test_a_prompt_is_never_taken_for_something_else(
     attempt: Make, endpoint: ModelEndpoint, prompt: str
 ) -> None:

@@ -80,9 +80,9 @@ def test_with_all_tools_its_shell_runs_unasked_and_without_the_key(
     "prompt",
     [
         "/help me to add for bob@example.com, @desk or @/etc/passwd.",
-        '"Add," he wrote, "and !{touch made} {{args}}"',
-        "--help me\n\n  to add ${HOME} — 道 \\@ `date`.",
-        "Add. " * 25_000,
+        pytest.param('"Add," he wrote, "and !{touch made} {{args}}"', marks=pytest.mark.full),
+        pytest.param("--help me\n\n  to add ${HOME} — 道 \\@ `date`.", marks=pytest.mark.full),
+        pytest.param("Add. " * 25_000, marks=pytest.mark.full),
     ],
 )
 def test_a_prompt_is_never_taken_for_something_else(
@@ -100,7 +100,7 @@ def test_a_prompt_is_never_taken_for_something_else(
     [
         (Fault(status=401), "401"),
         (Fault(status=429, after=1), "try again later"),
-        (Fault(status=500), "500"),
+        pytest.param(Fault(status=500), "500", marks=pytest.mark.full),
         (Fault(cut=1, after=1), "API Error"),
     ],
 )

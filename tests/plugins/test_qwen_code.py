@@ -73,9 +73,9 @@ def test_with_all_tools_its_shell_runs_unasked(attempt: Make, endpoint: ModelEnd
     "prompt",
     [
         "/help me to add for bob@example.com, @desk or @/etc/passwd.",
-        '"Add," he wrote, "and !{touch made} {{args}}"',
-        "--help me\n\n  to add ${HOME} — 道 \\@ `date`\x7f.",
-        "Add. " * 30_000,
+        pytest.param('"Add," he wrote, "and !{touch made} {{args}}"', marks=pytest.mark.full),
+        pytest.param("--help me\n\n  to add ${HOME} — 道 \\@ `date`\x7f.", marks=pytest.mark.full),
+        pytest.param("Add. " * 30_000, marks=pytest.mark.full),
     ],
 )
 def test_a_prompt_is_never_taken_for_something_else(
@@ -99,7 +99,11 @@ def test_a_login_that_is_refused_is_a_fault(attempt: Make, endpoint: ModelEndpoi
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [(Fault(status=429, after=1), "429"), (Fault(status=500), "500"), (Fault(cut=3, after=1), "terminated")],
+    [
+        (Fault(status=429, after=1), "429"),
+        pytest.param(Fault(status=500), "500", marks=pytest.mark.full),
+        (Fault(cut=3, after=1), "terminated"),
+    ],
 )
 def test_an_endpoint_that_fails_until_the_end_is_a_fault(
     attempt: Make, endpoint: ModelEndpoint, fault: Fault, words: str

@@ -24,7 +24,7 @@ def test_the_oracle_is_strictly_right(bench, level: str) -> None:
 
 
 @each_level()
-@agents("acp-codex", "acp-gemini", "acp-opencode")
+@agents("acp-codex", "acp-gemini", "acp-opencode", "gemini", "qwen-code", "opencode")
 def test_it_solves_a_task(bench, level: str, name: str) -> None:
     agent = REAL_AGENTS[name]
     tools = "all" if level == "landlock" else "mcp-only"  # each is tried in either way somewhere
