@@ -19,6 +19,7 @@ check: $(VENV)/.dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy benchmarks/*.py
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import SocketStream, TaskStatus
 
+from mcp_bench.bridge.admission import Gate
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
@@ -108,7 +109,9 @@ async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
                 episode = new_id("ep")
                 told = planned.model_dump(include={"task", "split", "domain", "prompt", "seed", "repeat"})
                 run.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), **told))
-                wires[episode] = Wire(episode, folder, WorldEnd(session), run.recording, root=os.getppid())
+                gate = stack.enter_context(Gate(episode, folder.token, run.recording))
+                gate.root = os.getppid()
+                wires[episode] = Wire(gate, folder, WorldEnd(session), run.recording)
                 await tasks.start(wires[episode].serve)
             print(json.dumps([folder.server_command for folder in folders]), flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)
