@@ -1,5 +1,7 @@
 """Shared by all tests: every test gets a home of its own, and asynchronous ones run on asyncio."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,16 @@ import pytest
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def bench_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Share what is derived from benchmarks alone by all tests, those of other workers included."""
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "bench-cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_CACHE", str(cache))
+        yield cache
 
 
 @pytest.fixture(autouse=True)

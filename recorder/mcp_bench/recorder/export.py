@@ -47,6 +47,7 @@ def export(
         WrongUseError: a file is in the way and `force` is not given, or `out` is `-`; a cohort is too
             large; the compression is unknown or does not fit the name.
         UnknownNameError: a run, agent, model, benchmark, domain or split that no recording has.
+        LeakError: a row is, or is like, a held-out task; no file is written.
         NothingToExportError: every recording was dropped; no file is written.
         MissingDependencyError: what Parquet or zstd needs is not installed.
         StorageError: the files cannot be written.
@@ -64,6 +65,7 @@ def export(
     with _writing(where.out), _Replacement() as replacement:
         with contextlib.closing(_rows(form, curation, chosen, runs)) as rows:
             written = [_write(form, where, replacement.beside(file), rows) for file in files]
+        curation.guard.check()
         for file, facts in zip(files, written, strict=True):
             facts["name"] = file.name
         manifest = {
@@ -102,6 +104,7 @@ def _rows(
     form: Format, curation: Curation, chosen: Sequence[Candidate], runs: dict[str, dict[str, str]]
 ) -> Generator[dict[str, Any]]:
     for _, episode, conversation in curation.read(chosen):
+        curation.guard.look(episode, conversation)
         runs.setdefault(episode.run, _source(episode))
         yield form.row(conversation)
 

@@ -19,3 +19,9 @@ def home() -> Path:
 def runs_dir() -> Path:
     """Return the folder that holds one folder per run."""
     return home() / "runs"
+
+
+def cache_dir() -> Path:
+    """Return the folder of what can be made again: `$MCP_BENCH_CACHE`, or `cache` in the home."""
+    configured = os.environ.get("MCP_BENCH_CACHE")
+    return Path(configured).expanduser().absolute() if configured else home() / "cache"

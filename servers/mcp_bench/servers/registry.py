@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
 
-Kind = Literal["benchmark", "agent", "format", "importer", "command", "observer"]
+Kind = Literal["benchmark", "agent", "format", "importer", "command", "observer", "labeller"]
 
 
 @cache

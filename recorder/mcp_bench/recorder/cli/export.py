@@ -106,6 +106,14 @@ if TYPE_CHECKING:
     metavar="secrets|emails",
     help="Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
 )
+@click.option(
+    "--on-leak",
+    default="refuse",
+    show_default=True,
+    metavar="refuse|drop|allow",
+    help="What to do where a row is, or is much like, a task of a held-out split: write nothing, leave it"
+    " out, or write it all the same; what leaks into `private` is never written unless --split names it.",
+)
 @click.option("--format", "form", default="trl", show_default=True, metavar="FORMAT", help="Export format.")
 @click.option(
     "--out",
@@ -157,6 +165,7 @@ def export(
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.curation.selection import Selection
     from mcp_bench.recorder.export import export as write
+    from mcp_bench.servers.printable import in_line
     from mcp_bench.servers.registry import load
 
     if min_partial is None:
@@ -167,6 +176,8 @@ def export(
         load("format", form)(), out, curation, compress=compress, shard_size=shard_size, force=force
     )
     click.echo(_funnel(curation), err=True)
+    for name, why in curation.guard.unchecked.items():
+        click.echo(in_line(f"not compared with held-out tasks: rows of {name}: {why}"), err=True)
     data = out.with_name(manifest["data"])
     if as_json:
         click.echo(json.dumps({"out": str(data), **manifest}))

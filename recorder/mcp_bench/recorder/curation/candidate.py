@@ -16,7 +16,7 @@ Signature = npt.NDArray[np.uint32]
 
 @dataclass(slots=True)
 class Candidate:
-    """A valid, graded episode. The last three are known only where a rule that was asked for needs
+    """A valid, graded episode. The last four are known only where a rule that was asked for needs
     them."""
 
     run: Path
@@ -31,6 +31,7 @@ class Candidate:
     fingerprint: bytes = b""
     signature: Signature | None = None
     tokens: int = 0
+    leaks: bool = False
 
 
 def candidate(run: Path, episode: StoredEpisode) -> Candidate:

@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 
 from mcp_bench.recorder.curation.candidate import Signature
-from mcp_bench.recorder.similarity import shingles
+from mcp_bench.recorder.similarity import runs
 
 HASHES = 128
 """In a signature; the standard error of an estimate is at most 1 / (2 * sqrt(HASHES)) = 0.044."""
@@ -27,7 +27,7 @@ _TOP_HALF = np.uint64(32)
 
 def signature(text: str) -> Signature:
     """Return the MinHash signature of a text, shape (HASHES,)."""
-    hashes = np.fromiter(shingles(text), dtype=np.uint64)
+    hashes = runs(text)
     smallest = np.full(HASHES, np.iinfo(np.uint64).max)
     for start in range(0, len(hashes), 4096):  # a long text is no matrix of gigabytes
         # multiplication modulo 2**64 and addition: each row orders the shingles in another way

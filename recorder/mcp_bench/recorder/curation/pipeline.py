@@ -24,6 +24,7 @@ from mcp_bench.recorder.curation.reasoning import without_reasoning
 from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
+from mcp_bench.recorder.leakage.guard import Guard, guarded
 from mcp_bench.recorder.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
@@ -49,6 +50,7 @@ class Curation:
             MissingDependencyError, WrongUseError: the tokenizer cannot be loaded.
         """
         self.selection = selection
+        self.guard = Guard(guarded(selection.splits, allow=selection.on_leak == "allow"))
         self._counter = None if selection.tokenizer is None else TokenCounter(selection.tokenizer)
         self._episode_rules = list(episode_rules(selection))
         self._set_rules = list(self._rules_of_sets())
@@ -111,6 +113,12 @@ class Curation:
 
     def _rules_of_sets(self) -> Iterator[SetRule]:
         chosen = self.selection
+        if chosen.on_leak == "drop":
+            yield SetRule(
+                "leak",
+                "that would leak into a held-out split",
+                lambda left: [one for one in left if not one.leaks],
+            )
         if chosen.dedupe == "exact":
             yield SetRule("exact_duplicate", "the same conversation as one kept", duplicates.without_exact)
         if chosen.dedupe == "near":
@@ -149,10 +157,13 @@ class Curation:
             )
 
     def _needs_content(self) -> bool:
-        return self.selection.dedupe is not None or self._counter is not None
+        chosen = self.selection
+        return chosen.dedupe is not None or chosen.on_leak == "drop" or self._counter is not None
 
     def _read(self, candidates: Sequence[Candidate]) -> None:
-        for one, _, conversation in self.read(candidates):
+        for one, episode, conversation in self.read(candidates):
+            if self.selection.on_leak == "drop":
+                one.leaks = self.guard.leak(episode, conversation) is not None
             if self.selection.dedupe == "exact":
                 one.fingerprint = duplicates.fingerprint(conversation)
             if self.selection.dedupe == "near":

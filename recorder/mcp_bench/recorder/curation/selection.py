@@ -14,6 +14,7 @@ LEVELS = ("none", "landlock", "bwrap", "uid")
 DUPLICATES = ("exact", "near")
 REASONING = ("keep", "drop")
 SECRETS = ("secrets", "emails")
+ON_LEAK = ("refuse", "drop", "allow")
 COHORTS = ("high", "low", "random")
 
 
@@ -55,6 +56,8 @@ class Selection:
     """Of whatever is drawn by lot."""
     reasoning: str = "keep"
     redact: tuple[str, ...] = ()
+    on_leak: str = "refuse"
+    """What becomes of rows that are, or are like, tasks of a held-out split that was not asked for."""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -81,6 +84,7 @@ class Selection:
             ("--dedupe", self.dedupe, DUPLICATES),
             ("--reasoning", self.reasoning, REASONING),
             ("--cohort", self.cohort, COHORTS),
+            ("--on-leak", self.on_leak, ON_LEAK),
             *(("--redact", word, SECRETS) for word in self.redact),
         ):
             if word is not None and word not in known:

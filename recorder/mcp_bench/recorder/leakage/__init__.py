@@ -1,0 +1,1 @@
+"""Leakage: does a data set hold what a benchmark is tested on?"""

@@ -1,0 +1,90 @@
+"""Rows that tell of held-out tasks of the benchmarks that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from mcp_bench.recorder.leakage.held_out import PRIVATE, held_out
+from mcp_bench.recorder.leakage.split_index import SIMILAR, Leak, Row, SplitIndex
+from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.registry import load
+
+
+class LeakCheck:
+    """Compares rows with splits of the benchmarks that they name; each is loaded when it is first named."""
+
+    def __init__(
+        self, splits: Sequence[str], *, threshold: float = SIMILAR, benchmarks: Sequence[str] = ()
+    ) -> None:
+        """`benchmarks` are those that every row is compared with, whatever it names."""
+        self.splits = tuple(splits)
+        self._threshold = threshold
+        self._always = tuple(benchmarks)
+        self._indexes: dict[tuple[str, str], SplitIndex] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
+        self._true_split = lru_cache(maxsize=1 << 16)(self._asked_split)
+        self.unchecked: dict[str, str] = {}
+        """Why a benchmark that was named could not be compared with, by its name."""
+
+    def find(self, row: Row) -> Leak | None:
+        """Return the first leak of a row; the surest kinds are looked for first.
+
+        Raises:
+            BenchError: a benchmark of `benchmarks` cannot be used.
+        """
+        if row.split in self.splits:
+            return Leak("split", row.benchmark, row.split, row.task, 1.0)
+        for benchmark in dict.fromkeys((row.benchmark, *self._always)):
+            for split in self.splits:
+                index = self._index(benchmark, split)
+                if index is not None and (found := index.find(row, self._threshold)):
+                    return found
+        if row.split_is_sure or row.benchmark not in self.compared:
+            return None
+        true = self._true_split(row.benchmark, row.task)
+        return Leak("task", row.benchmark, true, row.task, 1.0) if true in self.splits and true else None
+
+    @property
+    def compared(self) -> list[str]:
+        """Names of the benchmarks that rows were compared with."""
+        return sorted({name for name, _ in self._indexes})
+
+    def _index(self, benchmark: str, split: str) -> SplitIndex | None:
+        key = benchmark, split
+        if key in self._indexes:
+            return self._indexes[key]
+        if benchmark in self.unchecked and benchmark not in self._always:
+            return None
+        try:
+            loaded = self._loaded(benchmark)
+            self._indexes[key] = SplitIndex(held_out(loaded, split))
+        except UnknownNameError as error:
+            if benchmark in self._benchmarks:  # it has no such split: there is nothing to leak
+                self._indexes[key] = SplitIndex.empty(benchmark, split)
+                return self._indexes[key]
+            self._unusable(benchmark, error)
+        except BenchError as error:
+            if split == PRIVATE and benchmark in self._benchmarks:  # without its secret it cannot have leaked
+                self._indexes[key] = SplitIndex.empty(benchmark, split)
+                return self._indexes[key]
+            self._unusable(benchmark, error)
+        return self._indexes.get(key)
+
+    def _unusable(self, benchmark: str, error: BenchError) -> None:
+        if benchmark in self._always:
+            raise error
+        self.unchecked[benchmark] = str(error)
+
+    def _loaded(self, name: str) -> Benchmark:
+        if name not in self._benchmarks:
+            self._benchmarks[name] = load("benchmark", name)
+        return self._benchmarks[name]
+
+    def _asked_split(self, benchmark: str, task: str) -> str | None:
+        """Return the split that a task is of by the benchmark's own word: it may have more than it lists."""
+        try:
+            return self._loaded(benchmark).task(task).split
+        except BenchError:
+            return None

@@ -1,0 +1,147 @@
+"""What a split of a benchmark consists of, as hashes: enough to know it again, and nothing to read.
+
+Making it takes seconds (every task of the split is built), so it is kept, one file for each benchmark,
+version and split. The private split is not: it depends on a secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcp_bench.recorder.paths import cache_dir
+from mcp_bench.recorder.similarity import Runs, runs
+from mcp_bench.servers.contracts import Benchmark, Reference
+
+PRIVATE = "private"
+SCHEME = 1
+"""Changes with the way in which texts are hashed."""
+
+BOILERPLATE_SHARE = 0.2
+"""A run of words in more than this share of a split's texts says nothing about any one of them."""
+BOILERPLATE_LEAST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """One text of each task, as runs of words without the boilerplate, and the boilerplate."""
+
+    runs: list[Runs]
+    common: Runs
+
+    def own(self, text: Runs) -> Runs:
+        """Return the runs of another text, without the boilerplate."""
+        return np.setdiff1d(text, self.common, assume_unique=True) if len(self.common) else text
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The tasks of a split. `prompts` and `solutions` are in the order of `tasks`; a solution is the text of
+    the reference, empty where there is none."""
+
+    benchmark: str
+    split: str
+    tasks: list[str]
+    exact: dict[str, str]
+    """Tasks by the hash of their prompt."""
+    prompts: Texts
+    solutions: Texts
+
+
+def held_out(benchmark: Benchmark, split: str) -> HeldOut:
+    """Return a split, from the cache where it is there. Blocks.
+
+    Raises:
+        UnknownNameError: the benchmark has no such split.
+        BenchError: its tasks cannot be made (the private split without the secret, say).
+    """
+    file = _cache(benchmark, split)
+    if split != PRIVATE:
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            return _loaded(benchmark.name, split, json.loads(file.read_bytes()))
+    found = _made(benchmark, split)
+    if split != PRIVATE:
+        _keep(file, found)
+    return found
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return a hash of a prompt; spaces and case do not count."""
+    return sha256(" ".join(prompt.lower().split()).encode()).hexdigest()
+
+
+def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
+    """Return calls (a tool and its arguments each) and a final answer as one text."""
+    lines = [
+        f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}" for tool, arguments in calls
+    ]
+    return "\n".join([*lines, answer or ""])
+
+
+def _made(benchmark: Benchmark, split: str) -> HeldOut:
+    tasks: list[str] = []
+    exact: dict[str, str] = {}
+    prompts: list[Runs] = []
+    solutions: list[Runs] = []
+    for task in benchmark.tasks(split):
+        tasks.append(task.id)
+        exact.setdefault(prompt_hash(task.prompt), task.id)
+        prompts.append(runs(task.prompt))
+        solutions.append(runs(_solution(benchmark.reference(task.id))))
+    return HeldOut(
+        benchmark.name, split, tasks, exact, _without_boilerplate(prompts), _without_boilerplate(solutions)
+    )
+
+
+def _solution(reference: Reference | None) -> str:
+    if reference is None:
+        return ""
+    return solution_text(((call.name, call.arguments) for call in reference.calls), reference.answer)
+
+
+def _without_boilerplate(texts: Sequence[Runs]) -> Texts:
+    counts = Counter(number for text in texts for number in text.tolist())
+    many = max(BOILERPLATE_LEAST, BOILERPLATE_SHARE * len(texts))
+    common = np.array(sorted(number for number, count in counts.items() if count > many), dtype=np.uint64)
+    return Texts([np.setdiff1d(text, common, assume_unique=True) for text in texts], common)
+
+
+def _cache(benchmark: Benchmark, split: str) -> Path:
+    key = json.dumps([SCHEME, benchmark.name, benchmark.version, split])
+    return cache_dir() / f"held-out-{sha256(key.encode()).hexdigest()[:24]}.json"
+
+
+def _keep(file: Path, found: HeldOut) -> None:
+    document = {
+        "tasks": found.tasks,
+        "exact": found.exact,
+        **{
+            name: {"runs": [text.tolist() for text in texts.runs], "common": texts.common.tolist()}
+            for name, texts in (("prompts", found.prompts), ("solutions", found.solutions))
+        },
+    }
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):  # without a cache it takes longer, no more
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(document), encoding="utf-8")
+        temporary.replace(file)
+
+
+def _loaded(benchmark: str, split: str, document: dict[str, Any]) -> HeldOut:
+    prompts, solutions = (
+        Texts(
+            [np.array(text, dtype=np.uint64) for text in document[name]["runs"]],
+            np.array(document[name]["common"], dtype=np.uint64),
+        )
+        for name in ("prompts", "solutions")
+    )
+    return HeldOut(benchmark, split, document["tasks"], document["exact"], prompts, solutions)

@@ -1,0 +1,148 @@
+"""A split, in which a row finds what it is like.
+
+Runs of five words are compared exactly: a split is small enough to look each run of a row up in it, so
+nothing is estimated, and a prompt that is quoted in a longer text is found, too, which MinHash would miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mcp_bench.recorder.leakage.held_out import HeldOut, Texts, prompt_hash, solution_text
+from mcp_bench.recorder.similarity import Runs, runs
+from mcp_bench.recorder.trajectory import Message
+
+Counts = npt.NDArray[np.int64]
+Shares = npt.NDArray[np.float64]
+
+SIMILAR = 0.8
+"""Share of the runs of two texts that both have, from which on they are near duplicates (Jaccard)."""
+QUOTED = 0.95
+"""Share of a prompt's runs that a longer text must have to quote it."""
+LEAST_RUNS = 8
+"""Shorter prompts and solutions are alike by chance; an exact copy of a prompt counts whatever its length."""
+QUOTED_RUNS = 20
+"""Shorter prompts may well be steps of a longer task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What a row shares with a held-out task. `kind` is `task`, `split`, `same prompt`, `similar prompt`,
+    `quoted prompt` or `similar solution`."""
+
+    kind: str
+    benchmark: str
+    split: str
+    task: str
+    similarity: float
+
+    def words(self) -> str:
+        if self.kind == "split":
+            return f"is itself of the split {self.split}"
+        if self.kind == "task":
+            return f"is the {self.split} task {self.task} of {self.benchmark}"
+        share = "" if self.kind == "same prompt" else f", {self.similarity:.2f}"
+        return f"{self.kind} as the {self.split} task {self.task} of {self.benchmark}{share}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is compared of a conversation."""
+
+    benchmark: str
+    task: str
+    split: str
+    messages: Sequence[Message]
+    id: str = ""
+    split_is_sure: bool = False
+    """The benchmark itself said which split it is, so it need not be asked."""
+
+
+class SplitIndex:
+    """One split, found by runs of words."""
+
+    def __init__(self, split: HeldOut) -> None:
+        self._held = split
+        self._tasks = frozenset(split.tasks)
+        self._prompts = _Overlaps(split.prompts)
+        self._solutions = _Overlaps(split.solutions)
+        # attempts at one task have one prompt
+        self._of_prompt = lru_cache(maxsize=4096)(self._like_prompt)
+        self._runs = lru_cache(maxsize=256)(runs)
+
+    @classmethod
+    def empty(cls, benchmark: str, split: str) -> SplitIndex:
+        nothing = Texts([], np.empty(0, dtype=np.uint64))
+        return cls(HeldOut(benchmark, split, [], {}, nothing, nothing))
+
+    def find(self, row: Row, threshold: float) -> Leak | None:
+        if not self._tasks:
+            return None
+        if row.benchmark == self._held.benchmark and row.task in self._tasks:
+            return self._leak("task", row.task, 1.0)
+        prompts = [message.content for message in row.messages if message.role == "user" and message.content]
+        for prompt in prompts:
+            if found := self._of_prompt(prompt, threshold):
+                return found
+        calls = [call.function for message in row.messages for call in message.tool_calls]
+        said = [m.content for m in row.messages if m.role == "assistant" and m.content]
+        solution = runs(
+            solution_text(((call.name, call.arguments) for call in calls), said[-1] if said else None)
+        )
+        told = [m.content for m in row.messages if m.role in ("system", "user") and m.content]
+        place, share = self._prompts.most_quoted(np.union1d(self._runs("\n".join(told)), solution))
+        if share >= QUOTED:
+            return self._leak("quoted prompt", self._held.tasks[place], share)
+        place, share = self._solutions.most_alike(solution)
+        return self._leak("similar solution", self._held.tasks[place], share) if share >= threshold else None
+
+    def _like_prompt(self, prompt: str, threshold: float) -> Leak | None:
+        if task := self._held.exact.get(prompt_hash(prompt)):
+            return self._leak("same prompt", task, 1.0)
+        place, share = self._prompts.most_alike(self._runs(prompt))
+        return self._leak("similar prompt", self._held.tasks[place], share) if share >= threshold else None
+
+    def _leak(self, kind: str, task: str, share: float) -> Leak:
+        return Leak(kind, self._held.benchmark, self._held.split, task, round(share, 3))
+
+
+class _Overlaps:
+    """How many runs a text shares with each of many."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._sizes = np.array([len(text) for text in texts.runs], dtype=np.int64)
+        whole = np.concatenate([*texts.runs, np.empty(0, dtype=np.uint64)])
+        owners = np.repeat(np.arange(len(texts.runs)), self._sizes)
+        order = np.argsort(whole, kind="stable")
+        self._sorted, self._owners = whole[order], owners[order]
+
+    def most_alike(self, text: Runs) -> tuple[int, float]:
+        """Return the place of the text that is most like this one, and their similarity."""
+        own = self._texts.own(text)
+        shared = self._shared(own)
+        return self._best(shared / np.maximum(self._sizes + len(own) - shared, 1), len(own), LEAST_RUNS)
+
+    def most_quoted(self, text: Runs) -> tuple[int, float]:
+        """Return the place of the text of which the largest share is in this one, and that share."""
+        return self._best(self._shared(text) / np.maximum(self._sizes, 1), len(text), QUOTED_RUNS)
+
+    def _shared(self, own: Runs) -> Counts:
+        first = np.searchsorted(self._sorted, own, "left")
+        last = np.searchsorted(self._sorted, own, "right")
+        some = np.flatnonzero(first < last)
+        spans = [self._owners[first[at] : last[at]] for at in some]
+        found = np.concatenate(spans) if spans else np.empty(0, dtype=np.int64)
+        return np.bincount(found, minlength=len(self._sizes))
+
+    def _best(self, shares: Shares, own: int, least: int) -> tuple[int, float]:
+        if own < least or not len(shares):
+            return 0, 0.0
+        shares = np.where(self._sizes >= least, shares, 0.0)
+        place = int(shares.argmax())
+        return place, float(shares[place])
