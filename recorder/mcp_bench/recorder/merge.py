@@ -10,6 +10,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 
+from mcp_bench.recorder.conversation import ExecutedCall
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
@@ -42,9 +43,9 @@ class _Merge:
             if message.role == "tool":
                 self._told[message.tool_call_id or ""].append(message)
         self._turns = [message for message in turns if message.role != "tool"]
-        self._matches = _match(self._turns, calls)
-        matched = {index for turn in self._matches for index in turn if index is not None}
-        self._missing = deque(index for index in range(len(calls)) if index not in matched)
+        self._matches = matched(self._turns, calls)
+        known = {index for turn in self._matches for index in turn if index is not None}
+        self._missing = deque(index for index in range(len(calls)) if index not in known)
         self._taken: set[str] = set()
         self._fresh = (f"call_{number}" for number in itertools.count(1))
         self._reserved = {call.id for turn in self._turns for call in turn.tool_calls}
@@ -107,8 +108,11 @@ class _Merge:
         return wanted
 
 
-def _match(turns: Sequence[Message], calls: Sequence[RecordedCall]) -> list[list[int | None]]:
-    """Return, for every call of every turn, the index of its recorded call."""
+def matched(
+    turns: Sequence[Message], calls: Sequence[RecordedCall | ExecutedCall]
+) -> list[list[int | None]]:
+    """Return, for every call of every turn, the index of its recorded call: the first of the same tool and
+    arguments that no call before it took."""
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index, call in enumerate(calls):
         waiting[_key(call.tool, call.arguments)].append(index)

@@ -7,7 +7,7 @@ Whatever crosses it is JSON, so that any benchmark can run in a process and a Py
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -135,6 +135,16 @@ class World(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class TellsAssertions(Protocol):
+    """A world that can say after every call where its assertions stand. Optional: what is learned from single
+    steps needs it. Only the trusted side asks, of worlds that it replays; no agent ever hears of it."""
+
+    async def assertions_now(self) -> Sequence[AssertionResult] | None:
+        """Return what `grade` would find now, without an effect on the world; None where it cannot be told."""
+        ...
 
 
 class Benchmark(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from mcp_bench.servers.contracts import JSON, Grade, Reference, Replay, Task, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 from mcp_bench.servers.progress import current_report
 from mcp_bench.servers.remote.connection import WorkerConnection
@@ -156,6 +156,10 @@ class RemoteWorld:
     async def snapshot(self) -> JSON:
         state: JSON = await self._ask("snapshot")
         return state
+
+    async def assertions_now(self) -> Sequence[AssertionResult] | None:
+        found = await self._ask("assertions_now")
+        return None if found is None else [AssertionResult.model_validate(one) for one in found]
 
     async def close(self) -> None:
         if self._connection.alive:  # a dead worker has no world left to close

@@ -27,7 +27,7 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream, TaskGroup
 
-from mcp_bench.servers.contracts import JSON, Benchmark, Task, World
+from mcp_bench.servers.contracts import JSON, Benchmark, Task, TellsAssertions, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.lines import read_lines
@@ -92,6 +92,7 @@ class Worker:
             "call": self.call,
             "grade": self.grade,
             "snapshot": self.snapshot,
+            "assertions_now": self.assertions_now,
             "close": self.close,
         }
 
@@ -196,6 +197,14 @@ class Worker:
         found, lock = self._worlds[world]
         async with lock:
             return await found.snapshot()
+
+    async def assertions_now(self, world: int) -> JSON:
+        found, lock = self._worlds[world]
+        if not isinstance(found, TellsAssertions):
+            return None
+        async with lock:
+            standing = await found.assertions_now()
+        return None if standing is None else [one.model_dump(mode="json") for one in standing]
 
     async def close(self, world: int) -> JSON:
         if world in self._worlds:

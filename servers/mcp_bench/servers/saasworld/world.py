@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, ToolResult, ToolSpec
 from mcp_bench.servers.saasworld.builder import Built
 from mcp_bench.servers.saasworld.checks import grade
 from mcp_bench.servers.saasworld.toolsets import Toolset
@@ -30,6 +30,10 @@ class SaasWorld:
     async def grade(self, answer: str) -> Grade:
         """Judge the state; what the agent says does not matter."""
         return grade(self.state, self._built.assertions)
+
+    async def assertions_now(self) -> Sequence[AssertionResult]:
+        """Return how the assertions stand."""
+        return grade(self.state, self._built.assertions).assertions
 
     async def snapshot(self) -> JSON:
         """Return what changed since the start; the start follows from the task's id.
