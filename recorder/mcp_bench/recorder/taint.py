@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from mcp_bench.recorder.reader import StoredEpisode
+from typing import Any, Literal, Protocol
 
 Taint = Literal["clean", "tainted", "unknown"]
 EvidenceKind = Literal["canary", "path", "source", "process", "flag"]
@@ -65,7 +62,18 @@ def judged(evidence: Collection[Evidence], *, own_tools: bool, told: bool) -> Sc
     return Scan("clean" if told or not own_tools else "unknown")
 
 
-def verified(episode: StoredEpisode) -> bool:
+class Scanned(Protocol):
+    """What a stored episode tells about its seal."""
+
+    @property
+    def isolation(self) -> str: ...
+    @property
+    def probes(self) -> dict[str, Any] | None: ...
+    @property
+    def taint(self) -> Taint: ...
+
+
+def verified(episode: Scanned) -> bool:
     """Whether an episode's grade was out of its agent's reach: it was isolated, every probe of that passed,
     and it is clean. Whether it had a shell (`--tools all`) makes no difference."""
     probes = episode.probes or {}
