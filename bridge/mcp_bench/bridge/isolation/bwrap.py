@@ -41,5 +41,7 @@ class Bwrap:
             argv += [kind, str(path)] if kind == "--tmpfs" else [kind, str(path), str(path)]
         for link, target in access.links:
             argv += ["--symlink", target, str(link)]
+        # /proc/sys is root's to write without any capability, what is started for core files included
+        sealed = ("--remount-ro", "/proc", "--remount-ro", "/")
         # files are bwrap's business; Landlock closes abstract sockets, which belong to the network
-        yield Confinement(rules(None, ()), (*argv, "--remount-ro", "/", "--"))
+        yield Confinement(rules(None, ()), (*argv, *sealed, "--"))

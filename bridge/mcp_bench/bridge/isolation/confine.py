@@ -33,6 +33,15 @@ RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 SCOPES = 0b11
 """No abstract Unix socket and no process outside of the sandbox is reached (ABI 6)."""
 
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+PRLIMIT64 = (
+    *((0xC000003E, 302), (0xC000003E, 302 | 1 << 30), (0x40000003, 340)),  # x86-64, x32, i386
+    *((0xC00000B7, 261), (0x40000028, 369), (0xC00000F3, 261)),  # arm64, arm, riscv64
+)
+"""The number of the system call by architecture (linux/audit.h)."""
+BPF_LOAD, BPF_IF_EQUAL, BPF_RETURN = 0x20, 0x15, 0x06
+SECCOMP_ALLOW, SECCOMP_EPERM = 0x7FFF0000, 0x00050001
+
 PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 24, 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
 CLONE_NEWNS = 0x00020000
@@ -105,6 +114,26 @@ def allow(rules: int, path: str, rights: int) -> None:
         checked(libc.syscall(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, rule, 0), f"Landlock, {path}")
     finally:
         os.close(place)
+
+
+def keep_limits() -> None:
+    """Refuse to set the limits of another process (prlimit(2)), for which Landlock has no rule: an agent
+    could have the referee of its user killed by them. A kernel without seccomp(2) shows in the probes."""
+    check = [  # pid (argument 0) is 0, this process, or there is nothing to set (argument 2)
+        *((BPF_LOAD, 0, 0, 16), (BPF_IF_EQUAL, 4, 0, 0)),
+        *((BPF_LOAD, 0, 0, 32), (BPF_IF_EQUAL, 0, 3, 0)),
+        *((BPF_LOAD, 0, 0, 36), (BPF_IF_EQUAL, 0, 1, 0)),
+        *((BPF_RETURN, 0, 0, SECCOMP_ALLOW), (BPF_RETURN, 0, 0, SECCOMP_EPERM)),
+    ]
+    program = []
+    for done, (architecture, number) in enumerate(PRLIMIT64):
+        rest = 4 * (len(PRLIMIT64) - done - 1) + 1
+        program += [(BPF_LOAD, 0, 0, 4), (BPF_IF_EQUAL, 0, 2, architecture)]
+        program += [(BPF_LOAD, 0, 0, 0), (BPF_IF_EQUAL, rest, 0, number)]
+    program += [(BPF_RETURN, 0, 0, SECCOMP_ALLOW), *check]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+    filters = struct.pack("@HP", len(program), ctypes.addressof(code))
+    libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)
 
 
 def become(uid: int) -> None:
@@ -184,6 +213,7 @@ def main() -> None:
         drop_capabilities()
         checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
         restrict(read, write, spec["list"])
+        keep_limits()
         os.chdir(spec["cwd"])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
             signal.signal(number, signal.SIG_DFL)

@@ -1,0 +1,22 @@
+"""A home with a short path, where a referee can be up: its sockets lie in it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench_commands import Bench
+
+
+@pytest.fixture
+def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    user = Path(tempfile.mkdtemp(prefix="mcp-attack-"))
+    monkeypatch.setenv("MCP_BENCH_HOME", str(user / "home"))
+    yield user / "home"
+    shutil.rmtree(user)
+
+
+@pytest.fixture
+def bench(bench_home: Path) -> Bench:
+    return Bench(bench_home)

@@ -1,0 +1,56 @@
+"""A hostile agent against every level of isolation: what comes of it is what docs/security.md says, and above
+`none` nothing does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from attacks.arena import LEFT_OUT, Arena, Measured
+from attacks.table import LEVELS, Row, table
+from levels import each_level
+
+SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+ELSEWHERE = {"answer with nothing, null or NaN"}
+"""Rows that are measured by tests of their own: no level makes a difference."""
+FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}
+
+
+def test_above_none_nothing_succeeds() -> None:
+    rows = table(SECURITY)
+    assert len(rows) >= 60 and len({row.kind for row in rows}) == 15
+    assert [row.name for row in rows if {row.outcome[level] for level in LEVELS[1:]} != {"no"}] == []
+
+
+@each_level("none")
+def test_the_table_is_what_is_measured(bench, level: str) -> None:
+    rows = table(SECURITY)
+    measured = Arena(bench, level).measure()
+    told = {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
+    assert measured.succeeded == told
+    check_traces(rows, measured)
+    check_scores(measured)
+
+
+def expected(row: Row, level: str) -> bool:
+    return row.outcome[level] == "yes" or (row.outcome[level] == "as root" and os.geteuid() == 0)
+
+
+def check_traces(rows: list[Row], measured: Measured) -> None:
+    """Whatever is said to leave a trace did, and nothing else."""
+    evidence = {row.name: row.seen - FLAGS for row in rows if row.seen - FLAGS}
+    # a canary is in what came back, so only where that was let out
+    assert {name: kinds - {"canary"} for name, kinds in measured.seen.items()} == evidence
+    assert set(measured.flags) == set().union(*(row.seen & FLAGS for row in rows))
+    assert measured.verdicts["shell"] == measured.verdicts["wire"] == "tainted"
+
+
+def check_scores(measured: Measured) -> None:
+    """Who works gets everything, beside the attacks and before them, and who attacks gets what it worked for."""
+    assert (measured.oracle["partial"], measured.oracle["strict"]) == (1.0, 1)
+    scores = {part: grade["partial"] for part, grade in measured.grades.items()}
+    assert (scores.pop("victim"), scores.pop("wire")) == (1.0, 0.5)
+    assert set(scores.values()) == {0.0}
+    for part, episode in measured.episodes.items():
+        assert episode["invalid"] is None, (part, episode["invalid_detail"])
+        assert (LEFT_OUT + part in measured.succeeded) <= (part in measured.grades)

@@ -1,0 +1,13 @@
+"""Somebody outside of every sandbox who keeps what agents tell, and tries what they ask for."""
+
+import json
+import socket
+
+from report import PLACES
+
+
+def ask(**what):
+    with socket.create_connection(("127.0.0.1", PLACES["accomplice"]), timeout=120) as wire:
+        wire.sendall(json.dumps(what).encode() + b"\n")
+        with wire.makefile("rb") as lines:
+            return json.loads(lines.readline())

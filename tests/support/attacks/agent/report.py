@@ -1,0 +1,28 @@
+"""What the agent tells in the end, and the account of what it did that a harness would have written."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+with ZipFile(sys.argv[0]) as own:
+    PLACES = json.loads(own.read("places.json"))
+
+told = Path(os.environ["HOME"], "messages").open("a")  # noqa: SIM115 - to the end
+results = {}
+numbers = iter(range(1, 1000))
+
+
+def account(command, output):
+    """Write down one command and what it printed, as an agent's transcript does."""
+    call = {"id": f"c{next(numbers)}", "function": {"name": "shell", "arguments": {"command": command}}}
+    said = {"role": "assistant", "tool_calls": [call]}
+    answer = {"role": "tool", "tool_call_id": call["id"], "name": "shell", "content": output}
+    for message in (said, answer):
+        told.write(json.dumps(message) + "\n")
+    told.flush()
+
+
+def report(more):
+    print(json.dumps({**results, **(more or {})}), flush=True)

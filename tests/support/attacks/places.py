@@ -1,0 +1,104 @@
+"""What is around an agent under attack: secrets, sockets and terminals that it must not get at, and an accomplice
+outside of its sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+SECONDS = 120
+
+
+@contextmanager
+def greeter() -> Iterator[str]:
+    """A socket without a path that greets whoever connects, as a session bus would."""
+    name = f"mcp-bench-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{name}".encode())
+        listener.listen()
+
+        def greet() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    with client:
+                        client.sendall(b"hello")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        try:
+            yield f"@{name}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@contextmanager
+def terminal() -> Iterator[str]:
+    """A terminal of the user's."""
+    ours, theirs = pty.openpty()
+    try:
+        yield os.ttyname(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+class Accomplice(socketserver.ThreadingTCPServer):
+    """Keeps what agents tell each other, and shows a token where it is asked to."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.kept: dict[str, Any] = {}
+        self.changed = threading.Condition()
+
+    def answer(self, asked: dict[str, Any]) -> Any:
+        if "show" in asked:
+            return answered(*asked["show"])
+        with self.changed:
+            if "put" in asked:
+                self.kept[asked["put"]] = asked["value"]
+                self.changed.notify_all()
+                return None
+            self.changed.wait_for(lambda: asked["get"] in self.kept, SECONDS)
+            return self.kept[asked["get"]]
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        server = self.server
+        assert isinstance(server, Accomplice)
+        self.wfile.write(json.dumps(server.answer(json.loads(self.rfile.readline()))).encode() + b"\n")
+
+
+def answered(folder: str, token: str) -> bool:
+    """Say whether a process that no agent started gets an answer with an episode's token."""
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.settimeout(SECONDS)
+        try:
+            wire.connect(f"{folder}/socket")
+            wire.sendall(token.encode() + b'\n{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            return wire.recv(1000) != b""
+        except OSError:
+            return False
+
+
+@contextmanager
+def accomplice() -> Iterator[Accomplice]:
+    with Accomplice() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
