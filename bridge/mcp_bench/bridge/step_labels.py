@@ -23,8 +23,8 @@ def labels(episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed
     """Replay episodes, one at a time, and yield what each of their calls did.
 
     Raises:
-        BenchError: a benchmark is not here, or in another version, or cannot be replayed, or cannot tell where
-            its assertions stand.
+        BenchError: a benchmark is not here, or in another version, or cannot be replayed, or cannot tell
+            where its assertions stand.
     """
     benchmarks = Benchmarks()
     with start_blocking_portal() as portal:
@@ -75,7 +75,7 @@ async def _standing(world: World, benchmark: str) -> Sequence[AssertionResult]:
     found = await world.assertions_now() if isinstance(world, TellsAssertions) else None
     if found is None:
         raise BenchError(
-            f"{benchmark} cannot tell where its assertions stand after each call (`World.assertions_now`), so its "
-            "steps have no labels: leave it out, with --benchmark NAME for the others"
+            f"{benchmark} cannot tell where its assertions stand after each call (`World.assertions_now`), "
+            "so its steps have no labels: leave it out, with --benchmark NAME for the others"
         )
     return found

@@ -7,20 +7,23 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from mcp_bench.recorder.card import NAME as CARD
+from mcp_bench.recorder.card import card
 from mcp_bench.recorder.containers.hashed_file import HashedFile
 from mcp_bench.recorder.containers.layout import Layout, layout
 from mcp_bench.recorder.containers.writing import row_writer
-from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.formats import Format, HasCompanions
+from mcp_bench.recorder.exported import Exported
 from mcp_bench.recorder.reader import StoredEpisode, run_paths
+from mcp_bench.recorder.rows import Rows
+from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 
@@ -28,24 +31,35 @@ class NothingToExportError(BenchError):
     """No recording passed the rules; the text says which rule dropped how many."""
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What goes with an export beside its manifest. `command` is how the user asked for it."""
+
+    card: bool = False
+    license_id: str | None = None
+    command: str = ""
+
+
 def export(
-    form: Format,
+    rows: Rows,
     out: Path,
     curation: Curation,
     *,
     compress: str | None = None,
     shard_size: int | None = None,
     force: bool = False,
+    extras: Extras = Extras(),
 ) -> dict[str, Any]:
     """Write what the curation chooses to `out`, or to parts of `shard_size` rows each, and a manifest beside
     it, whose name is that of the data and `.manifest.json`.
 
     All files appear whole or not at all, and the same store and selection give the same bytes. Returns
-    the manifest; its `funnel` says how many rows came in, what each rule dropped, how many went out.
+    the manifest; its `funnel` says how many episodes came in, what each rule dropped, how many went out.
 
     Raises:
         WrongUseError: a file is in the way and `force` is not given, or `out` is `-`; a cohort is too
-            large; the compression is unknown or does not fit the name.
+            large; the compression is unknown or does not fit the name; rows whose number only making them
+            tells are to be written in parts.
         UnknownNameError: a run, agent, model, benchmark, domain or split that no recording has.
         LeakError: a row is, or is like, a held-out task; no file is written.
         NothingToExportError: every recording was dropped; no file is written.
@@ -56,34 +70,52 @@ def export(
         raise WrongUseError("--out - would not be standard output: name a file; the manifest goes beside it")
     where = layout(out, compress, shard_size)
     manifest_path = where.out.with_name(where.out.name + ".manifest.json")
-    _in_the_way([where.out, manifest_path], where, force=force)
+    card_path = where.folder / CARD
+    _in_the_way([where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force)
     chosen = curation.choose(run_paths(curation.selection.runs))
     if not chosen:
         raise NothingToExportError(_nothing(curation))
-    files = where.files(len(chosen))
-    runs: dict[str, dict[str, str]] = {}
+    count = rows.count(chosen)
+    if count is None and shard_size is not None:
+        raise WrongUseError(f"--shard-size does not go with {rows.name}: write one file")
+    files = where.files(count or 0)
+    exported = Exported()
+
+    def note(episode: StoredEpisode, conversation: Trajectory) -> None:
+        curation.guard.look(episode, conversation)
+        exported.add(episode)
+
     with _writing(where.out), _Replacement() as replacement:
-        with contextlib.closing(_rows(form, curation, chosen, runs)) as rows:
-            written = [_write(form, where, replacement.beside(file), rows) for file in files]
+        with contextlib.closing(rows.rows(curation, chosen, note)) as made:
+            written = [_write(rows, where, replacement.beside(file), made) for file in files]
         curation.guard.check()
         for file, facts in zip(files, written, strict=True):
             facts["name"] = file.name
+        total = sum(facts["rows"] for facts in written)
+        if not total:
+            raise NothingToExportError(
+                f"nothing to export: no {rows.name} in {len(chosen)} episodes: {rows.facts()}"
+            )
         manifest = {
             "tool": "mcp-bench-kit",
             "tool_version": version("mcp-bench-kit"),
-            "format": form.name,
+            "command": extras.command,
+            "format": rows.name,
             "data": where.out.name,
             "sha256": _whole(written),
+            "rows": total,
             "files": written,
             "selection": _selection(curation),
             "funnel": curation.funnel(),
-            "runs": runs,
-            "episodes": [one.id for one in chosen],
+            **rows.facts(),
+            "counts": exported.counts(),
+            "runs": exported.runs,
+            "episodes": exported.episodes,
         }
-        companions = (
-            form.companions(where.folder, where.stem, files) if isinstance(form, HasCompanions) else {}
-        )
-        for name, text in companions.items():
+        beside = rows.companions(where, files)
+        if extras.card:
+            beside[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
+        for name, text in beside.items():
             replacement.beside(where.folder / name).write_text(text, encoding="utf-8")
         # it is moved into place before the data: data that is there always has its manifest
         last = replacement.beside(manifest_path)
@@ -100,23 +132,13 @@ def _in_the_way(paths: list[Path], where: Layout, *, force: bool) -> None:
             raise WrongUseError(f"{path} exists already: choose another --out, or overwrite it with --force")
 
 
-def _rows(
-    form: Format, curation: Curation, chosen: Sequence[Candidate], runs: dict[str, dict[str, str]]
-) -> Generator[dict[str, Any]]:
-    for _, episode, conversation in curation.read(chosen):
-        curation.guard.look(episode, conversation)
-        runs.setdefault(episode.run, _source(episode))
-        yield form.row(conversation)
-
-
-def _write(form: Format, where: Layout, path: Path, rows: Iterator[dict[str, Any]]) -> dict[str, Any]:
+def _write(rows: Rows, where: Layout, path: Path, made: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """Write the next rows to the new file at `path`, as many as go into one; return what the manifest says
     of it."""
     count = 0
     with HashedFile(path) as file:
-        columns = getattr(form, "columns", {})
-        writer = row_writer(file, columns, parquet=where.is_parquet, compression=where.compression)
-        for row in itertools.islice(rows, where.shard_size):
+        writer = row_writer(file, rows.columns, parquet=where.is_parquet, compression=where.compression)
+        for row in itertools.islice(made, where.shard_size):
             writer.write(row)
             count += 1
         writer.close()
@@ -146,16 +168,6 @@ def _selection(curation: Curation) -> dict[str, Any]:
             "sha256": curation.tokenizer_sha256,
         }
     return asked
-
-
-def _source(episode: StoredEpisode) -> dict[str, str]:
-    return {
-        "benchmark": episode.benchmark,
-        "benchmark_version": episode.benchmark_version,
-        "grader_version": episode.grader_version or "",
-        "agent": episode.agent,
-        "agent_version": episode.agent_version,
-    }
 
 
 def _nothing(curation: Curation) -> str:

@@ -108,9 +108,7 @@ class _Merge:
         return wanted
 
 
-def matched(
-    turns: Sequence[Message], calls: Sequence[RecordedCall | ExecutedCall]
-) -> list[list[int | None]]:
+def matched(turns: Sequence[Message], calls: Sequence[RecordedCall | ExecutedCall]) -> list[list[int | None]]:
     """Return, for every call of every turn, the index of its recorded call: the first of the same tool and
     arguments that no call before it took."""
     waiting: dict[str, deque[int]] = defaultdict(deque)

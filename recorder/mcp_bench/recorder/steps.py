@@ -1,17 +1,18 @@
 """Step data: one row for each call, labelled by what it did to the task's assertions.
 
-A replay on the trusted side tells where the assertions stood after every call (`TellsAssertions` of the contract);
-it is found as an entry point of the group `mcp_bench.labellers`, since what replays is built on this package.
+A replay on the trusted side tells where the assertions stood after every call (`TellsAssertions` of the
+contract). It is an entry point of the group `mcp_bench.labellers`: what replays is built on this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from mcp_bench.recorder.containers.layout import Layout
 from mcp_bench.recorder.conversation import ExecutedCall
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
@@ -40,8 +41,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The calls of an episode that its world ran, in that order; `same` says whether each of them gave the result
-    that was recorded."""
+    """The calls of an episode that its world ran, in that order; `same` says whether each of them gave the
+    result that was recorded."""
 
     calls: list[ExecutedCall]
     steps: list[Step]
@@ -49,7 +50,7 @@ class Replayed:
 
 
 class Labeller(Protocol):
-    def __call__(self, episodes: Iterable[tuple[Path, StoredEpisode]]) -> Iterator[Replayed]:
+    def __call__(self, episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed]:
         """Yield what came of each episode, one at a time.
 
         Raises:
@@ -59,8 +60,8 @@ class Labeller(Protocol):
 
 
 def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *, is_error: bool) -> Step:
-    """Return what a call did. A broken guardrail outweighs an objective that is met; a call that undid one and met
-    no other is a setback."""
+    """Return what a call did. A broken guardrail outweighs an objective that is met; a call that undid one and
+    met no other is a setback."""
     held = {one.name: one.passed for one in before}
     turned = [one for one in after if held.get(one.name) != one.passed]
     label: Label = "neutral"
@@ -82,7 +83,7 @@ class Steps:
 
     name = "steps"
     columns: Mapping[str, Column] = {
-        **{name: "json list" for name in ("prompt", "completion", "tools")},
+        **dict.fromkeys(("prompt", "completion", "tools"), "json list"),
         "step": "int",
         "label": "string",
         **dict.fromkeys(("objectives", "met", "broken"), "int"),
@@ -91,15 +92,17 @@ class Steps:
 
     def __init__(self) -> None:
         self._form = Trl()
-        self._counts: dict[str, int] = dict.fromkeys(("progress", "neutral", "setback", "broke_guardrail", "error"), 0)
+        self._counts: dict[str, int] = dict.fromkeys(
+            ("progress", "neutral", "setback", "broke_guardrail", "error"), 0
+        )
         self._unlike = 0
 
     def count(self, chosen: Sequence[Candidate]) -> None:
         return None
 
-    def rows(self, curation: Curation, chosen: Sequence[Candidate], note: Note) -> Iterator[dict[str, Any]]:
-        """Yield the calls of the episodes in their order; an episode whose replay differs from what was recorded
-        gives none, since its labels would be about another course of events."""
+    def rows(self, curation: Curation, chosen: Sequence[Candidate], note: Note) -> Generator[dict[str, Any]]:
+        """Yield the calls of the episodes in their order; an episode whose replay differs from what was
+        recorded gives none, since its labels would be about another course of events."""
         labeller: Labeller = load("labeller", "replay")
         waiting: list[tuple[StoredEpisode, Trajectory]] = []
 
@@ -108,7 +111,7 @@ class Steps:
                 waiting.append((episode, conversation))
                 yield one.run, episode
 
-        with closing(labeller(episodes())) as replays:  # type: ignore[type-var]
+        with closing(labeller(episodes())) as replays:
             for replayed in replays:
                 episode, conversation = waiting.pop()
                 if not replayed.same:
@@ -116,6 +119,9 @@ class Steps:
                     continue
                 note(episode, conversation)
                 yield from self._rows(conversation, replayed)
+
+    def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
+        return {}
 
     def facts(self) -> dict[str, Any]:
         return {"steps": {"labels": dict(self._counts), "episodes_that_replay_otherwise": self._unlike}}
@@ -131,7 +137,11 @@ class Steps:
             for call, index in zip(turn.get("tool_calls", ()), numbers, strict=True):
                 number += 1
                 # a call that its world never ran was refused, and changed nothing
-                done = Step("error", last.objectives, last.met, last.broken) if index is None else replayed.steps[index]
+                done = (
+                    Step("error", last.objectives, last.met, last.broken)
+                    if index is None
+                    else replayed.steps[index]
+                )
                 last = done
                 self._counts[done.label] += 1
                 yield {

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
+    from mcp_bench.recorder.rows import Rows
 
 
 @click.command()
@@ -114,7 +115,27 @@ if TYPE_CHECKING:
     help="What to do where a row is, or is much like, a task of a held-out split: write nothing, leave it"
     " out, or write it all the same; what leaks into `private` is never written unless --split names it.",
 )
-@click.option("--format", "form", default="trl", show_default=True, metavar="FORMAT", help="Export format.")
+@click.option(
+    "--format", "form", metavar="FORMAT", help="Export format, a row for each episode. Default: trl."
+)
+@click.option(
+    "--pairs",
+    is_flag=True,
+    help="Write preference pairs instead: the best attempt at a task against the worst, for DPO."
+    " --min-partial is then about the better one.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="M",
+    help="By how much the grades of a pair must differ. Default: 0.01.",
+)
+@click.option(
+    "--steps",
+    is_flag=True,
+    help="Write a row for each call instead, labelled by a replay: progress, neutral, setback,"
+    " broke_guardrail or error.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -132,11 +153,27 @@ if TYPE_CHECKING:
     metavar="gzip|zstd",
     help="Compress the data; JSON lines get the ending .gz or .zst, which asks for it, too.",
 )
+@click.option(
+    "--card", is_flag=True, help="Write a dataset card, README.md, beside OUT, with the Hub's header."
+)
+@click.option("--license", "license_id", metavar="ID", help="License to name in the card, as `cc-by-4.0`.")
+@click.option(
+    "--push",
+    metavar="REPO",
+    help="Commit data, manifest and card to this data set repository of the Hugging Face Hub, with the login"
+    " that `hf auth login` made; one that is not there is made, a private one.",
+)
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
 def export(
     min_partial: float | None,
-    form: str,
+    form: str | None,
+    pairs: bool,
+    margin: float | None,
+    steps: bool,
+    card: bool,
+    license_id: str | None,
+    push: str | None,
     out: Path,
     shard_size: int | None,
     compress: str | None,
@@ -161,30 +198,42 @@ def export(
       mcp-bench export --split all --run run_01kbf3x9qv2m8t0 --out everything.jsonl
       mcp-bench export --format sharegpt --shard-size 10000 --compress zstd --out data/train.jsonl
       mcp-bench export --format openai --out train.parquet
+      mcp-bench export --pairs --margin 0.3 --out preferences.jsonl
+      mcp-bench export --steps --benchmark saasworld --min-partial 0 --out steps.jsonl
+      mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.curation.selection import Selection
+    from mcp_bench.recorder.export import Extras
     from mcp_bench.recorder.export import export as write
     from mcp_bench.servers.printable import in_line
-    from mcp_bench.servers.registry import load
 
+    if push is not None:
+        from mcp_bench.recorder.hub import check_hub
+
+        check_hub()
     if min_partial is None:
-        min_partial = 0.0 if asked["cohort"] else 0.5
+        min_partial = 0.0 if asked["cohort"] or steps else 0.5
+    rows = _rows(form, pairs, margin, steps, min_partial)
     asked["splits"] = asked["splits"] or ("train",)
-    curation = Curation(Selection(min_partial=min_partial, **asked))
+    curation = Curation(Selection(min_partial=0.0 if pairs else min_partial, **asked))
+    extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(
-        load("format", form)(), out, curation, compress=compress, shard_size=shard_size, force=force
+        rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
     )
     click.echo(_funnel(curation), err=True)
     for name, why in curation.guard.unchecked.items():
         click.echo(in_line(f"not compared with held-out tasks: rows of {name}: {why}"), err=True)
     data = out.with_name(manifest["data"])
+    if push is not None:
+        click.echo(f"pushed to {_pushed(push, manifest, data)}", err=True)
     if as_json:
         click.echo(json.dumps({"out": str(data), **manifest}))
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        click.echo(f"wrote {curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
+        rows_of = f"{manifest['rows']} rows of " if pairs or steps else ""
+        click.echo(f"wrote {rows_of}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _funnel(curation: Curation) -> str:
@@ -194,3 +243,49 @@ def _funnel(curation: Curation) -> str:
     lines.append((str(curation.rows_out), "rows"))
     width = max(len(count) for count, _ in lines)
     return "\n".join(f"{count:>{width}} {text}" for count, text in lines)
+
+
+def _rows(form: str | None, pairs: bool, margin: float | None, steps: bool, least: float) -> Rows:
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.registry import load
+
+    given = [name for name, asked in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if asked]
+    if len(given) > 1:
+        raise WrongUseError(f"{' and '.join(given)} exclude each other: each says what a row is")
+    if margin is not None and not pairs:
+        raise WrongUseError("--margin says nothing without --pairs")
+    if pairs:
+        from mcp_bench.recorder.pairs import MIN_MARGIN, Pairs
+
+        return Pairs(least=least, margin=MIN_MARGIN if margin is None else margin)
+    if steps:
+        from mcp_bench.recorder.steps import Steps
+
+        return Steps()
+    from mcp_bench.recorder.rows import Episodes
+
+    return Episodes(load("format", form or "trl")())
+
+
+def _command(out: Path) -> str:
+    """Return the command line that writes the same again; where to is left to who runs it."""
+    import shlex
+
+    context = click.get_current_context()
+    words = ["mcp-bench", "export"]
+    for option in context.command.params:
+        value = context.params[option.name or ""]
+        if option.name in ("out", "force", "as_json", "push") or value in (None, False, (), option.default):
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [option.opts[-1]] if one is True else [option.opts[-1], str(one)]
+    return shlex.join([*words, "--out", out.name])
+
+
+def _pushed(repository: str, manifest: dict[str, Any], data: Path) -> str:
+    from mcp_bench.recorder.card import NAME
+    from mcp_bench.recorder.hub import push
+
+    files = [file["name"] for file in manifest["files"]]
+    paths = [data.with_name(name) for name in (*files, f"{data.name}.manifest.json", NAME)]
+    return push(repository, paths, f"{manifest['rows']} rows of mcp-bench recordings")

@@ -69,7 +69,7 @@ def leakage(
 
     check = LeakCheck(splits, threshold=similarity, benchmarks=benchmarks)
     found = search(data, form, check)
-    if found.rows and not check.compared:
+    if found.rows and not check.compared and not found.leaks:
         why = "; ".join(check.unchecked.values()) or "no row names one"
         raise WrongUseError(
             f"nothing could be compared: no benchmark of the rows is here ({why}). Name one with --benchmark"
@@ -91,9 +91,9 @@ def leakage(
             click.echo(in_line(f"{one.file}, {one.where}: {one.row.task}: {one.leak.words()}"))
         if (more := len(found.leaks) - SHOWN) > 0:
             click.echo(f"and {more} more (--json)")
-        compared = ", ".join(check.compared)
+        compared = f" of {', '.join(check.compared)}" if check.compared else ""
         click.echo(
-            in_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)} of {compared}")
+            in_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
         )
     for file, where, why in found.unreadable:
         click.echo(in_line(f"Not read: {file}, {where or 'all of it'}: {why}"), err=True)
