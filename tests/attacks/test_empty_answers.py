@@ -13,7 +13,22 @@ from mcp_bench.servers.remote import RemoteBenchmark
 pytestmark = pytest.mark.anyio
 
 QUICK = ("", "null", "NaN")
-NOTHING = (*QUICK, " ", "\n\t", "None", "nan", "undefined", "{}", "[]", "0", "-1", "inf", "true", "\x00", "\ufffd")
+NOTHING = (
+    *QUICK,
+    " ",
+    "\n\t",
+    "None",
+    "nan",
+    "undefined",
+    "{}",
+    "[]",
+    "0",
+    "-1",
+    "inf",
+    "true",
+    "\x00",
+    "\ufffd",
+)
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,12 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.plugins.executable import find_executable
+from mcp_bench.plugins.json_lines import plain_file
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 
 PLAN = "acp-plan.json"
+PLAN_BYTES = 1 << 20
 
 
 class Acp:
@@ -145,8 +147,9 @@ def read(output: AgentOutput, server: McpServer, profile: Profile | None = None)
 def planned(home: Path) -> tuple[str, ...]:
     """Return the command in the plan, as far as that can be read: the agent could write to it."""
     try:
-        return tuple(map(str, json.loads((home / PLAN).read_bytes())["command"]))
-    except (OSError, ValueError, LookupError, TypeError):
+        with plain_file(home / PLAN) as file:
+            return tuple(map(str, json.loads(file.read(PLAN_BYTES))["command"]))
+    except (OSError, RecursionError, ValueError, LookupError, TypeError):
         return ("unknown",)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 LINE_BYTES = 64 * 1024 * 1024
 """Longer lines are passed over: no event has that size."""
@@ -16,19 +17,30 @@ ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, 
 """What reading an event of another shape than expected may raise."""
 
 
+def plain_file(path: Path) -> BinaryIO:
+    """Open a file that may be a trap.
+
+    Raises:
+        OSError: it is missing, or is a link, a folder, a device or a pipe.
+        ValueError: its name cannot be one.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no plain file", str(path))
+
+
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file, one per line; everything else in it is passed over.
 
     What is missing, or is a link, a folder, a device or a pipe, is as good as empty.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = plain_file(path)
     except (OSError, ValueError):
         return
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return
-    with os.fdopen(descriptor, "rb") as file:
+    with opened as file:
         for line in iter(lambda: file.readline(LINE_BYTES), b""):
             try:
                 value = parse(line)

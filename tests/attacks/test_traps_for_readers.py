@@ -1,0 +1,86 @@
+"""Pipes, devices and links in the places where transcripts are read: nobody waits for them, nobody follows them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.plugins.acp import PLAN, Acp
+from mcp_bench.plugins.claude_code import ClaudeCode
+from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.contracts import Agent, AgentOutput, McpServer
+from mcp_bench.plugins.devin import Devin
+from mcp_bench.plugins.gemini import Gemini
+from mcp_bench.plugins.opencode import OpenCode
+from mcp_bench.plugins.qwen_code import QwenCode
+
+SESSION = "0123456789"
+WORD = "stolen-sentinel"
+SEEN = (
+    f'{{"type":"thread.started","thread_id":"{SESSION}"}}',
+    f'{{"type":"system","subtype":"init","session_id":"{SESSION}"}}',
+    f'{{"type":"init","session_id":"{SESSION}"}}',
+)
+PLACES: dict[str, tuple[type, str]] = {
+    "acp": (Acp, PLAN),
+    "claude-code": (ClaudeCode, f".claude/projects/here/{SESSION}.jsonl"),
+    "codex": (Codex, f".codex/sessions/2026/01/01/rollout-x-{SESSION}.jsonl"),
+    "devin": (Devin, "trajectory.json"),
+    "gemini": (Gemini, f".gemini/tmp/x/chats/session-1-{SESSION[:8]}.jsonl"),
+    "opencode": (OpenCode, "fault"),
+    "qwen-code": (QwenCode, f".qwen/projects/x/chats/{SESSION}.jsonl"),
+}
+
+
+def pipe(path: Path, secret: Path) -> None:
+    os.mkfifo(path)
+
+
+def link(path: Path, secret: Path) -> None:
+    path.symlink_to(secret)
+
+
+def device(path: Path, secret: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def folder(path: Path, secret: Path) -> None:
+    path.mkdir()
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Fail where something waits."""
+
+    def fail(*_: object) -> None:
+        pytest.fail("it waits")  # an OSError would be taken for a missing file
+
+    signal.signal(signal.SIGALRM, fail)
+    signal.alarm(20)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+@pytest.mark.parametrize("trap", [pipe, link, device, folder])
+@pytest.mark.parametrize("name", PLACES)
+def test_a_trap_is_as_good_as_nothing(tmp_path: Path, name: str, trap: Callable[[Path, Path], None]) -> None:
+    kind, place = PLACES[name]
+    agent: Agent = kind()
+    home, secret = tmp_path / "home", tmp_path / "secret"
+    secret.write_text(f'{{"type":"assistant","message":{{"content":"{WORD}"}},"command":["{WORD}"]}}\n')
+    (home / place).parent.mkdir(parents=True)
+    trap(home / place, secret)
+    stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
+    stdout.write_text("\n".join(SEEN) + "\n")
+    stderr.touch()
+    output = AgentOutput(stdout, stderr, home, tmp_path, 0, {"HOME": str(home)})
+    with bounded():
+        transcript = agent.read(output, McpServer("bench", ("x",), ("write",)))
+    assert WORD not in transcript.model_dump_json()
