@@ -49,10 +49,20 @@ def test_its_calls_are_counted(bench, record, name: str) -> None:
     assert len(bench.grades()) == 1
 
 
-@agents("claude-code", "gemini", "qwen-code", "opencode", "acp-codex", "acp-gemini", "acp-opencode")
+@agents(
+    "claude-code", "gemini", "opencode", "acp-codex", "acp-gemini", "acp-opencode", but=("qwen-code",)
+)  # fmt: skip
 def test_its_time_runs_out(bench, record, name: str) -> None:
     episode = record(name, "--timeout", "25")
     assert (episode["termination"], episode["invalid"]) == ("timeout", None)
+    assert bench.rows("select id from calls")
+    assert len(bench.grades()) == 1
+
+
+@pytest.mark.full
+def test_an_agent_that_notices_its_own_loop_has_failed_by_itself(bench, record) -> None:
+    episode = record("qwen-code", "--timeout", "240")
+    assert (episode["termination"], episode["invalid"]) == ("crash", None)
     assert len(bench.rows("select id from calls")) > len(NEVER_DONE)
     assert len(bench.grades()) == 1
 

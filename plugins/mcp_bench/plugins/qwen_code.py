@@ -197,6 +197,10 @@ def project_settings(request: LaunchRequest, sealed: Mapping[str, Any]) -> dict[
     return kept
 
 
+OWN_END = "Loop detection halted the run"
+"""It noticed that it did the same again and again, which is no fault of anybody else's."""
+
+
 def fault(session: Session, server: McpServer) -> Fault | None:
     """Say whether something outside the agent failed."""
     for known in session.servers:
@@ -206,7 +210,7 @@ def fault(session: Session, server: McpServer) -> Fault | None:
     if session.denied:
         return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
     if session.error:
-        if overflowed(session.error):
+        if overflowed(session.error) or session.error.startswith(OWN_END):
             return None
         no_login = NO_LOGIN.search(session.error)
         return Fault(kind="login_missing" if no_login else "endpoint_error", detail=session.error)
