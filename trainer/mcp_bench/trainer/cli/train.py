@@ -1,0 +1,203 @@
+"""`mcp-bench train`: recipes, and what they would do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.trainer.data import Prepared
+    from mcp_bench.trainer.plan import Plan
+    from mcp_bench.trainer.recipe import Recipe
+
+SHOWN = 5
+"""Dropped rows that are named on a terminal; --json has all."""
+
+
+@click.group()
+def train() -> None:
+    """Fine-tune a model on recordings: recipes, and plans that need no GPU."""
+
+
+@train.command(
+    epilog="""\b
+Examples:
+  mcp-bench train recipes
+  mcp-bench train recipes --json
+"""
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def recipes(as_json: bool) -> None:
+    """List the recipes that ship, with the files to copy and change."""
+    from mcp_bench.trainer.recipe import load_recipe, shipped
+
+    rows = [
+        {"name": name, "summary": load_recipe(name)[1].summary, "path": str(path)}
+        for name, path in shipped().items()
+    ]
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        click.echo(f"{row['name']:<{width}}  {row['summary']}\n{'':<{width}}  {row['path']}")
+
+
+PLAN_EPILOG = """\b
+Examples:
+  mcp-bench train plan tiny-cpu
+  mcp-bench train plan qwen3.5-9b-8xh100-64k --set data.max_length=131072
+  mcp-bench train plan my.yaml --data train.jsonl --tokenizer ./Qwen3-8B --json
+  mcp-bench train plan qwen3-8b-8xh100-cp --write .
+"""
+
+
+@train.command(epilog=PLAN_EPILOG)
+@click.argument("recipe")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Put a value over the recipe's, such as data.max_length=8192 (repeatable).",
+)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Rows to train on, as `mcp-bench export --format trl` writes them (repeatable).",
+)
+@click.option(
+    "--tokenizer",
+    metavar="NAME",
+    help="Folder or hub name of the tokenizer: counts the tokens of --data and compares the chat templates.",
+)
+@click.option(
+    "--write",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write an accelerate configuration and a Slurm script there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def plan(
+    recipe: str,
+    overrides: tuple[str, ...],
+    data: tuple[Path, ...],
+    tokenizer: str | None,
+    write: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what a recipe would do, without a GPU: parameters, memory per device, tokens per step, steps.
+
+    RECIPE is the name of one that ships (see `mcp-bench train recipes`) or the path of a YAML file. What
+    cannot work is refused, with the reason: a sequence of a model with linear attention split over devices,
+    more memory than there is, and the like. Memory is an estimate by formula.
+
+    With --data and --tokenizer, every row is read and tokenised: rows that are broken, too long or without
+    anything to learn are named, and what a server would render before each turn must be a prefix of the text
+    that is trained on.
+
+    Ends with 2 where the recipe is refused.
+    """
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.launch import launch_line, write_launch_files
+    from mcp_bench.trainer.plan import plan as make_plan
+    from mcp_bench.trainer.recipe import load_recipe
+
+    if tokenizer is not None and not data:
+        raise WrongUseError("--tokenizer counts the tokens of rows: give them with --data")
+    name, loaded = load_recipe(recipe, overrides)
+    rows, prepared = _read(data, tokenizer, loaded) if data else (None, None)
+    made = make_plan(name, loaded, rows, prepared)
+    files = [str(path) for path in data] or ["train.jsonl"]
+    line = launch_line(loaded, recipe, overrides, files)
+    if as_json:
+        click.echo(json.dumps(_document(made, line)))
+    else:
+        _show(made, line)
+    if made.refused:
+        reasons = "".join(f"\n- {why}" for why in made.refused)
+        raise WrongUseError(f"{name} cannot work as it is:{reasons}")
+    if write is not None:
+        for path in write_launch_files(loaded, recipe, write, line):
+            click.echo(f"Written: {path}", err=True)
+
+
+def _read(data: tuple[Path, ...], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
+    from mcp_bench.trainer.rows import read_rows
+
+    rows = read_rows(data)
+    if tokenizer is None:
+        return len(rows), None
+    from mcp_bench.trainer.data import prepare
+    from mcp_bench.trainer.templates import check_templates, choose_templates
+    from mcp_bench.trainer.tokenizer import load_tokenizer
+
+    loaded = load_tokenizer(tokenizer)
+    templates = choose_templates(loaded, recipe.model)
+    check_templates(loaded, templates, rows)
+    return len(rows), prepare(rows, loaded, templates, recipe.data.max_length)
+
+
+def _document(plan: Plan, line: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(plan), "total": plan.total, "needed": plan.needed, "launch": line}
+
+
+def _show(plan: Plan, line: str) -> None:
+    from mcp_bench.servers.printable import printable
+
+    parts = ", ".join(f"{part} {_count(number)}" for part, number in plan.parameters.items() if number)
+    memory = ", ".join(f"{part} {_bytes(size)}" for part, size in plan.memory.items() if size)
+    lines = [
+        ("recipe", f"{plan.recipe}: {plan.summary}"),
+        ("parameters", f"{_count(plan.total)} ({parts})"),
+        ("trained", f"{_count(plan.trained)} ({plan.trained / plan.total:.1%} of the model's)"),
+        ("devices", f"{plan.devices}, {plan.device_tokens:,} tokens on each at once"),
+        ("memory", f"about {_bytes(plan.needed)} of {_bytes(plan.device_bytes)} per device ({memory})"),
+    ]
+    if plan.host_bytes:
+        lines.append(("host memory", f"{_bytes(plan.host_bytes)} per device, for layer inputs"))
+    lines.append(("step", f"{plan.sequences_per_step} sequences, up to {plan.tokens_per_step:,} tokens"))
+    if plan.rows is None:
+        lines.append(("steps", "unknown without --data"))
+    else:
+        steps = "unknown without --tokenizer, since rows are packed"
+        if plan.steps is not None:
+            steps = f"{plan.steps} ({plan.steps_per_epoch} per epoch)"
+        lines += [("rows", str(plan.rows)), ("steps", steps)]
+    if plan.data:
+        tokens, trained = plan.data["tokens"], plan.data["trained_tokens"]
+        figures = f"{tokens:,}, {trained:,} of them trained on ({trained / tokens:.1%}); longest row "
+        lines.append(("tokens", figures + f"{plan.data['longest']:,}"))
+        lines += _dropped(plan.data)
+        lines.append(("templates", "every served prefix is a prefix of its training text"))
+    lines.append(("start with", line))
+    for label, text in lines:
+        click.echo(printable(f"{label:<12}{text}"))
+
+
+def _dropped(data: dict[str, Any]) -> list[tuple[str, str]]:
+    long = [f"{row['place']} ({row['tokens']:,} tokens)" for row in data["too_long"]]
+    shown = []
+    for label, places in (("too long", long), ("untrainable", data["untrainable"])):
+        if places:
+            more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+            shown.append((label, f"{len(places)} dropped: {', '.join(places[:SHOWN])}{more}"))
+    return shown
+
+
+def _count(number: int) -> str:
+    for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= size:
+            return f"{number / size:.2f}{unit}"
+    return str(number)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 // 10 else f"{size / 2**20:.1f} MiB"

@@ -1,0 +1,90 @@
+"""From rows to tokens, with the guards: nothing is cut, nothing is dropped without being counted."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.printable import in_line
+from mcp_bench.trainer.rows import Row
+from mcp_bench.trainer.templates import Templates
+
+
+class NothingToTrainOnError(BenchError):
+    """The guards left no row; the text says which of them took how many."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A tokenised row: `tokens` and, of the same length, 1 where a token is trained on, else 0."""
+
+    place: str
+    tokens: array[int]
+    trained: bytes
+
+    def labels(self, ignore: int = -100) -> list[int]:
+        """Return the tokens, with `ignore` (that of torch's cross entropy) where none is trained on."""
+        pairs = zip(self.tokens, self.trained, strict=True)
+        return [token if trained else ignore for token, trained in pairs]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is trained on, and what is not, by place and (where too long) length in tokens."""
+
+    examples: list[Example] = field(default_factory=list)
+    too_long: list[tuple[str, int]] = field(default_factory=list)
+    untrainable: list[str] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(example.tokens) for example in self.examples)
+
+    @property
+    def trained_tokens(self) -> int:
+        return sum(sum(example.trained) for example in self.examples)
+
+    @property
+    def longest(self) -> int:
+        return max((len(example.tokens) for example in self.examples), default=0)
+
+
+def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int) -> Prepared:
+    """Tokenise rows with the training template; keep those with something to learn that fit `max_length`.
+
+    Raises:
+        NothingToTrainOnError: no row is left.
+    """
+    prepared = Prepared()
+    for row in rows:
+        example = _tokenise(row, tokenizer, templates)
+        if len(example.tokens) > max_length:
+            prepared.too_long.append((example.place, len(example.tokens)))
+        elif not any(example.trained):
+            prepared.untrainable.append(example.place)
+        else:
+            prepared.examples.append(example)
+    if not prepared.examples:
+        lengths = [length for _, length in prepared.too_long]
+        long = f"{len(lengths)} are over data.max_length ({max_length} tokens" + (
+            f"; the shortest of them has {min(lengths)})" if lengths else ")"
+        )
+        raise NothingToTrainOnError(
+            f"no row is left to train on: {long}, {len(prepared.untrainable)} have no token of the "
+            "assistant's"
+        )
+    return prepared
+
+
+def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
+    try:
+        encoded = tokenizer.apply_chat_template(
+            row.messages, tools=row.tools, chat_template=templates.training, tokenize=True, return_dict=True,
+            return_assistant_tokens_mask=True, **templates.told,
+        )  # fmt: skip
+    except Exception as error:  # a template raises whatever it likes
+        raise BenchError(in_line(f"{row.place}: the chat template fails on this row: {error}")) from error
+    return Example(row.place, array("i", encoded["input_ids"]), bytes(encoded["assistant_masks"]))

@@ -1,0 +1,126 @@
+"""How much memory training takes on one device, by formula: an estimate, made without a device.
+
+The accounting of weights, gradients and optimizer is that of ZeRO (Rajbhandari et al. 2020,
+https://arxiv.org/abs/1910.02054, section 3); activations are counted operation by operation as by Korthikanti
+et al. 2022 (https://arxiv.org/abs/2205.05198, section 4.1), for the layers of `architecture.py`.
+Fragmentation, kernels' workspaces and the driver's own memory come on top: see `RESERVE`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.recipe import Recipe
+
+RESERVE = 0.9
+"""Share of a device's memory that a plan may fill."""
+
+LOGIT_TOKENS, LOGIT_VOCABULARY = 4096, 32768
+"""The tile in which TRL 1.16 computes logits (`trl/kernels/chunked_logprob.py`, `trl/trainer/utils.py`)."""
+
+Part = Literal["weights", "gradients", "optimizer", "gathered", "activations", "logits"]
+
+
+def device_memory(recipe: Recipe) -> dict[Part, int]:
+    """Return the bytes that each part takes on one device, at the longest row."""
+    trained, frozen = trained_parameters(recipe)
+    shards = recipe.hardware.devices if recipe.hardware.sharding == "fsdp2" else 1
+    wide = 2 if recipe.training.precision == "bf16" else 4  # bytes of a trained weight
+    compute = compute_bytes(recipe)
+    # a frozen weight needs no 32-bit copy to add small updates to
+    return {
+        "weights": (trained * wide + frozen * compute) // shards,
+        "gradients": trained * wide // shards,
+        "optimizer": trained * 2 * wide // shards,  # AdamW: two moments
+        "gathered": _gathered(recipe),
+        "activations": _activations(recipe),
+        "logits": _logits(recipe, trained_head=not frozen),
+    }
+
+
+def host_memory(recipe: Recipe) -> int:
+    """Return the bytes of layer inputs that one device keeps in the host's memory."""
+    if recipe.training.checkpointing != "offload":
+        return 0
+    size = recipe.model.architecture
+    return size.num_hidden_layers * size.hidden_size * compute_bytes(recipe) * device_tokens(recipe)
+
+
+def trained_parameters(recipe: Recipe) -> tuple[int, int]:
+    """Return how many parameters are trained, and how many are frozen."""
+    total = sum(recipe.model.architecture.parameters().values())
+    if recipe.lora is None:
+        return total, 0
+    return recipe.model.architecture.lora_parameters(recipe.lora.rank, recipe.lora.targets), total
+
+
+def device_tokens(recipe: Recipe) -> int:
+    """Return the tokens that one device holds at once, at the longest row."""
+    tokens = recipe.training.sequences_per_device * recipe.data.max_length
+    return -(-tokens // recipe.hardware.context_parallel)
+
+
+def compute_bytes(recipe: Recipe) -> int:
+    return 4 if recipe.training.precision == "fp32" else 2
+
+
+def _gathered(recipe: Recipe) -> int:
+    """Weights in the precision of the computation, beside those that are stored.
+
+    FSDP2 gathers a layer at a time, the next one ahead, and reduces one layer's gradients; the embedding
+    and the head are in no layer and stay gathered. Without it, autocast keeps a 16-bit copy of the weights.
+    """
+    parts = recipe.model.architecture.parameters()
+    compute = compute_bytes(recipe)
+    if recipe.hardware.sharding == "fsdp2":
+        layer = (parts["attention"] + parts["mlp"]) // recipe.model.architecture.num_hidden_layers
+        return compute * (3 * layer + parts["embedding"] + parts["head"])
+    if recipe.training.precision == "bf16-mixed" and recipe.lora is None:
+        return compute * sum(parts.values())
+    return 0
+
+
+def _activations(recipe: Recipe) -> int:
+    """What the backward pass needs: every layer's, or each layer's input and one layer's at a time."""
+    size = recipe.model.architecture
+    tokens, compute = device_tokens(recipe), compute_bytes(recipe)
+    eager = recipe.data.max_length if recipe.training.attention == "eager" else 0
+    full, linear, mlp = _layer_bytes(size, compute, eager)
+    if recipe.training.checkpointing == "off":
+        layers = size.full_layers * (full + mlp) + size.linear_layers * (linear + mlp)
+        return tokens * layers
+    kept = 2 if recipe.training.checkpointing == "offload" else size.num_hidden_layers
+    widest = max(full, linear if size.linear_layers else 0) + mlp
+    return tokens * (kept * size.hidden_size * compute + widest)
+
+
+def _layer_bytes(size: Architecture, compute: int, eager: int) -> tuple[int, int, int]:
+    """Return the bytes per token that are saved by full attention, linear attention and the MLP.
+
+    RMSNorm computes in 32 bits and saves its input so; every projection saves its input, attention its
+    queries, keys, values and output. `eager` is the length of the score matrix's rows, 0 where a fused
+    kernel never stores them.
+    """
+    queries = size.num_attention_heads * size.head_dim
+    keys = size.num_key_value_heads * size.head_dim
+    key = size.linear_num_key_heads * size.linear_key_head_dim
+    value = size.linear_num_value_heads * size.linear_value_head_dim
+    norm = size.hidden_size * (4 + compute)
+    gate = queries if size.model_type == "qwen3_5_text" else 0
+    rows = size.num_attention_heads * (eager * (4 + compute) or 4)  # scores, or the softmax's sums
+    full = norm + 2 * (queries + 2 * keys) * compute + (queries + gate) * compute + rows
+    # before and after the convolution, the gate, the output, and what its norm keeps in 32 bits
+    linear = norm + 2 * (2 * key + value) * compute + 2 * value * compute + value * 4
+    mlp = norm + 4 * size.intermediate_size * compute
+    return full, linear, mlp
+
+
+def _logits(recipe: Recipe, *, trained_head: bool) -> int:
+    """A tile of logits and of their gradient in 32 bits, the last hidden states and their gradient, and the
+    32-bit sum of the head's gradient where it is trained: the whole matrix of logits is never there."""
+    size, tokens = recipe.model.architecture, device_tokens(recipe)
+    tile = min(tokens, LOGIT_TOKENS) * min(size.vocab_size, LOGIT_VOCABULARY)
+    hidden = tokens * size.hidden_size * (compute_bytes(recipe) + 4)
+    head = 4 * size.vocab_size * size.hidden_size if trained_head else 0
+    return 2 * 4 * tile + hidden + head

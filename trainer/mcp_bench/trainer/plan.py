@@ -1,0 +1,87 @@
+"""What a recipe would do, worked out without a GPU and without torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_bench.trainer.data import Prepared
+from mcp_bench.trainer.memory import device_memory, device_tokens, host_memory, trained_parameters
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.refusals import refusals
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe's figures. Memory is in bytes per device, at the longest row; None is what cannot be known
+    without the data, or without its tokens."""
+
+    recipe: str
+    summary: str
+    parameters: dict[str, int]
+    trained: int
+    memory: dict[str, int]
+    device_bytes: int
+    host_bytes: int
+    devices: int
+    sequences_per_step: int
+    tokens_per_step: int
+    device_tokens: int
+    rows: int | None
+    steps_per_epoch: int | None
+    steps: int | None
+    data: dict[str, Any] | None
+    refused: list[str]
+
+    @property
+    def total(self) -> int:
+        """Parameters of the model, without adapters."""
+        return sum(self.parameters.values())
+
+    @property
+    def needed(self) -> int:
+        return sum(self.memory.values())
+
+
+def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared | None = None) -> Plan:
+    """Work out a plan from a recipe and, where they are known, the number of rows or the tokenised rows.
+
+    A step is `sequences_per_step` rows, or packs of rows where the recipe packs; `tokens_per_step` is its
+    upper bound, reached when every sequence is as long as `max_length`.
+    """
+    per_step = recipe.sequences_per_step
+    used = len(prepared.examples) if prepared else rows
+    sequences = used
+    if recipe.data.packing:
+        # first-fit leaves a little space, so it may be a step more
+        sequences = math.ceil(prepared.tokens / recipe.data.max_length) if prepared else None
+    epoch = math.ceil(sequences / per_step) if sequences is not None else None
+    return Plan(
+        recipe=name,
+        summary=recipe.summary,
+        parameters=recipe.model.architecture.parameters(),
+        trained=trained_parameters(recipe)[0],
+        memory={str(part): size for part, size in device_memory(recipe).items()},
+        device_bytes=int(recipe.hardware.memory_gib * 2**30),
+        host_bytes=host_memory(recipe),
+        devices=recipe.hardware.devices,
+        sequences_per_step=per_step,
+        tokens_per_step=per_step * recipe.data.max_length,
+        device_tokens=device_tokens(recipe),
+        rows=used,
+        steps_per_epoch=epoch,
+        steps=math.ceil(epoch * recipe.training.epochs) if epoch is not None else None,
+        data=_data(prepared) if prepared else None,
+        refused=refusals(recipe),
+    )
+
+
+def _data(prepared: Prepared) -> dict[str, Any]:
+    return {
+        "tokens": prepared.tokens,
+        "trained_tokens": prepared.trained_tokens,
+        "longest": prepared.longest,
+        "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
+        "untrainable": prepared.untrainable,
+    }

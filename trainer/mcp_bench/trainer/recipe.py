@@ -1,0 +1,189 @@
+"""Recipes: what to train and how, in small YAML files.
+
+A recipe is named by the name of one that ships or by the path of a file. Unknown keys are refused: a
+setting that is misspelt and silently ignored costs a training run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
+
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
+from mcp_bench.trainer.architecture import Architecture
+
+Attention = Literal["eager", "sdpa", "kernels-community/flash-attn2", "kernels-community/flash-attn3"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSource(Section):
+    """The model to start from: a folder or a hub's name, or `null` for random weights of `architecture`."""
+
+    base: str | None
+    tokenizer: str | None = None
+    """Folder or hub name of the tokenizer. Default: the base's own."""
+    chat_template: str | None = None
+    """File with the template to train on. Default: the tokenizer's, or TRL's training variant of it."""
+    serve_with: Literal["training", "stock"] = "training"
+    """Template that the trained model is served with: the one it was trained on, which is saved with the
+    checkpoint, or the tokenizer's own."""
+    thinking: bool | None = None
+    """What the template is told as `enable_thinking` when the model is served. Default: not told."""
+    architecture: Architecture
+
+
+class Lora(Section):
+    """Low-rank adapters on frozen weights (https://arxiv.org/abs/2106.09685)."""
+
+    rank: PositiveInt = 32
+    alpha: PositiveInt = 64
+    dropout: NonNegativeFloat = 0.0
+    targets: list[str] = Field(min_length=1)
+
+
+class Data(Section):
+    max_length: PositiveInt
+    """Tokens. A longer row is dropped and counted, never cut."""
+    packing: bool = False
+
+
+class Training(Section):
+    epochs: PositiveFloat = 1.0
+    sequences_per_device: PositiveInt = 1
+    accumulate: PositiveInt = 1
+    """Micro batches whose gradients make one step."""
+    learning_rate: PositiveFloat
+    scheduler: Literal["constant", "cosine", "linear"] = "cosine"
+    warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: PositiveFloat = 1.0
+    precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
+    """`bf16-mixed` keeps weights and optimizer in 32 bits and computes in 16; `bf16` keeps all in 16."""
+    attention: Attention = "sdpa"
+    checkpointing: Literal["off", "on", "offload"] = "on"
+    """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""
+    seed: int = 0
+
+
+class Hardware(Section):
+    device: Literal["cpu", "cuda"]
+    devices: PositiveInt = 1
+    devices_per_node: PositiveInt = 8
+    memory_gib: PositiveFloat
+    """Of one device."""
+    sharding: Literal["none", "fsdp2"] = "none"
+    context_parallel: PositiveInt = 1
+    """Devices that share one sequence."""
+
+
+class Recipe(Section):
+    summary: str
+    model: ModelSource
+    lora: Lora | None = None
+    data: Data
+    training: Training
+    hardware: Hardware
+
+    @property
+    def replicas(self) -> int:
+        """How many different sequences are worked on at once, per sequence of a device."""
+        return max(1, self.hardware.devices // self.hardware.context_parallel)
+
+    @property
+    def sequences_per_step(self) -> int:
+        return self.replicas * self.training.sequences_per_device * self.training.accumulate
+
+
+def shipped() -> dict[str, Path]:
+    """Return the recipes of this package: name to file, in alphabetical order."""
+    folder = Path(str(resources.files("mcp_bench.trainer"))) / "recipes"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
+    """Read a recipe by shipped name or path, with `key.key=value` put over it; return its name, too.
+
+    Raises:
+        UnknownNameError: no such recipe.
+        WrongUseError: a file that is no recipe, or a wrong override; the text names file, key and fault.
+    """
+    known = shipped()
+    path = known.get(name, Path(name))
+    if not path.is_file():
+        if path.suffix in {".yaml", ".yml"}:
+            raise WrongUseError(f"no recipe file {name!r}{suggestion(path.stem, known)}")
+        raise UnknownNameError("recipe", name, known)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise WrongUseError(f"{path}: not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise WrongUseError(f"{path}: a recipe is a mapping of {', '.join(Recipe.model_fields)}")
+    where = str(path)
+    for override in overrides:
+        _override(content, override)
+        where = f"{path} with --set"
+    try:
+        return path.stem, Recipe.model_validate(content)
+    except ValidationError as error:
+        faults = "\n".join(f"  {line}" for line in _faults(error))
+        raise WrongUseError(f"{where}:\n{faults}") from error
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise WrongUseError(f"--set {override}: write key=value, such as training.learning_rate=1e-5")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise WrongUseError(f"--set {override}: the value is not YAML: {error}") from error
+    *parents, last = key.split(".")
+    inner: Any = content
+    for parent in parents:
+        if inner.get(parent) is None:
+            inner[parent] = {}
+        inner = inner[parent]
+        if not isinstance(inner, dict):
+            raise WrongUseError(f"--set {override}: {parent!r} holds a value, no keys")
+    inner[last] = value
+
+
+def _faults(error: ValidationError) -> Iterable[str]:
+    for fault in error.errors(include_url=False):
+        place = [str(part) for part in fault["loc"]]
+        key = ".".join(place) or "the recipe"
+        if fault["type"] == "extra_forbidden":
+            yield f"{key}: unknown key{suggestion(place[-1], _keys_beside(place))}"
+        elif fault["type"] == "missing":
+            yield f"{key}: missing"
+        else:
+            given = "" if isinstance(fault["input"], Mapping) else f" (is {fault['input']!r})"
+            yield f"{key}: {fault['msg']}{given}"
+
+
+def _keys_beside(place: list[str]) -> Iterable[str]:
+    """Return the keys that are known where an unknown one stands."""
+    section: Any = Recipe
+    for part in place[:-1]:
+        annotation = section.model_fields[part].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+    fields: dict[str, Any] = section.model_fields
+    return fields

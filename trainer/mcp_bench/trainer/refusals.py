@@ -1,0 +1,101 @@
+"""What a recipe asks for that cannot work, known before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcp_bench.servers.errors import suggestion
+from mcp_bench.trainer.memory import RESERVE, device_memory
+from mcp_bench.trainer.recipe import Recipe
+
+GIB = 2**30
+
+
+def refusals(recipe: Recipe) -> list[str]:
+    """Return the reasons not to start, each with what to change; an empty list where there is none."""
+    return [*_splitting(recipe), *_devices(recipe), *_lengths(recipe), *_adapters(recipe), *_memory(recipe)]
+
+
+def _splitting(recipe: Recipe) -> Iterator[str]:
+    shared, size = recipe.hardware.context_parallel, recipe.model.architecture
+    if shared == 1:
+        return
+    if size.linear_layers:
+        yield (
+            f"hardware.context_parallel is {shared}, but {size.linear_layers} of {size.num_hidden_layers} "
+            "layers are linear attention: they carry a state along the sequence, every device would restart "
+            "it, and the gradients would be wrong without failing. "
+            "Set it to 1: one whole sequence per device"
+        )
+    if recipe.data.packing:
+        yield (
+            "data.packing with hardware.context_parallel: context parallelism drops the mask that keeps "
+            "packed rows apart, so they would attend to each other. Set one of the two off"
+        )
+    if recipe.hardware.sharding != "fsdp2":
+        yield "hardware.context_parallel needs hardware.sharding: fsdp2 (accelerate has it for FSDP2 only)"
+    if recipe.training.attention != "sdpa":
+        yield (
+            f"hardware.context_parallel needs training.attention: sdpa, not {recipe.training.attention}: "
+            "torch splits scaled_dot_product_attention and nothing else"
+        )
+    if recipe.hardware.devices % shared:
+        devices = recipe.hardware.devices
+        yield f"hardware.devices ({devices}) is no multiple of hardware.context_parallel ({shared})"
+
+
+def _devices(recipe: Recipe) -> Iterator[str]:
+    hardware, training = recipe.hardware, recipe.training
+    fused = training.attention.startswith("kernels-community/")
+    if hardware.device == "cpu":
+        if hardware.devices > 1 or hardware.sharding != "none":
+            yield "hardware.device cpu is one device, without sharding"
+        if fused:
+            yield f"training.attention {training.attention} runs on CUDA only; use sdpa on a CPU"
+        if training.checkpointing == "offload":
+            yield "training.checkpointing offload moves data from a GPU to the host; on a CPU use on or off"
+    if fused and training.precision == "fp32":
+        yield f"training.attention {training.attention} computes in 16 bits; fp32 needs sdpa or eager"
+    if recipe.data.packing and not fused:
+        yield (
+            f"data.packing needs a FlashAttention kernel: with {training.attention} packed rows attend to "
+            "each other. Set training.attention: kernels-community/flash-attn3, or packing off"
+        )
+    if hardware.sharding == "fsdp2" and hardware.devices == 1:
+        yield "hardware.sharding fsdp2 with one device shards nothing; set it to none"
+
+
+def _lengths(recipe: Recipe) -> Iterator[str]:
+    longest = recipe.model.architecture.max_position_embeddings
+    if recipe.data.max_length > longest:
+        yield f"data.max_length ({recipe.data.max_length}) is over the model's {longest} positions"
+
+
+def _adapters(recipe: Recipe) -> Iterator[str]:
+    known = recipe.model.architecture.projections()
+    for name in recipe.lora.targets if recipe.lora else []:
+        if name not in known:
+            yield f"lora.targets: the model has no {name!r}{suggestion(name, known)}"
+    if recipe.lora and recipe.model.base is None:
+        yield "lora needs weights to adapt: model.base is null, which means random ones"
+
+
+def _memory(recipe: Recipe) -> Iterator[str]:
+    parts = device_memory(recipe)
+    need, have = sum(parts.values()), recipe.hardware.memory_gib * RESERVE * GIB
+    if need <= have:
+        return
+    largest = max(parts, key=lambda part: parts[part])
+    advice = {
+        "weights": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
+        "gradients": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
+        "optimizer": "shard it (hardware.sharding: fsdp2), use more devices, or lora",
+        "gathered": "use lora, or precision bf16",
+        "activations": "training.checkpointing on or offload, a shorter data.max_length, or fewer "
+        "sequences_per_device",
+        "logits": "a shorter data.max_length, or fewer sequences_per_device",
+    }[largest]
+    yield (
+        f"needs about {need / GIB:.1f} GiB on each device, of {recipe.hardware.memory_gib:g} GiB (a tenth is "
+        f"left for fragmentation); most of it is {largest}: {advice}"
+    )

@@ -1,0 +1,136 @@
+"""Reads training rows: JSON lines with `messages` and `tools`, the export's format `trl`.
+
+Arrow is not used: it gives every call's arguments the keys of all other calls, with nulls in them, and chat
+templates print those. Arguments stay the objects that were recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.printable import in_line
+
+ROLES = ("system", "user", "assistant", "tool")
+SHOWN = 10
+
+
+class BrokenRowsError(BenchError):
+    """Rows that cannot be trained on; the text names file and line of each, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One conversation. `place` is its file and line."""
+
+    place: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+
+
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """Read every row of the files, in their order.
+
+    Raises:
+        WrongUseError: no file of that name, or no row in any of them.
+        BrokenRowsError: a row is broken. All files are read first, so that one run names them all.
+    """
+    rows, faults = [], []
+    names = [str(path) for path in paths]
+    for name in names:
+        for place, line in _lines(Path(name)):
+            try:
+                rows.append(_row(place, line))
+            except (ValueError, RecursionError) as error:
+                faults.append(in_line(f"{place}: {error}"))
+    if faults:
+        more = f"\nand {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        raise BrokenRowsError(f"{len(faults)} broken rows:\n" + "\n".join(faults[:SHOWN]) + more)
+    if not rows:
+        raise WrongUseError(
+            f"no row in {', '.join(names)}: did nothing pass the export's filter? Lower --min-partial, or "
+            "record more"
+        )
+    return rows
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield f"{path}:{number}", line
+    except OSError as error:
+        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _row(place: str, line: bytes) -> Row:
+    """Parse one line; ValueError says what is wrong with it."""
+    row = json.loads(line, parse_constant=_no_number)
+    if not isinstance(row, dict):
+        raise ValueError("a row is an object with messages and tools")
+    if "messages" not in row:
+        raise ValueError(
+            f"no messages (keys: {', '.join(row)}); write it with: mcp-bench export --format trl"
+        )
+    messages, tools = _objects("messages", row["messages"]), _objects("tools", row.get("tools") or [])
+    if not messages:
+        raise ValueError("messages is empty")
+    for number, message in enumerate(messages):
+        try:
+            _check_message(message)
+        except ValueError as error:
+            raise ValueError(f"messages[{number}]: {error}") from None
+    _check_filled(messages, tools)
+    return Row(place, messages, tools or None)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _objects(key: str, value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        text = ", not a JSON string" if isinstance(value, str) else ""
+        raise ValueError(f"{key} is not a list of objects{text}")
+    return value
+
+
+def _check_message(message: dict[str, Any]) -> None:
+    if message.get("role") not in ROLES:
+        raise ValueError(f"role is {message.get('role')!r}, not one of {', '.join(ROLES)}")
+    for key in ("content", "reasoning_content"):
+        if not isinstance(message.get(key), str | None):
+            raise ValueError(f"{key} is no text")
+    for call in _objects("tool_calls", message.get("tool_calls") or []):
+        function = call.get("function")
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise ValueError("a tool call has no function.name")
+        if not isinstance(function.get("arguments"), dict):
+            raise ValueError(f"arguments of {function['name']} is no object (templates print it as it is)")
+
+
+def _check_filled(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
+    """Refuse what Arrow does to rows: a null argument that the tool does not have, but another tool has."""
+    known = {}
+    for tool in tools:
+        function = tool.get("function", tool)
+        parameters = function.get("parameters") if isinstance(function, dict) else None
+        properties = parameters.get("properties") if isinstance(parameters, dict) else None
+        if isinstance(properties, dict):
+            known[function.get("name")] = set(properties)
+    everywhere = set().union(*known.values())
+    for message in messages:
+        for call in message.get("tool_calls") or []:
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            foreign = everywhere - known.get(name, everywhere)
+            filled = sorted(key for key, value in arguments.items() if value is None and key in foreign)
+            if filled:
+                raise ValueError(
+                    f"null arguments of other tools in a call of {name} ({', '.join(filled)}): the file went "
+                    "through Arrow, which fills them in. Use the export as it was written"
+                )
