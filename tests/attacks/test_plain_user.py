@@ -1,0 +1,56 @@
+"""Levels that need no privilege, where `mcp-bench` is run by a user who has none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import plain_user
+import pytest
+from attacks.arena import Arena
+from bench_commands import FIXTURES, Bench
+
+NOBODY = 61990
+WITHOUT_ROOT = ("landlock", "bwrap")
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; others are one")
+
+
+@dataclass
+class PlainBench(Bench):
+    """Runs every command as another user."""
+
+    def command(self, *args: str | Path) -> list[str]:
+        return [sys.executable, plain_user.__file__, str(NOBODY), *super().command(*args)]
+
+
+@pytest.fixture
+def bench(bench_home: Path) -> PlainBench:
+    os.chown(bench_home.parent, NOBODY, NOBODY)
+    bench = PlainBench(bench_home)
+    for place in (FIXTURES, Path(__file__)):
+        if not all(above.stat().st_mode & 0o005 == 0o005 for above in place.parents):
+            pytest.skip(f"{place} cannot be read by other users")
+    done = bench.run("doctor", "--help", code=None)
+    if done.returncode:
+        pytest.skip(f"another user cannot run mcp-bench here: {done.stderr[-200:]}")
+    return bench
+
+
+@pytest.mark.parametrize("level", WITHOUT_ROOT)
+def test_it_works_for_a_plain_user(bench: PlainBench, level: str) -> None:
+    bench.run("record", "--agent", "oracle", "--benchmark", "notebook", "--isolation", level)
+    assert bench.run_folder.stat().st_uid == NOBODY
+    assert [grade["partial"] for grade in bench.grades()] == [1.0, 1.0]
+    (row,) = bench.report()
+    assert (row["isolation"], row["verified"], row["clean"]) == (level, 2, 2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("level", WITHOUT_ROOT)
+def test_nothing_succeeds_for_a_plain_user_either(bench: PlainBench, level: str) -> None:
+    measured = Arena(bench, level).measure()
+    assert [name for name, succeeded in measured.succeeded.items() if succeeded] == []
+    assert measured.grades["victim"]["partial"] == measured.oracle["partial"] == 1.0
