@@ -6,8 +6,8 @@ anybody may read, such as the benchmarks' own source.
 
 from __future__ import annotations
 
+import fcntl
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +20,8 @@ from mcp_bench.servers.errors import BenchError
 
 UIDS = range(60578, 61184)
 """Nobody's, by convention (https://systemd.io/UIDS-GIDS)."""
+LEASES = Path("/run/mcp-bench-uids")
+"""Of the whole machine: there is one set of user ids for all homes of recordings."""
 TERMINALS = (Path("/dev/pts"),)
 """Those of others belong to others."""
 
@@ -56,18 +58,30 @@ class OtherUid:
 def leased_uid() -> Iterator[int]:
     """Yield a user id that no other episode on this machine has.
 
-    An abstract Unix socket of its name is held: the kernel frees it when this process ends, however that is.
+    A file of its name is locked, in a folder where no agent can lock any: the kernel lets go of it when this
+    process ends, however that is.
+
+    Raises:
+        BenchError: all are in use, or the folder cannot be made.
     """
-    for uid in UIDS:
-        lease = socket.socket(socket.AF_UNIX)
-        with lease:
+    try:
+        LEASES.mkdir(mode=0o700, exist_ok=True)
+        for uid in UIDS:
+            lease = os.open(LEASES / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                lease.bind(f"\0mcp-bench-uid-{uid}")
-            except OSError:
+                fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lease)
                 continue
-            yield uid
-            return
-    raise BenchError(f"all {len(UIDS)} user ids for episodes are in use")
+            break
+        else:
+            raise BenchError(f"all {len(UIDS)} user ids for episodes are in use")
+    except OSError as error:
+        raise BenchError(f"no user id can be leased in {LEASES}: {error.strerror}") from error
+    try:
+        yield uid
+    finally:
+        os.close(lease)
 
 
 def hand_over(folder: Path, uid: int) -> None:
