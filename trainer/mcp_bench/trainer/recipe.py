@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -26,6 +27,11 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
 from mcp_bench.trainer.architecture import Architecture
 
 Attention = Literal["eager", "sdpa", "kernels-community/flash-attn2", "kernels-community/flash-attn3"]
+
+
+def _word(value: object) -> object:
+    """Turn back what YAML 1.1 makes of a bare `on` or `off`."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 class Section(BaseModel):
@@ -76,7 +82,7 @@ class Training(Section):
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
     """`bf16-mixed` keeps weights and optimizer in 32 bits and computes in 16; `bf16` keeps all in 16."""
     attention: Attention = "sdpa"
-    checkpointing: Literal["off", "on", "offload"] = "on"
+    checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""
     seed: int = 0
 

@@ -131,5 +131,6 @@ def _difference(row: Row, turn: int, text: str, served: str) -> str:
         f"  in training: {text[at:end]!r}\n"
         f"  when served: {served[at:end]!r}\n"
         "Serve with the template that is trained on (model.serve_with: training), or name one in "
-        "model.chat_template that renders history as it was trained"
+        "model.chat_template that renders history as it was trained. A template for models that do not think "
+        "wants rows without reasoning (mcp-bench export --reasoning drop)"
     )

@@ -1,0 +1,136 @@
+"""Recipes: what ships, what is refused, and what a fault is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.recipe import load_recipe, shipped
+from mcp_bench.trainer.refusals import refusals
+
+NAMES = ["qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu", "tiny-cpu"]
+
+
+def test_the_recipes_that_ship_are_listed_and_can_work() -> None:
+    result = CliRunner().invoke(train, ["recipes", "--json"])
+    rows = json.loads(result.stdout)
+    assert [row["name"] for row in rows] == NAMES == list(shipped())
+    for row in rows:
+        assert refusals(load_recipe(row["path"])[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "fault"),
+    [
+        ("training.learningrate=1", "training.learningrate: unknown key (did you mean learning_rate?)"),
+        ("lora.rang=4", "lora.rang: unknown key (did you mean rank?)"),
+        ("modle=1", "modle: unknown key (did you mean model?)"),
+        (
+            "training.precision=fp8",
+            "training.precision: Input should be 'fp32', 'bf16-mixed' or 'bf16' (is 'fp8')",
+        ),
+        ("data.max_length=0", "data.max_length: Input should be greater than 0 (is 0)"),
+        ("data.max_length=", "data.max_length: Input should be a valid integer (is None)"),
+        ("model.architecture.num_key_value_heads=3", "must be a multiple of num_key_value_heads (3)"),
+        ("data.max_length.x=1", "'max_length' holds a value, no keys"),
+        ("data.max_length", "write key=value"),
+        ("data.max_length=[", "the value is not YAML"),
+    ],
+)
+def test_a_fault_is_named_by_its_key(override: str, fault: str) -> None:
+    with pytest.raises(WrongUseError) as told:
+        load_recipe("qwen3.5-9b-lora-1gpu", [override])
+    assert fault in str(told.value)
+
+
+def test_a_file_is_named_in_its_faults(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    content = yaml.safe_load(shipped()["tiny-cpu"].read_text())
+    del content["training"]["learning_rate"], content["data"]
+    file.write_text(yaml.safe_dump(content))
+    with pytest.raises(WrongUseError) as told:
+        load_recipe(str(file))
+    assert str(told.value).splitlines() == [
+        f"{file}:",
+        "  data: missing",
+        "  training.learning_rate: missing",
+    ]
+    for text in ("- a\n- b\n", "a: [", "\xff"):
+        file.write_text(text, encoding="latin-1")
+        with pytest.raises(WrongUseError, match=str(file)):
+            load_recipe(str(file))
+
+
+def test_an_unknown_recipe_has_near_matches() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean tiny-cpu"):
+        load_recipe("tiny_cpu")
+    with pytest.raises(WrongUseError, match=r"no recipe file 'tiny-cpus.yaml'.*did you mean tiny-cpu"):
+        load_recipe("tiny-cpus.yaml")
+
+
+CP, QWEN35, LORA, TINY = NAMES
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "reason"),
+    [
+        (QWEN35, ["hardware.context_parallel=8", "training.attention=sdpa"], "24 of 32 layers are linear attention"),
+        (CP, ["data.packing=true"], "data.packing with hardware.context_parallel"),
+        (CP, ["hardware.sharding=none"], "needs hardware.sharding: fsdp2"),
+        (CP, ["training.attention=kernels-community/flash-attn3"], "needs training.attention: sdpa"),
+        (CP, ["hardware.devices=12"], "hardware.devices (12) is no multiple of hardware.context_parallel (8)"),
+        (CP, ["data.max_length=65536"], "over the model's 40960 positions"),
+        (TINY, ["hardware.devices=2"], "cpu is one device"),
+        (TINY, ["training.attention=kernels-community/flash-attn2"], "CUDA only"),
+        (TINY, ["training.checkpointing=offload"], "from a GPU to the host"),
+        (TINY, ["data.packing=true"], "data.packing needs a FlashAttention kernel"),
+        (TINY, ["lora={targets: [q_proj]}"], "lora needs weights to adapt"),
+        (LORA, ["lora.targets=[q_porj]"], "the model has no 'q_porj' (did you mean q_proj"),
+        (LORA, ["training.precision=fp32"], "computes in 16 bits"),
+        (LORA, ["lora=null"], "most of it is optimizer: shard it"),
+        (LORA, ["training.checkpointing=off", "data.max_length=65536"], "most of it is activations"),
+        (QWEN35, ["hardware.devices=1"], "with one device shards nothing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_with_the_reason(name: str, overrides: list[str], reason: str) -> None:
+    arguments = [part for override in overrides for part in ("--set", override)]
+    result = CliRunner().invoke(train, ["plan", name, "--json", *arguments])
+    assert isinstance(result.exception, WrongUseError)
+    assert reason in str(result.exception)
+    assert any(reason in why for why in json.loads(result.stdout)["refused"])
+
+
+def test_the_launcher_reads_the_configuration_that_is_written(tmp_path: Path) -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    for name in (CP, QWEN35):
+        arguments = ["plan", name, "--write", str(tmp_path), "--set", "hardware.devices=16", "--data"]
+        data = tmp_path / "my rows.jsonl"
+        data.write_text('{"messages": [{"role": "assistant", "content": "Yes."}]}\n')
+        result = CliRunner().invoke(train, [*arguments, str(data)])
+        assert result.exit_code == 0, result.exception
+        config: Any = load_config_from_file(str(tmp_path / f"{name}.accelerate.yaml"))
+        assert (config.num_processes, config.num_machines) == (16, 2)
+        assert config.fsdp_config["fsdp_version"] == 2
+        script = (tmp_path / f"{name}.slurm").read_text()
+        assert "#SBATCH --nodes=2\n" in script
+        assert '--machine_rank "$SLURM_NODEID"' in script
+        assert f"train sft {name} --data" in script
+        assert "--set hardware.devices=16" in script
+
+
+def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
+    import subprocess
+
+    arguments = ["plan", QWEN35, "--write", str(tmp_path), "--set", "summary=\"a\\nrm 'b'\""]
+    assert CliRunner().invoke(train, arguments).exit_code == 0
+    script = tmp_path / f"{QWEN35}.slurm"
+    subprocess.run(["bash", "-n", str(script)], check=True, timeout=30)
+    assert not any(line.startswith("rm") for line in script.read_text().splitlines())
