@@ -38,13 +38,15 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     slots = [PlannedEpisode(task=f"t{n}", split="train", domain="bank", prompt=f"Pay {n}.") for n in range(4)]
+    slots += [slot.model_copy(update={"repeat": 1}) for slot in slots[2:]]
     info = RunInfo(
         id=new_id("run"), created_us=now_us(), benchmark="b", benchmark_version="1", agent="a",
         agent_version="1", isolation="none", home="sealed", tools="mcp-only", plan=slots,
     )  # fmt: skip
     with RunFolder.create(info) as folder:
         for number, slot in enumerate(slots):
-            _record(folder, slot, CALLS[:number], with_usage=number % 2 == 0)
+            calls, partial = (CALLS[:number], 1.0) if not slot.repeat else (CALLS[:1], 0.2)
+            _record(folder, slot, calls, with_usage=number % 2 == 0, partial=partial)
     out = tmp_path / "train.jsonl"
     result = CliRunner().invoke(export, ["--min-partial", "0.5", "--format", "trl", "--out", str(out)])
     assert result.exit_code == 0, result.exception
@@ -52,7 +54,12 @@ def exported(tmp_path: Path) -> Path:
 
 
 def _record(
-    folder: RunFolder, slot: PlannedEpisode, calls: list[tuple[str, dict[str, Any], str]], *, with_usage: bool
+    folder: RunFolder,
+    slot: PlannedEpisode,
+    calls: list[tuple[str, dict[str, Any], str]],
+    *,
+    with_usage: bool,
+    partial: float,
 ) -> None:
     episode = new_id("ep")
     schemas = [
@@ -80,7 +87,7 @@ def _record(
     end = EpisodeEnd(termination="agent_exit", usage=usage, ended_us=now_us())
     folder.recording.end_episode(episode, end, messages)
     folder.grades.put(
-        episode, partial=1.0, strict=True, assertions=[], metrics={}, grader_version="1", final_state=None,
+        episode, partial=partial, strict=partial == 1, assertions=[], metrics={}, grader_version="1", final_state=None,
         graded_us=now_us(),
     )  # fmt: skip
 
@@ -158,6 +165,41 @@ def test_the_file_trains_as_it_is(exported: Path, tokenizer: Any, tmp_path: Path
     assert outcome.global_step == 2
     assert outcome.training_loss > 0
     assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+def test_pairs_train_as_they_are(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
+    import torch
+    from datasets import load_dataset
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+    from trl import DPOConfig, DPOTrainer
+
+    out = tmp_path / "pairs.jsonl"
+    result = CliRunner().invoke(export, ["--pairs", "--out", str(out)])
+    assert result.exit_code == 0, result.exception
+    config = Qwen2Config(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=8192,
+    )  # fmt: skip
+    settings = DPOConfig(
+        output_dir=str(tmp_path / "out"), max_steps=2, per_device_train_batch_size=1, learning_rate=1e-2,
+        max_length=8192, bf16=False, use_cpu=True, activation_checkpointing=False, report_to=[],
+        save_strategy="no", logging_steps=1,
+    )  # fmt: skip
+    dataset = load_dataset("json", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
+    torch.manual_seed(0)
+    model, reference = Qwen2ForCausalLM(config), Qwen2ForCausalLM(config)
+    reference.load_state_dict(model.state_dict())
+    trainer = DPOTrainer(
+        model=model, ref_model=reference, args=settings, train_dataset=dataset, processing_class=tokenizer
+    )
+    (row, *_), wanted = trainer.train_dataset, _rows(out)[0]
+    for side in ("chosen", "rejected"):
+        seen, _ = _expected({"messages": wanted["prompt"] + wanted[side], "tools": wanted["tools"]})
+        assert tokenizer.decode(row["prompt_ids"] + row[f"{side}_ids"]) == seen
+    outcome = trainer.train()
+    assert (outcome.global_step, outcome.training_loss > 0) == (2, True)
 
 
 def _seen_and_learned(row: dict[str, Any], tokenizer: Any) -> tuple[str, str]:

@@ -60,8 +60,8 @@ class Labeller(Protocol):
 
 
 def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *, is_error: bool) -> Step:
-    """Return what a call did. A broken guardrail outweighs an objective that is met; a call that undid one and
-    met no other is a setback."""
+    """Return what a call did. A broken guardrail outweighs an objective that is met; a call that undid one
+    and met no other is a setback."""
     held = {one.name: one.passed for one in before}
     turned = [one for one in after if held.get(one.name) != one.passed]
     label: Label = "neutral"
