@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from mcp_bench.recorder import wire
 from mcp_bench.recorder.body import CHUNK, LARGE, LargeBody
@@ -21,6 +22,7 @@ OVERLAP = 4096
 """Bytes that two pieces of a large frame have in common."""
 CLOCK_STEP_US = 60_000_000
 """How far back the clock may have been set while a run goes on."""
+_MESSAGES = TypeAdapter(list[Message])
 _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
     "cancelled": "The call was cancelled before a result arrived.",
@@ -79,18 +81,21 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
         " WHERE episode = ? ORDER BY position",
         [episode],
     )
-    return [
-        Message(
-            role=role,
-            content=content,
-            reasoning=reasoning,
-            tool_calls=json.loads(tool_calls or "[]"),
-            tool_call_id=tool_call_id,
-            name=name,
-            is_error=bool(is_error),
-        )
-        for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
-    ]
+    # all at once, and JSON by the same library: one model at a time takes twice as long
+    return _MESSAGES.validate_python(
+        [
+            {
+                "role": role,
+                "content": content,
+                "reasoning": reasoning,
+                "tool_calls": from_json(tool_calls) if tool_calls else [],
+                "tool_call_id": tool_call_id,
+                "name": name,
+                "is_error": bool(is_error),
+            }
+            for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
+        ]
+    )
 
 
 def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[int, str, bytes]]:

@@ -48,7 +48,6 @@ _RECORDINGS_1 = (
         seed INTEGER NOT NULL,
         repeat INTEGER NOT NULL,
         attempt INTEGER NOT NULL,
-        tools TEXT NOT NULL, -- JSON array of tool schemas
         started_us INTEGER NOT NULL,
         ended_us INTEGER, -- NULL: still running, or its referee died
         termination TEXT,
@@ -64,6 +63,8 @@ _RECORDINGS_1 = (
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
         source TEXT, -- JSON object: where an imported episode is from; NULL: it was recorded here
+        -- JSON array of tool schemas: it is long, and SQLite reads through it to what stands behind it
+        tools TEXT NOT NULL,
         tag BLOB,
         UNIQUE (run, task, seed, repeat, attempt)
     )

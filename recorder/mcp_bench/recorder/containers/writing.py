@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import orjson
+
 from mcp_bench.recorder.containers.compression import compressed
 from mcp_bench.recorder.formats import Column
 
@@ -24,11 +26,18 @@ class JsonLines:
         self._stream = compressed(file, compression)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        line = json.dumps(row, ensure_ascii=False, allow_nan=False)
-        self._stream.write(line.encode("utf-8") + b"\n")
+        self._stream.write(_line(row))
 
     def close(self) -> None:
         self._stream.close()
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # integers of more than 64 bits, nesting of more than 254 levels
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return line.encode("utf-8") + b"\n"
 
 
 def row_writer(
