@@ -1,0 +1,51 @@
+"""Tokenizers without a hub: bytes, and whichever chat template a test wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+QWEN_SPECIAL = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<think>",
+    "</think>",
+)
+
+# The shape of Qwen2.5's: ChatML, calls as JSON in <tool_call>, results in a user turn. History is rendered as it was.
+CHATML = """\
+{%- if tools %}{{ '<|im_start|>system\\n' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}{{ '<|im_start|>assistant\\n' }}{% generation %}
+{%- if message.content %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '<tool_call>' + call.function.name + ' ' + (call.function.arguments | tojson) + '</tool_call>' }}
+{%- endfor %}{{ '<|im_end|>\\n' }}{% endgeneration %}
+{%- else %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+
+# The shape of hybrid Qwen3's: an empty thought in the turn that comes last, none in those before it.
+FORGETFUL = CHATML.replace(
+    "{%- if message.content %}",
+    "{%- if loop.last %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% if message.content %}",
+)
+
+
+def byte_tokenizer(template: str | None, special: tuple[str, ...] = QWEN_SPECIAL) -> Any:
+    """Make a byte-level tokenizer without merges: one token for every byte or special token."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {
+        token: number for number, token in enumerate([*special, *sorted(pre_tokenizers.ByteLevel.alphabet())])
+    }
+    byte_level = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_level.decoder = decoders.ByteLevel()
+    byte_level.add_special_tokens(list(special))
+    made = PreTrainedTokenizerFast(tokenizer_object=byte_level, pad_token=special[0], eos_token="<|im_end|>")
+    made.chat_template = template
+    return made

@@ -1,0 +1,139 @@
+"""What is served before a turn must be how the training text begins, for every turn of every row."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tokenizers_on_the_spot import CHATML, FORGETFUL, byte_tokenizer
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.recipe import ModelSource, load_recipe
+from mcp_bench.trainer.rows import Row
+from mcp_bench.trainer.templates import Templates, TemplateSkewError, check_templates, choose_templates
+
+pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+
+TOOLS = [
+    {"type": "function", "function": {"name": "find", "description": "", "parameters": {"type": "object"}}}
+]
+CALL = {
+    "id": "c",
+    "type": "function",
+    "function": {"name": "find", "arguments": {"name": "Ada", "old": False}},
+}
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": "Who is Ada?"},
+    {"role": "assistant", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "[]"},
+    {"role": "assistant", "content": "Nobody."},
+]
+ROW = Row("train.jsonl:7", MESSAGES, TOOLS)
+THOUGHT = [*MESSAGES]
+THOUGHT[1] = {**MESSAGES[1], "reasoning_content": "Let me look."}
+
+
+def stock(name: str) -> str:
+    """A real model's template, as TRL ships it."""
+    return (resources.files("trl") / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+def model(**settings: Any) -> ModelSource:
+    return load_recipe("tiny-cpu")[1].model.model_copy(update=settings)
+
+
+@pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "qwen3_instruct_2507", "qwen3_5_think"])
+@pytest.mark.parametrize("messages", [MESSAGES, THOUGHT], ids=["plain", "reasoning"])
+def test_a_model_served_with_its_training_template_passes(name: str, messages: list[dict[str, Any]]) -> None:
+    tokenizer = byte_tokenizer(stock(name))
+    templates = choose_templates(tokenizer, model())
+    assert "generation" in templates.training
+    check_templates(tokenizer, templates, [Row("x:1", messages, TOOLS)])
+
+
+def test_thoughts_do_not_go_with_a_template_that_forbids_them() -> None:
+    tokenizer = byte_tokenizer(stock("qwen3_5_nothink"))
+    templates = choose_templates(tokenizer, model())
+    check_templates(tokenizer, templates, [ROW])
+    with pytest.raises(TemplateSkewError, match="--reasoning drop"):
+        check_templates(tokenizer, templates, [Row("x:1", THOUGHT, TOOLS)])
+
+
+def test_qwen3_on_its_stock_template_is_refused() -> None:
+    tokenizer = byte_tokenizer(stock("qwen3"))
+    templates = choose_templates(tokenizer, model(serve_with="stock"))
+    assert templates.training != templates.serving == stock("qwen3")
+    with pytest.raises(TemplateSkewError) as told:
+        check_templates(tokenizer, templates, [ROW])
+    head, trained, served, advice = str(told.value).splitlines()
+    assert head.startswith("train.jsonl:7: what the server renders before messages[3] is no prefix")
+    assert trained.startswith("  in training: 'hink>\\n\\n</think>\\n\\n<tool_call>")
+    assert served.startswith("  when served: 'ool_call>")
+    assert "model.serve_with: training" in advice
+
+
+def test_a_prompt_with_a_thought_that_training_lacks_is_refused() -> None:
+    prompt = CHATML.replace(
+        "{{ '<|im_start|>assistant\\n' }}{% endif %}", "{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}"
+    )
+    assert prompt != CHATML
+    with pytest.raises(TemplateSkewError, match=r"before messages\[1\]"):
+        check_templates(byte_tokenizer(CHATML), Templates(CHATML, prompt), [ROW])
+
+
+def test_the_template_is_told_whether_the_model_thinks() -> None:
+    tokenizer = byte_tokenizer(stock("qwen3"))
+    for thinking, ends in ((None, "assistant\n"), (False, "</think>\n\n")):
+        templates = choose_templates(tokenizer, model(thinking=thinking))
+        assert templates.served_text(tokenizer, ROW, 1).endswith(ends)
+        check_templates(tokenizer, templates, [ROW])
+
+
+def test_the_command_refuses_before_anything_is_loaded_on_a_device(tmp_path: Path) -> None:
+    byte_tokenizer(FORGETFUL).save_pretrained(tmp_path / "tokenizer")
+    data = tmp_path / "train.jsonl"
+    data.write_text(json.dumps({"messages": MESSAGES, "tools": TOOLS}) + "\n")
+    arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
+    result = CliRunner().invoke(train, arguments)
+    assert result.exception is None  # it forgets in the same way in training: only the last turn thinks
+
+    template = tmp_path / "train.jinja"
+    template.write_text(
+        FORGETFUL.replace("{% if loop.last %}", "{% if true %}").replace(
+            "{%- if loop.last %}", "{%- if true %}"
+        )
+    )
+    arguments += ["--set", f"model.chat_template={template}", "--set", "model.serve_with=stock"]
+    result = CliRunner().invoke(train, arguments)
+    assert isinstance(result.exception, TemplateSkewError)
+    assert f"{data}:1: what the server renders before messages[3]" in str(result.exception)
+
+
+def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUseError, match="has no chat template"):
+        choose_templates(byte_tokenizer(None), model())
+    unmarked = CHATML.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+    with pytest.raises(WrongUseError, match="TRL has no training variant"):
+        choose_templates(byte_tokenizer(unmarked), model())
+    file = tmp_path / "mine.jinja"
+    file.write_text(unmarked)
+    with pytest.raises(WrongUseError, match="does not mark what the assistant says"):
+        choose_templates(byte_tokenizer(CHATML), model(chat_template=str(file)))
+    with pytest.raises(WrongUseError, match="cannot read"):
+        choose_templates(byte_tokenizer(CHATML), model(chat_template=str(tmp_path / "gone")))
+    file.write_text(CHATML)
+    made = choose_templates(byte_tokenizer(None), model(chat_template=str(file)))
+    assert made == Templates(CHATML, CHATML)
+
+
+def test_a_template_that_fails_names_the_row() -> None:
+    broken = "{{ raise_exception('no tools here') }}"
+    with pytest.raises(
+        BenchError, match=r"train.jsonl:7: the chat template fails on this row: no tools here"
+    ):
+        check_templates(byte_tokenizer(CHATML), Templates(broken, broken), [ROW])

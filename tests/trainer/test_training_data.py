@@ -1,0 +1,184 @@
+"""Rows and their guards: what is broken is named, what is dropped is counted, nothing is cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers_on_the_spot import CHATML, byte_tokenizer
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.data import NothingToTrainOnError, prepare
+from mcp_bench.trainer.rows import BrokenRowsError, Row, read_rows
+from mcp_bench.trainer.templates import Templates
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": {key: {}}}},
+    }
+    for name, key in (("find", "name"), ("update", "contact_id"))
+]
+
+
+def call(name: str, /, **arguments: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+
+
+GOOD: dict[str, Any] = {
+    "messages": [
+        {"role": "user", "content": "Who is Ada?"},
+        call("find", name="Ada", limit=None),
+        {"role": "tool", "tool_call_id": "c", "content": ""},
+        {"role": "assistant", "content": "Nobody."},
+    ],
+    "tools": TOOLS,
+    "partial": 1.0,
+}
+
+
+def write(path: Path, *rows: object) -> Path:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_arguments_stay_what_was_recorded(tmp_path: Path) -> None:
+    [row] = read_rows([write(tmp_path / "a.jsonl", "", GOOD)])
+    assert row.messages == GOOD["messages"]
+    assert row.tools == TOOLS
+    assert row.place == f"{tmp_path / 'a.jsonl'}:2"
+
+
+BROKEN: list[tuple[object, str]] = [
+    ("{", "Expecting property name"),
+    ("[]", "a row is an object"),
+    ('{"messages": NaN}', "NaN is not JSON"),
+    ({"prompt": "x", "completion": "y"}, "no messages (keys: prompt, completion)"),
+    ({"messages": []}, "messages is empty"),
+    ({"messages": "[]"}, "messages is not a list of objects, not a JSON string"),
+    ({"messages": [{"role": "human", "content": "x"}]}, "messages[0]: role is 'human'"),
+    ({"messages": [{"role": "user", "content": [1]}]}, "messages[0]: content is no text"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "a tool call has no function.name"),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}]},
+        "arguments of f is no object",
+    ),
+    (
+        {"messages": [call("find", name="Ada", contact_id=None)], "tools": TOOLS},
+        "null arguments of other tools in a call of find (contact_id)",
+    ),
+]
+
+
+def test_every_broken_row_is_named_by_file_and_line(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / "one.jsonl", GOOD, *[row for row, _ in BROKEN[:5]]),
+        write(tmp_path / "two.jsonl", *[row for row, _ in BROKEN[5:10]], GOOD),
+    ]
+    with pytest.raises(BrokenRowsError) as told:
+        read_rows(files)
+    head, *lines = str(told.value).splitlines()
+    assert head == "10 broken rows:"
+    places = [f"{files[0]}:{n}" for n in range(2, 7)] + [f"{files[1]}:{n}" for n in range(1, 6)]
+    for line, place, (_, fault) in zip(lines, places, BROKEN[:10], strict=True):
+        assert line.startswith(f"{place}: ")
+        assert fault in line
+    write(files[0], BROKEN[10][0])
+    with pytest.raises(BrokenRowsError, match="null arguments of other tools in a call of find"):
+        read_rows(files[:1])
+
+
+def test_a_file_that_is_empty_or_missing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(WrongUseError, match=r"no row in .*empty.jsonl"):
+        read_rows([write(tmp_path / "empty.jsonl")])
+    with pytest.raises(WrongUseError, match=r"cannot read .*gone.jsonl: No such file"):
+        read_rows([tmp_path / "gone.jsonl"])
+
+
+@given(st.binary(max_size=60))
+def test_no_line_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, line: bytes) -> None:
+    file = tmp_path_factory.mktemp("rows") / "x.jsonl"
+    file.write_bytes(line)
+    try:
+        rows = read_rows([file])
+    except BenchError as error:
+        assert str(file) in str(error)
+    else:
+        assert all(row.messages for row in rows)
+
+
+TEMPLATES = Templates(training=CHATML, serving=CHATML)
+
+
+def row(*messages: dict[str, Any], tools: list[dict[str, Any]] | None = None) -> Row:
+    return Row("x.jsonl:1", list(messages), tools)
+
+
+@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+def test_only_what_the_assistant_says_is_trained_on() -> None:
+    tokenizer = byte_tokenizer(CHATML)
+    prepared = prepare([row(*GOOD["messages"], tools=TOOLS)], tokenizer, TEMPLATES, 4096)
+    [example] = prepared.examples
+    trained = [token for token, flag in zip(example.tokens, example.trained, strict=True) if flag]
+    assert tokenizer.decode(trained) == (
+        '<tool_call>find {"name": "Ada", "limit": null}</tool_call><|im_end|>\nNobody.<|im_end|>\n'
+    )
+    assert [label for label in example.labels() if label != -100] == trained
+    assert prepared.trained_tokens == len(trained)
+    assert prepared.tokens == prepared.longest == len(example.tokens)
+    assert tokenizer.decode(example.tokens) == TEMPLATES.train_text(
+        tokenizer, row(*GOOD["messages"], tools=TOOLS)
+    )
+
+
+@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+def test_rows_that_do_not_fit_or_teach_nothing_are_counted() -> None:
+    tokenizer = byte_tokenizer(CHATML)
+    question = {"role": "user", "content": "Hi"}
+    rows = [
+        Row("x:1", [question, {"role": "assistant", "content": "Yes."}], None),
+        Row("x:2", [question], None),
+        Row("x:3", [question, {"role": "assistant", "content": "y" * 500}], None),
+    ]
+    length = len(prepare(rows[:1], tokenizer, TEMPLATES, 4096).examples[0].tokens)
+    prepared = prepare(rows, tokenizer, TEMPLATES, length)
+    assert [example.place for example in prepared.examples] == ["x:1"]
+    assert prepared.untrainable == ["x:2"]
+    [(place, tokens)] = prepared.too_long
+    assert (place, tokens > 500) == ("x:3", True)
+    with pytest.raises(
+        NothingToTrainOnError, match=rf"2 are over .*shortest of them has {length}\), 1 have no"
+    ):
+        prepare(rows, tokenizer, TEMPLATES, length - 1)
+
+
+@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:
+    byte_tokenizer(CHATML).save_pretrained(tmp_path / "tokenizer")
+    long = {"messages": [{"role": "user", "content": "z" * 2000}, {"role": "assistant", "content": "Yes."}]}
+    data = write(
+        tmp_path / "train.jsonl", *[GOOD] * 17, long, {"messages": [{"role": "user", "content": "Hi"}]}
+    )
+    arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
+    result = CliRunner().invoke(train, [*arguments, "--json"])
+    assert result.exit_code == 0, result.exception
+    plan = json.loads(result.stdout)
+    assert (plan["rows"], plan["steps"]) == (17, 2)
+    assert plan["data"]["tokens"] == 17 * plan["data"]["longest"]
+    assert [dropped["place"] for dropped in plan["data"]["too_long"]] == [f"{data}:18"]
+    assert plan["data"]["untrainable"] == [f"{data}:19"]
+    shown = CliRunner().invoke(train, arguments).stdout
+    assert f"too long    1 dropped: {data}:18 (" in shown
+    assert f"untrainable 1 dropped: {data}:19" in shown
+
+    result = CliRunner().invoke(train, [*arguments[:-1], str(tmp_path)])
+    assert isinstance(result.exception, WrongUseError)
+    assert "no tokenizer in" in str(result.exception)
