@@ -143,7 +143,7 @@ class TellsAssertions(Protocol):
     steps needs it. Only the trusted side asks, of worlds that it replays; no agent ever hears of it."""
 
     async def assertions_now(self) -> Sequence[AssertionResult] | None:
-        """Return what `grade` would find now, without an effect on the world; None where it cannot be told."""
+        """Return what `grade` would find now, with no effect on the world; None where it cannot tell."""
         ...
 
 
