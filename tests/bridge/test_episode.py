@@ -136,6 +136,7 @@ server = Server()
 server.connect()
 line = {{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {{"name": "wait", "arguments": {{"path": {str(gate)!r}}}}}}}
 server.send(json.dumps(line).encode())
+server.ask("ping")                               # what was sent before it has arrived
 if os.fork() == 0:
     os.setsid()
     open({str(gate)!r}, "w").write("opened")     # returns once the call reads: the agent is gone by then

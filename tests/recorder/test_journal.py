@@ -315,4 +315,5 @@ def test_a_busy_writer_commits_many_frames_at_once(folder: RunFolder, episode: s
     for number in range(640):
         folder.recording.keep(episode, 1, "client", [request(number, "tool", {})])
         folder.recording.digest()
-    assert 10 <= len(commits) <= 10 + (time.monotonic() - started) / 0.1 + 1
+    # a commit in time takes what has come while it waited, which may be more than 64
+    assert 5 <= len(commits) <= 10 + (time.monotonic() - started) / 0.1 + 1
