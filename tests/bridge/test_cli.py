@@ -5,9 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from mcp_bench.bridge.cli.root import root
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic")
+HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets")
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -18,6 +21,15 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]", done
     assert "record" in done.stdout
+
+
+def test_an_error_that_nobody_caught_drives_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # put back at the end
+    assert CliRunner().invoke(root, ["tasks", "--help"]).exit_code == 0
+    sys.excepthook(ValueError, ValueError("\x1b[2Jgone"), None)
+    assert capsys.readouterr().err.splitlines() == [r"ValueError: \x1b[2Jgone"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.trajectory import Message
-from mcp_bench.servers.printable import PrintableFormatter, in_line, printable
+from mcp_bench.servers.printable import in_line, printable
+from mcp_bench.servers.printable_logs import PrintableFormatter
 
 Invoke = Callable[..., Result]
 

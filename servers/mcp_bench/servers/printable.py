@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import sys
-import traceback
-from types import TracebackType
 
 # controls but tab and line feed, then what reorders or hides text: bidi marks, zero width, fillers, tags
 _HIDDEN = (
@@ -29,22 +25,3 @@ def in_line(text: str) -> str:
 
 def _spelled(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
-
-
-class PrintableFormatter(logging.Formatter):
-    """A formatter for logs that people see on a terminal, tracebacks included."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
-
-
-def show_safely() -> None:
-    """Have everything that Python itself prints, logs that nobody handles and errors that nobody catches,
-    made safe."""
-    if logging.lastResort is not None:
-        logging.lastResort.setFormatter(PrintableFormatter())
-    sys.excepthook = _print_exception
-
-
-def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from functools import reduce
@@ -12,7 +11,6 @@ import click
 
 from mcp_bench.bridge.cli.proxy import address
 from mcp_bench.bridge.cli.record import finite
-from mcp_bench.servers.printable import PrintableFormatter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,6 +92,10 @@ def idle_option(command: F) -> F:
 
 def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     """Show what goes on. Nothing of it is private: an agent may read its server's stderr."""
+    import logging
+
+    from mcp_bench.servers.printable_logs import PrintableFormatter
+
     shown = logging.StreamHandler(sys.stderr)
     shown.setFormatter(PrintableFormatter(form))
     logging.basicConfig(handlers=[shown], level=logging.WARNING)

@@ -16,7 +16,8 @@ This page is written by `python -m mcp_bench.bridge.cli.reference`; a test compa
 
 def commands(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, str]]:
     """Yield each command's full name and help text, the given one first."""
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=90, terminal_width=90)
+    settings = {**command.context_settings, "max_content_width": 90, "terminal_width": 90}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child in command.list_commands(context):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import click
 
 from mcp_bench.servers.errors import BenchError, suggestion
-from mcp_bench.servers.printable import printable, show_safely
+from mcp_bench.servers.printable import printable
 from mcp_bench.servers.registry import load, registered
 
 EPILOG = """\b
@@ -62,11 +62,13 @@ class Commands(click.Group):
 @click.version_option(package_name="mcp-bench-kit", prog_name="mcp-bench")
 def root() -> None:
     """Record any MCP agent on benchmark tasks, with grades it cannot see, and train on the best."""
+    from mcp_bench.servers.printable_logs import show_safely
+
+    show_safely()
 
 
 def main() -> None:
     """Run the command line; exit with 0 (done), 1 (something failed) or 2 (wrong use)."""
-    show_safely()
     try:
         root(prog_name="mcp-bench")
     except BaseException as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 
 import click
@@ -89,6 +88,8 @@ def up(
         settings += ["--http", ":".join(map(str, http))]
         settings += ["--max-sessions", str(max_sessions), "--max-body", str(max_body)]
         if token is None and not is_loopback(http[0]):
+            import secrets
+
             token = secrets.token_urlsafe(24)
     started = ensure_up(place, settings, token)
     status = ask(place, "status" if started or quit_after is not None else "stay")
