@@ -25,6 +25,7 @@ from mcp_bench.bridge.hand.desk import Desk, Guest
 from mcp_bench.bridge.hand.open_task import Client
 from mcp_bench.bridge.hand.routes import Routes
 from mcp_bench.bridge.hand.tasks import TaskChoice
+from mcp_bench.bridge.http.access import client_of
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.recorder.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
@@ -199,10 +200,6 @@ class Seats:
 
 class FullError(BenchError):
     """No more entries are given."""
-
-
-def client_of(scope: Scope) -> str:
-    return ":".join(map(str, scope.get("client") or ("?",)))
 
 
 def header(headers: Headers, name: bytes) -> str | None:

@@ -32,8 +32,12 @@ OnRefused = Callable[[Scope, FlagKind, str], None]
 
 
 def log_refused(scope: Scope, kind: FlagKind, detail: str) -> None:
-    client = ":".join(map(str, scope.get("client") or ("?",)))
-    _log.warning("refused %s (%s): %s", client, kind, in_line(detail))
+    _log.warning("refused %s (%s): %s", client_of(scope), kind, in_line(detail))
+
+
+def client_of(scope: Scope) -> str:
+    """Return the address and port that a request came from, for logs; `?` where they are not known."""
+    return ":".join(map(str, scope.get("client") or ("?",)))
 
 
 class AccessRules:

@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mcp_bench.bridge.http.access import client_of
 from mcp_bench.bridge.http.patience import SECONDS, Impatient
 from mcp_bench.servers.errors import BenchError
 
@@ -132,8 +133,7 @@ class _Streams:
 
         await self._app(scope, receive_in_time, send_noted)
         if late:
-            client = ":".join(map(str, scope.get("client") or ("?",)))
-            _log.warning("gave up a request of %s: its body did not come", client)
+            _log.warning("gave up a request of %s: its body did not come", client_of(scope))
             if not started:
                 text = f"nothing more of the request came within {self._patience:.0f} seconds"
                 await PlainTextResponse(text, 408, {"Connection": "close"})(scope, receive, send)
