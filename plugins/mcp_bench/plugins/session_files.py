@@ -22,8 +22,6 @@ from mcp_bench.recorder.importers.conversation import paired
 from mcp_bench.recorder.importers.task_name import task_of
 from mcp_bench.recorder.trajectory import Message, Usage
 
-_CODEX_EVENTS = ("user_message", "item_completed")
-
 
 class CodexSessions:
     name = "codex"
@@ -104,7 +102,6 @@ def _claude(path: Path) -> list[Attempt]:
                 said = _said(message["content"])
                 if said:
                     talk.user(said)
-                    session.turns = talk.turns
             session.turns = talk.turns
             claude_session.add(session, line, _McpNames())
     about = {"id": begun.get("sessionId"), "agent_version": begun.get("version"), "model": session.model}
