@@ -15,7 +15,7 @@ from typing import Any
 from mcp_bench.recorder.formats.atif import UNKNOWN
 from mcp_bench.recorder.formats.facts import KEY
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
 from mcp_bench.recorder.importers.conversation import paired, text_of, tool_call, tool_schemas
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, json_object, parse, rows
@@ -105,9 +105,9 @@ def _verdict(path: Path) -> dict[str, Any]:
     rewards = (result.get("verifier_result") or {}).get("rewards")
     if not isinstance(rewards, dict) or not result.get("task_name"):
         return {}
-    reward = number(rewards.get("reward", next(iter(rewards.values()), None)))
+    grade = partial_grade(rewards.get("reward", next(iter(rewards.values()), None)))
     verdict = {"task": str(result["task_name"]), "metrics": rewards}
-    return verdict if reward is None else {**verdict, "partial": min(max(reward, 0.0), 1.0)}
+    return verdict if grade is None else {**verdict, "partial": grade}
 
 
 def _document(path: Path) -> dict[str, Any]:

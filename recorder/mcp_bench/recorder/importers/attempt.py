@@ -74,3 +74,9 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool | int | float):
         return float(value)
     return None
+
+
+def partial_grade(reward: Any) -> float | None:
+    """Return a reward as a partial grade, within 0 and 1; None where it is no number."""
+    value = number(reward)
+    return None if value is None else min(max(value, 0.0), 1.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, number, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
 from mcp_bench.recorder.importers.json_rows import first, rows
 from mcp_bench.recorder.trajectory import Usage
@@ -37,7 +37,6 @@ def _attempts(path: Path, row: dict[str, Any]) -> Iterator[Attempt]:
     score = sample.get("score") or {}
     values = score.get("value") or {}
     main = score.get("main_score_name") or next(iter(values), None)
-    partial_ = number(values.get(main))
     task = sample.get("sample_id")
     benchmark, _, subset = path.stem.partition("_")
     messages = list(row["messages"])
@@ -51,7 +50,7 @@ def _attempts(path: Path, row: dict[str, Any]) -> Iterator[Attempt]:
         task=f"{path.stem}/{row['index'] if task is None else task}",
         domain=subset or None,
         model=row.get("model") or (path.parent.name if path.parent.parent.name in _FOLDERS else None),
-        partial=None if partial_ is None else min(max(partial_, 0.0), 1.0),
+        partial=partial_grade(values.get(main)),
         metrics={"scores": values} if values else {},
         assertions=[_assertion(name, value, score) for name, value in values.items()],
         usage=_usage(output),

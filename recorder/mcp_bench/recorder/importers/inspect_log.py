@@ -17,7 +17,7 @@ from typing import Any
 
 from mcp_bench.recorder.containers.compression import zstd_bytes
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
 from mcp_bench.recorder.importers.json_rows import json_object, parse
 from mcp_bench.recorder.trajectory import Usage
@@ -123,8 +123,8 @@ def _value(value: Any) -> float | None:
         known = [part for part in parts if part is not None]
         found = sum(known) / len(known) if known else None
     else:
-        found = number(value)
-    return None if found is None else min(max(found, 0.0), 1.0)
+        found = value
+    return partial_grade(found)
 
 
 def _assertion(name: str, value: float | None, score: Mapping[str, Any]) -> dict[str, Any]:

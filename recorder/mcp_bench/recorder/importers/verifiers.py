@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp_bench.recorder.formats.facts import KEY
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
 from mcp_bench.recorder.importers.facts import facts, failed_calls
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, parse, rows
@@ -57,7 +57,7 @@ def _result(metadata: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
         task=str(named or row["example_id"]),
         domain=str(row["task"]) if row.get("task") else None,
         model=metadata.get("model") or None,
-        partial=_within(row.get("reward")),
+        partial=partial_grade(row.get("reward")),
         metrics=row.get("metrics") or {},
         usage=_usage(row.get("token_usage")),
         error=_error(error),
@@ -80,7 +80,7 @@ def _trace(episode: Mapping[str, Any], trace: Mapping[str, Any]) -> Attempt:
         "task": str(data.get("id") or data.get("name") or task.get("key") or data.get("idx")),
         "agent": agent.get("name"),
         "model": _model(agent, trace),
-        "partial": _within(reward),
+        "partial": partial_grade(reward),
         "id": trace.get("id"),
         **facts(ours),
     }
@@ -118,11 +118,6 @@ def _model(agent: Mapping[str, Any], trace: Mapping[str, Any]) -> str | None:
     called = next((call.get("model") for call in trace.get("calls") or [] if call.get("model")), None)
     model = config.get("model") or called
     return str(model) if model else None
-
-
-def _within(reward: Any) -> float | None:
-    value = number(reward)
-    return None if value is None else min(max(value, 0.0), 1.0)
 
 
 def _said(said: Any, role: str) -> list[Any]:
