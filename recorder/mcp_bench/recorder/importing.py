@@ -16,7 +16,7 @@ from mcp_bench.recorder.importers.store import ImportedRuns, known_episodes
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load, registered
 
-_ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a row of another shape than expected may raise."""
 
 
@@ -89,7 +89,7 @@ def guess(paths: Sequence[Path]) -> Importer:
     candidates: list[tuple[Path, Importer]] = []
     for path in paths:
         if path.is_dir():
-            candidates += [(found, importer) for importer in importers for found in _in(path, importer)]
+            candidates += [(found, importer) for importer in importers for found in files_in(path, importer)]
         else:
             candidates += [(path, importer) for importer in importers]
     if not candidates:
@@ -115,14 +115,15 @@ def _files(paths: Sequence[Path], importer: Importer) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        found = _in(path, importer)
+        found = files_in(path, importer)
         if not found:
             patterns = ", ".join(importer.patterns)
             raise WrongUseError(f"{path} has no file of {importer.name} ({patterns}): name the files")
         yield from found
 
 
-def _in(folder: Path, importer: Importer) -> list[Path]:
+def files_in(folder: Path, importer: Importer) -> list[Path]:
+    """Return the files of a folder, and of those in it, that the importer reads."""
     found = {path for pattern in importer.patterns for path in folder.rglob(pattern) if path.is_file()}
     return sorted(found)
 
@@ -143,8 +144,8 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
             attempt.digest()  # what is nested too deeply to be written down must not stop a row halfway
     except BenchError:
         raise
-    except _ODD as error:
-        outcome.bad.append(BadRow(str(path), row.where, _reason(error)))
+    except ODD as error:
+        outcome.bad.append(BadRow(str(path), row.where, reason_of(error)))
         return
     for attempt in attempts:
         if runs.add(attempt, {"file": path.name, "row": row.where}):
@@ -153,7 +154,8 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
             outcome.known += 1
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Say why a row cannot be read, which raised one of `ODD`."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])

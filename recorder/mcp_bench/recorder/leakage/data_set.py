@@ -14,13 +14,12 @@ from mcp_bench.recorder.importers.conversation import chat_messages
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
 from mcp_bench.recorder.importers.task_name import task_of
-from mcp_bench.recorder.importing import guess
+from mcp_bench.recorder.importing import ODD, files_in, guess, reason_of
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.split_index import Leak, Row
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load
 
-_ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _Reader = Callable[[Path], Iterator[importers.Row]]
 _PREFERENCE = ("chosen", "rejected")
 
@@ -82,8 +81,7 @@ def _files(path: Path, form: str | None) -> Iterator[tuple[Path, _Reader]]:
     if not path.is_dir():
         yield path, importer.rows
         return
-    names = {file for pattern in importer.patterns for file in path.rglob(pattern) if file.is_file()}
-    yield from ((file, importer.rows) for file in sorted(names))
+    yield from ((file, importer.rows) for file in files_in(path, importer))
 
 
 def _preference(path: Path) -> list[Path] | None:
@@ -111,8 +109,8 @@ def _rows(file: Path, read: _Reader, found: Searched) -> Iterator[tuple[str, Row
             found.rows += 1
             try:
                 attempts = list(row.attempts())
-            except _ODD as error:
-                found.unreadable.append((str(file), row.where, _reason(error)))
+            except ODD as error:
+                found.unreadable.append((str(file), row.where, reason_of(error)))
                 continue
             yield from ((row.where, _row(attempt)) for attempt in attempts)
     except OSError as error:
@@ -129,7 +127,3 @@ def _row(attempt: Attempt) -> Row:
         messages=attempt.messages,
         id=attempt.id or "",
     )
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, RowError) else f"{type(error).__name__}: {error}"
