@@ -103,7 +103,7 @@ def test_a_fingerprint_is_that_of_the_conversation() -> None:
 
 
 def test_a_gist_is_prompt_calls_and_answer() -> None:
-    assert gist(trajectory()) == 'Please send it.\nsend\n{"a": 1, "b": 2}\nDone.'
+    assert gist(trajectory()) == 'Please send it.\n[["send", {"a": 1, "b": 2}]]\nDone.'
     assert gist(trajectory(result="long", thought="deep")) == gist(trajectory())
 
 

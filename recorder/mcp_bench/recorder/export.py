@@ -17,13 +17,13 @@ from mcp_bench.recorder.card import NAME as CARD
 from mcp_bench.recorder.card import card
 from mcp_bench.recorder.containers.hashed_file import HashedFile
 from mcp_bench.recorder.containers.layout import Layout, layout
-from mcp_bench.recorder.containers.writing import row_writer
+from mcp_bench.recorder.containers.writing import row_encoder, row_writer
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.exported import Exported
+from mcp_bench.recorder.leakage.split_index import Leak
 from mcp_bench.recorder.reader import StoredEpisode, run_paths
 from mcp_bench.recorder.rows import Rows
-from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 
@@ -81,12 +81,14 @@ def export(
     files = where.files(count or 0)
     exported = Exported()
 
-    def note(episode: StoredEpisode, conversation: Trajectory) -> None:
-        curation.guard.look(episode, conversation)
+    encode = row_encoder(rows.columns, parquet=where.is_parquet)
+
+    def note(episode: StoredEpisode, leak: Leak | None) -> None:
+        curation.guard.note(episode, leak)
         exported.add(episode)
 
     with _writing(where.out), _Replacement() as replacement:
-        with contextlib.closing(rows.rows(curation, chosen, note)) as made:
+        with contextlib.closing(rows.rows(curation, chosen, note, encode)) as made:
             written = [_write(rows, where, replacement.beside(file), made) for file in files]
         curation.guard.check()
         for file, facts in zip(files, written, strict=True):
@@ -132,7 +134,7 @@ def _in_the_way(paths: list[Path], where: Layout, *, force: bool) -> None:
             raise WrongUseError(f"{path} exists already: choose another --out, or overwrite it with --force")
 
 
-def _write(rows: Rows, where: Layout, path: Path, made: Iterator[dict[str, Any]]) -> dict[str, Any]:
+def _write(rows: Rows, where: Layout, path: Path, made: Iterator[Any]) -> dict[str, Any]:
     """Write the next rows to the new file at `path`, as many as go into one; return what the manifest says
     of it."""
     count = 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.containers.layout import Layout
+from mcp_bench.recorder.containers.writing import Encode
 from mcp_bench.recorder.curation.candidate import Candidate, quality
 from mcp_bench.recorder.curation.caps import by_task
 from mcp_bench.recorder.curation.pipeline import Curation
@@ -49,7 +50,9 @@ class Pairs:
     def count(self, chosen: Sequence[Candidate]) -> None:
         return None
 
-    def rows(self, curation: Curation, chosen: Sequence[Candidate], note: Note) -> Generator[dict[str, Any]]:
+    def rows(
+        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
+    ) -> Generator[Any]:
         """Yield the pairs, tasks in the order of their first attempts."""
         for attempts in by_task(chosen).values():
             ranked = sorted(attempts, key=quality)
@@ -63,8 +66,8 @@ class Pairs:
                 row = self._row(read[0][2], read[1][2])
                 if row is not None:
                     for _, episode, conversation in read:
-                        note(episode, conversation)
-                    yield row
+                        note(episode, curation.guard.leak(episode, conversation))
+                    yield encode(row)
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
         return {}

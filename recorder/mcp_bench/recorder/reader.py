@@ -11,6 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+from pydantic_core import from_json
+
 from mcp_bench.recorder import conversation, schema
 from mcp_bench.recorder.conversation import ExecutedCall
 from mcp_bench.recorder.database import applied_migrations, open_reader, read_only_uri
@@ -24,6 +27,7 @@ from mcp_bench.recorder.taint_canaries import Canary
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
+_TOOLS = TypeAdapter(list[ToolSchema])
 _NEAR_MATCHES_AMONG = 1000
 """Newest episodes that an unknown id is compared with: comparing takes time."""
 
@@ -112,8 +116,9 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = path / RECORDINGS
         take_in_journal(path)
-        self._connection = open_reader(path / RECORDINGS, schema.recordings)
+        self._connection = open_reader(self._file, schema.recordings)
         try:
             # a writer that died while it made the file leaves one without tables: an empty run
             self.empty = not applied_migrations(self._connection, schema.recordings)
@@ -176,38 +181,38 @@ class RunReader:
 
     def messages(self, episode: str) -> list[Message]:
         """Return the stored conversation; empty where the episode never ended."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             return conversation.read_messages(self._connection, episode)
 
     def calls(self, episode: str) -> list[RecordedCall]:
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             return conversation.recorded_calls(self._connection, episode)
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
         """Yield the calls that the server ran, in that order, with their whole results."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             yield from conversation.executed_calls(self._connection, episode)
 
     def model_calls(self, episode: str) -> list[StoredModelCall]:
         """Return the captured requests to the agent's model, oldest first."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             return read_model_calls(self._connection, episode)
 
     def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield `(id, dialect, answer in one piece)` of those that asked for a turn and got one."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             yield from read_answers(self._connection, episode)
 
     def model_bodies(self, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
         """Return request and response of a captured call as they are stored, and the answer in one piece."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             return read_bodies(self._connection, call)
 
     def flags(self, episode: str | None) -> list[Flag]:
         """Return what was tried in an episode and refused, oldest first; None: what nobody can assign."""
         if self.empty:
             return []
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             return conversation.read_flags(self._connection, episode)
 
     def assertions(self, episode: str) -> list[dict[str, Any]]:
@@ -234,7 +239,7 @@ class RunReader:
     def frame_bodies(self, episode: str) -> Iterator[tuple[int, str, bytes]]:
         """Yield `(number, who sent it, bytes)` of the frames of an episode. One that is kept on disk while it
         passes (see recorder.body) comes in pieces that overlap."""
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             yield from conversation.frame_bodies(self._connection, episode)
 
     def final_state(self, episode: str) -> Any:
@@ -245,7 +250,7 @@ class RunReader:
     def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
         if self.empty:
             return
-        with database_errors(self.path / RECORDINGS):
+        with database_errors(self._file):
             yield from self._connection.execute(sql, parameters)
 
 
@@ -296,9 +301,9 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     return (exact or found)[0]
 
 
-@lru_cache(maxsize=64)  # the episodes of a benchmark mostly have the same
+@lru_cache(maxsize=256)  # attempts at a task have the same, and most tasks of a benchmark
 def _tools(text: str) -> tuple[ToolSchema, ...]:
-    return tuple(ToolSchema.model_validate(tool) for tool in json.loads(text))
+    return tuple(_TOOLS.validate_python(from_json(text)))
 
 
 def _stored(row: sqlite3.Row) -> StoredEpisode:

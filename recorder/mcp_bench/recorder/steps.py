@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from mcp_bench.recorder.containers.layout import Layout
+from mcp_bench.recorder.containers.writing import Encode
 from mcp_bench.recorder.conversation import ExecutedCall
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
@@ -100,7 +101,9 @@ class Steps:
     def count(self, chosen: Sequence[Candidate]) -> None:
         return None
 
-    def rows(self, curation: Curation, chosen: Sequence[Candidate], note: Note) -> Generator[dict[str, Any]]:
+    def rows(
+        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
+    ) -> Generator[Any]:
         """Yield the calls of the episodes in their order; an episode whose replay differs from what was
         recorded gives none, since its labels would be about another course of events."""
         labeller: Labeller = load("labeller", "replay")
@@ -117,8 +120,8 @@ class Steps:
                 if not replayed.same:
                     self._unlike += 1
                     continue
-                note(episode, conversation)
-                yield from self._rows(conversation, replayed)
+                note(episode, curation.guard.leak(episode, conversation))
+                yield from map(encode, self._rows(conversation, replayed))
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
         return {}

@@ -13,7 +13,7 @@ from trajectories import trajectories
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
-from mcp_bench.recorder.containers.parquet import Parquet
+from mcp_bench.recorder.containers.parquet import Parquet, cells
 from mcp_bench.recorder.formats import Format
 from mcp_bench.recorder.importers import Importer
 from mcp_bench.recorder.importers.attempt import Attempt
@@ -76,7 +76,7 @@ def test_parquet(tmp_path: Path, form: str, was: Trajectory) -> None:
     path = tmp_path / "rows.parquet"
     with path.open("wb") as file:
         writer = Parquet(file, format_.columns, None)  # type: ignore[arg-type]
-        writer.write(format_.row(was))
+        writer.write(cells(format_.columns, format_.row(was)))
         writer.close()
     check(back(form, path), was)
 

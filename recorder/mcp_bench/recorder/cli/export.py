@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.rows import Rows
 
+_NOT_ASKED = ("out", "force", "as_json", "push", "jobs")
+"""Options that do not change what is written."""
+
 
 @click.command()
 @click.option(
@@ -163,6 +166,12 @@ if TYPE_CHECKING:
     help="Commit data, manifest and card to this data set repository of the Hugging Face Hub, with the login"
     " that `hf auth login` made; one that is not there is made, a private one.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="J",
+    help="Processes that read and convert. Default: one for each core, for a small export one.",
+)
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
 def export(
@@ -177,6 +186,7 @@ def export(
     out: Path,
     shard_size: int | None,
     compress: str | None,
+    jobs: int | None,
     force: bool,
     as_json: bool,
     **asked: Any,
@@ -216,7 +226,7 @@ def export(
         min_partial = 0.0 if asked["cohort"] or steps else 0.5
     rows = _rows(form, pairs, margin, steps, min_partial)
     asked["splits"] = asked["splits"] or ("train",)
-    curation = Curation(Selection(min_partial=0.0 if pairs else min_partial, **asked))
+    curation = Curation(Selection(min_partial=0.0 if pairs else min_partial, **asked), jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(
         rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
@@ -275,7 +285,12 @@ def _command(out: Path) -> str:
     words = ["mcp-bench", "export"]
     for option in context.command.params:
         value = context.params[option.name or ""]
-        if option.name in ("out", "force", "as_json", "push") or value in (None, False, (), option.default):
+        if option.name in ("out", "force", "as_json", "push", "jobs") or value in (
+            None,
+            False,
+            (),
+            option.default,
+        ):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [option.opts[-1]] if one is True else [option.opts[-1], str(one)]

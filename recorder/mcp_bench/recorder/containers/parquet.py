@@ -35,19 +35,15 @@ class Parquet:
 
     def __init__(self, file: io.RawIOBase, columns: Mapping[str, Column], compression: str | None) -> None:
         self._arrow, parquet = _pyarrow()
-        self._columns = columns
         self._schema = _schema(self._arrow, columns)
         self._writer = parquet.ParquetWriter(file, self._schema, compression=compression or "snappy")
         self._waiting: list[dict[str, Any]] = []
         self._size = 0
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        unknown = row.keys() - self._columns.keys()
-        if unknown:
-            raise ValueError(f"the format has no column for {', '.join(sorted(unknown))}")
-        cells = {name: _cell(row.get(name), column) for name, column in self._columns.items()}
-        self._waiting.append(cells)
-        self._size += sum(_size(cell) for cell in cells.values())
+    def write(self, encoded: dict[str, Any]) -> None:
+        """Write a row as `cells` made it."""
+        self._waiting.append(encoded)
+        self._size += sum(_size(cell) for cell in encoded.values())
         if self._size >= GROUP_BYTES or len(self._waiting) >= GROUP_ROWS:
             self._flush()
 
@@ -67,6 +63,18 @@ class Parquet:
         self._writer.write_table(arrow.Table.from_arrays(arrays, schema=self._schema))
         self._waiting.clear()
         self._size = 0
+
+
+def cells(columns: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a row, nested values as texts.
+
+    Raises:
+        ValueError: the row has a key that is no column.
+    """
+    unknown = row.keys() - columns.keys()
+    if unknown:
+        raise ValueError(f"the format has no column for {', '.join(sorted(unknown))}")
+    return {name: _cell(row.get(name), column) for name, column in columns.items()}
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 from mcp_bench.recorder.curation.candidate import Candidate, quality
 from mcp_bench.recorder.curation.minhash import SimilarTexts
+from mcp_bench.recorder.similarity import calls_text
 from mcp_bench.recorder.trajectory import Trajectory
 
 
@@ -31,12 +32,8 @@ def gist(trajectory: Trajectory) -> str:
     """Return what near duplicates are told by: what was asked, the calls with their arguments, the last
     answer. Results and reasoning are left out: they are long, and the same calls give the same results."""
     parts = [message.content or "" for message in trajectory.messages if message.role == "user"]
-    for message in trajectory.messages:
-        for call in message.tool_calls:
-            parts += [
-                call.function.name,
-                json.dumps(call.function.arguments, sort_keys=True, ensure_ascii=False),
-            ]
+    calls = [call.function for message in trajectory.messages for call in message.tool_calls]
+    parts.append(calls_text((call.name, call.arguments) for call in calls))
     said = [
         message.content for message in trajectory.messages if message.role == "assistant" and message.content
     ]

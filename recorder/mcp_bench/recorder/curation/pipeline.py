@@ -8,15 +8,17 @@ conversation but the one at hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp_bench.recorder.assemble import trajectory
 from mcp_bench.recorder.curation import caps, duplicates
-from mcp_bench.recorder.curation.candidate import Candidate, candidate
+from mcp_bench.recorder.curation.candidate import Candidate, Signature, candidate
 from mcp_bench.recorder.curation.cohort import cohort
 from mcp_bench.recorder.curation.facts import EpisodeRule, episode_rules
 from mcp_bench.recorder.curation.minhash import signature
@@ -25,10 +27,22 @@ from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
+from mcp_bench.recorder.processes import cores, in_order
 from mcp_bench.recorder.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
 from mcp_bench.servers.errors import UnknownNameError
+
+MANY = 400
+"""Conversations from which on a second process pays: it takes a second to start."""
+MOST_JOBS = 8
+PART = 64
+"""Conversations that a process reads before another one's are taken."""
+
+Found = TypeVar("Found")
+Look = Callable[["Curation", StoredEpisode, Trajectory], Found]
+_Place = tuple[Path, str]
+"""The folder of a run, and an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,15 @@ class SetRule:
 class Curation:
     """One use of a selection."""
 
-    def __init__(self, selection: Selection) -> None:
-        """Make the rules ready.
+    def __init__(self, selection: Selection, jobs: int | None = None) -> None:
+        """Make the rules ready. `jobs` processes read conversations; by default one for each core, at most
+        `MOST_JOBS`, where there are `MANY` conversations or more.
 
         Raises:
             MissingDependencyError, WrongUseError: the tokenizer cannot be loaded.
         """
         self.selection = selection
+        self._jobs = jobs
         self.guard = Guard(guarded(selection.splits, allow=selection.on_leak == "allow"))
         self._counter = None if selection.tokenizer is None else TokenCounter(selection.tokenizer)
         self._episode_rules = list(episode_rules(selection))
@@ -77,11 +93,20 @@ class Curation:
 
     def read(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, StoredEpisode, Trajectory]]:
         """Yield the conversations as they are to be written, one at a time."""
-        for run, group in groupby(chosen, key=lambda one: one.run):
-            with RunReader(run) as reader:
-                for one in group:
-                    episode = reader.episode(one.id)
-                    yield one, episode, self._prepared(trajectory(reader, episode))
+        read = self._conversations([(one.run, one.id) for one in chosen])
+        yield from ((one, *found) for one, found in zip(chosen, read, strict=True))
+
+    def each(self, chosen: Sequence[Candidate], look: Look[Found]) -> Generator[Found]:
+        """Yield what `look` makes of each conversation, in their order. It can be pickled, as can what it
+        returns: where there are many, several processes do it."""
+        jobs = self._jobs
+        if jobs is None:
+            jobs = min(cores(), MOST_JOBS) if len(chosen) >= MANY else 1
+        here = partial(self._looked, look)
+        with closing(in_order(_parts(chosen), here, partial(_elsewhere, self.selection, look), jobs)) as made:
+            for found, unchecked in made:
+                self.guard.unchecked.update(unchecked)
+                yield found
 
     def funnel(self) -> dict[str, Any]:
         """Return the counts, rules in the order in which they were applied."""
@@ -161,15 +186,32 @@ class Curation:
         return chosen.dedupe is not None or chosen.on_leak == "drop" or self._counter is not None
 
     def _read(self, candidates: Sequence[Candidate]) -> None:
-        for one, episode, conversation in self.read(candidates):
-            if self.selection.on_leak == "drop":
-                one.leaks = self.guard.leak(episode, conversation) is not None
-            if self.selection.dedupe == "exact":
-                one.fingerprint = duplicates.fingerprint(conversation)
-            if self.selection.dedupe == "near":
-                one.signature = signature(duplicates.gist(conversation))
-            if self._counter is not None:
-                one.tokens = self._counter.count(conversation)
+        with closing(self.each(candidates, Curation._content)) as made:
+            for one, content in zip(candidates, made, strict=True):
+                one.leaks, one.fingerprint, one.signature, one.tokens = content
+
+    def _content(
+        self, episode: StoredEpisode, conversation: Trajectory
+    ) -> tuple[bool, bytes, Signature | None, int]:
+        """Return what rules about sets need to know of a conversation."""
+        asked = self.selection
+        return (
+            asked.on_leak == "drop" and self.guard.leak(episode, conversation) is not None,
+            duplicates.fingerprint(conversation) if asked.dedupe == "exact" else b"",
+            signature(duplicates.gist(conversation)) if asked.dedupe == "near" else None,
+            0 if self._counter is None else self._counter.count(conversation),
+        )
+
+    def _looked(self, look: Look[Found], part: Sequence[_Place]) -> Iterator[tuple[Found, dict[str, str]]]:
+        for episode, conversation in self._conversations(part):
+            yield look(self, episode, conversation), self.guard.unchecked
+
+    def _conversations(self, places: Sequence[_Place]) -> Iterator[tuple[StoredEpisode, Trajectory]]:
+        for run, group in groupby(places, key=lambda place: place[0]):
+            with RunReader(run) as reader:
+                for _, name in group:
+                    episode = reader.episode(name)
+                    yield episode, self._prepared(trajectory(reader, episode))
 
     def _prepared(self, conversation: Trajectory) -> Trajectory:
         if self.selection.reasoning == "drop":
@@ -177,6 +219,17 @@ class Curation:
         if self.selection.redact:
             conversation = redact(conversation, self.selection.redact)
         return conversation
+
+
+def _parts(chosen: Sequence[Candidate]) -> list[list[_Place]]:
+    places = [(one.run, one.id) for one in chosen]
+    return [places[at : at + PART] for at in range(0, len(places), PART)]
+
+
+def _elsewhere(
+    selection: Selection, look: Look[Found]
+) -> Callable[[Sequence[_Place]], Iterator[tuple[Found, dict[str, str]]]]:
+    return partial(Curation(selection)._looked, look)
 
 
 class _Names:

@@ -13,7 +13,8 @@ Column = Literal["string", "int", "float", "bool", "json", "json list"]
 
 
 class Format(Protocol):
-    """One line of JSON, or one row of a Parquet file, for each trajectory."""
+    """One line of JSON, or one row of a Parquet file, for each trajectory, whatever came before it: large
+    exports are made by several processes, each with a pickled copy."""
 
     name: str
     summary: str

@@ -42,16 +42,18 @@ def _tool(tool: ToolSchema) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    row = {
-        "role": message.role,
-        "reasoning_content": message.reasoning,  # the name that chat templates use
-        "content": message.content,
-        "tool_calls": [_call(call) for call in message.tool_calls],
-        "tool_call_id": message.tool_call_id,
-        "name": message.name,
-        "is_error": message.is_error,
-    }
+    row: dict[str, Any] = {"role": message.role}
+    if message.reasoning:
+        row["reasoning_content"] = message.reasoning  # the name that chat templates use
     # a template that prints a tool's answer wants one, even an empty one
-    return {
-        key: value for key, value in row.items() if value or (key == "content" and message.role == "tool")
-    }
+    if message.content or message.role == "tool":
+        row["content"] = message.content
+    if message.tool_calls:
+        row["tool_calls"] = [_call(call) for call in message.tool_calls]
+    if message.tool_call_id:
+        row["tool_call_id"] = message.tool_call_id
+    if message.name:
+        row["name"] = message.name
+    if message.is_error:
+        row["is_error"] = True
+    return row

@@ -49,9 +49,9 @@ class Guard:
             )
         )
 
-    def look(self, episode: StoredEpisode, conversation: Trajectory) -> None:
-        """Note a leak, for `check`."""
-        if leak := self.leak(episode, conversation):
+    def note(self, episode: StoredEpisode, leak: Leak | None) -> None:
+        """Keep what `leak` found, for `check`."""
+        if leak is not None:
             self._leaks.append((episode.id, episode.task, leak))
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mcp_bench.recorder.paths import cache_dir
-from mcp_bench.recorder.similarity import Runs, runs
+from mcp_bench.recorder.similarity import Runs, calls_text, runs
 from mcp_bench.servers.contracts import Benchmark, Reference
 
 PRIVATE = "private"
@@ -81,10 +81,7 @@ def prompt_hash(prompt: str) -> str:
 
 def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
     """Return calls (a tool and its arguments each) and a final answer as one text."""
-    lines = [
-        f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}" for tool, arguments in calls
-    ]
-    return "\n".join([*lines, answer or ""])
+    return f"{calls_text(calls)}\n{answer or ''}"
 
 
 def _made(benchmark: Benchmark, split: str) -> HeldOut:

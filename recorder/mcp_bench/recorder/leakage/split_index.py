@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcp_bench.recorder.leakage.held_out import HeldOut, Texts, prompt_hash, solution_text
-from mcp_bench.recorder.similarity import Runs, runs
+from mcp_bench.recorder.similarity import Runs, distinct, runs
 from mcp_bench.recorder.trajectory import Message
 
 Counts = npt.NDArray[np.int64]
@@ -95,7 +95,9 @@ class SplitIndex:
             solution_text(((call.name, call.arguments) for call in calls), said[-1] if said else None)
         )
         told = [m.content for m in row.messages if m.role in ("system", "user") and m.content]
-        place, share = self._prompts.most_quoted(np.union1d(self._runs("\n".join(told)), solution))
+        place, share = self._prompts.most_quoted(
+            distinct(np.concatenate([self._runs("\n".join(told)), solution]))
+        )
         if share >= QUOTED:
             return self._leak("quoted prompt", self._held.tasks[place], share)
         place, share = self._solutions.most_alike(solution)
@@ -120,7 +122,9 @@ class _Overlaps:
         whole = np.concatenate([*texts.runs, np.empty(0, dtype=np.uint64)])
         owners = np.repeat(np.arange(len(texts.runs)), self._sizes)
         order = np.argsort(whole, kind="stable")
-        self._sorted, self._owners = whole[order], owners[order]
+        self._owners = owners[order]
+        self._keys, starts = np.unique(whole[order], return_index=True)
+        self._spans = np.append(starts, len(whole))
 
     def most_alike(self, text: Runs) -> tuple[int, float]:
         """Return the place of the text that is most like this one, and their similarity."""
@@ -133,10 +137,11 @@ class _Overlaps:
         return self._best(self._shared(text) / np.maximum(self._sizes, 1), len(text), QUOTED_RUNS)
 
     def _shared(self, own: Runs) -> Counts:
-        first = np.searchsorted(self._sorted, own, "left")
-        last = np.searchsorted(self._sorted, own, "right")
-        some = np.flatnonzero(first < last)
-        spans = [self._owners[first[at] : last[at]] for at in some]
+        if not len(self._keys):
+            return np.zeros(len(self._sizes), dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._keys, own), len(self._keys) - 1)
+        there = at[self._keys[at] == own]
+        spans = [self._owners[self._spans[key] : self._spans[key + 1]] for key in there]
         found = np.concatenate(spans) if spans else np.empty(0, dtype=np.int64)
         return np.bincount(found, minlength=len(self._sizes))
 
