@@ -1,0 +1,90 @@
+"""A LoRA adapter put into the weights it was trained on, so that any engine serves it at full speed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_checkpoint, read_json
+
+WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+MADE_FROM = "made_from.sha256"
+"""File in the merged folder: the digest of the adapter that it was made from."""
+
+
+def merge_adapter(folder: Path) -> Path:
+    """Return `folder`/merged, a whole model; it is made once, and again when the adapter has changed.
+
+    Tokenizer, chat template and generation settings are the adapter's where it has them, else the base's.
+    A folder that is there is complete: it is renamed into place.
+
+    Raises:
+        WrongUseError: adapter or base model are not there, or do not fit.
+        BenchError: the merged model cannot be written.
+    """
+    weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if weights is None:
+        raise WrongUseError(f"{folder} has {ADAPTER} but no weights ({WEIGHTS[0]}): was training cut short?")
+    base = read_json(folder / ADAPTER).get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise WrongUseError(f"{folder / ADAPTER} does not name its base model (base_model_name_or_path)")
+    merged, digest = folder / "merged", _digest(weights, folder / ADAPTER)
+    mark = merged / MADE_FROM
+    if mark.is_file() and mark.read_text(encoding="ascii") == digest:
+        return merged
+    if Path(base).is_dir():
+        read_checkpoint(Path(base))
+    elif base.startswith(("/", ".")):
+        raise WrongUseError(f"the base model of {folder} is not at {base}: put it there, or change {ADAPTER}")
+    model = _load(base, folder)
+    try:
+        made = Path(mkdtemp(prefix=".merged-", dir=folder))
+        try:
+            _write(model, base, folder, made)
+            (made / MADE_FROM).write_text(digest, encoding="ascii")
+            made.chmod(0o755)
+            if merged.exists():
+                shutil.rmtree(merged)
+            made.rename(merged)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as error:
+        raise BenchError(f"the merged model cannot be written to {merged}: {error}") from error
+    return merged
+
+
+def _load(base: str, folder: Path) -> Any:
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", low_cpu_mem_usage=True)
+        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload(safe_merge=True)
+    except Exception as error:  # transformers, peft and the hub client each raise their own
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise WrongUseError(f"the adapter {folder} cannot be put into {base}: {first}") from error
+
+
+def _write(model: Any, base: str, folder: Path, made: Path) -> None:
+    from transformers import AutoTokenizer, GenerationConfig
+
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(str(folder))
+    model.save_pretrained(str(made))
+    own = (folder / "tokenizer.json").is_file() or (folder / "tokenizer_config.json").is_file()
+    AutoTokenizer.from_pretrained(str(folder) if own else base).save_pretrained(str(made))
+    template = folder / "chat_template.jinja"
+    if template.is_file():
+        shutil.copyfile(template, made / template.name)
+
+
+def _digest(*files: Path) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()

@@ -1,0 +1,115 @@
+"""What a folder must hold to be served: configuration, weights, tokenizer, chat template.
+
+Files are looked at, nothing is loaded, so that what is missing is said before an engine starts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.servers.errors import WrongUseError
+
+ADAPTER = "adapter_config.json"
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tekken.json")
+SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder that an engine can load."""
+
+    folder: Path
+    model_type: str
+    chat_template: str
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds a LoRA adapter rather than a whole model."""
+    return (folder / ADAPTER).is_file()
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Look at a folder with a whole model.
+
+    Raises:
+        WrongUseError: what is missing or cannot be read, and where it comes from.
+    """
+    if not folder.is_dir():
+        raise WrongUseError(f"no folder {folder}: name the folder of a checkpoint, with a config.json in it")
+    if not (folder / "config.json").is_file():
+        raise WrongUseError(f"{folder} has no config.json: is it the folder of a checkpoint?{_near(folder)}")
+    model_type = read_json(folder / "config.json").get("model_type")
+    if not isinstance(model_type, str):
+        raise WrongUseError(f"{folder / 'config.json'} names no model_type")
+    _check_weights(folder)
+    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder))
+
+
+def read_chat_template(folder: Path) -> str:
+    """Return the chat template that is saved with a tokenizer.
+
+    Raises:
+        WrongUseError: there is no tokenizer, or none with a template.
+    """
+    if not any((folder / name).is_file() for name in TOKENIZERS):
+        raise WrongUseError(
+            f"{folder} has no tokenizer (tokenizer.json): copy the tokenizer's files of the model it was "
+            "trained from"
+        )
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongUseError(f"cannot read {file}: {error}") from error
+    config = folder / "tokenizer_config.json"
+    template = read_json(config).get("chat_template") if config.is_file() else None
+    if isinstance(template, list):  # [{"name": ..., "template": ...}]
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default")
+    if not isinstance(template, str):
+        raise WrongUseError(
+            f"the tokenizer in {folder} has no chat template: is it a base model's? Put the template "
+            "that the model was trained on into chat_template.jinja there"
+        )
+    return template
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        WrongUseError: the file cannot be read, or is something else.
+    """
+    try:
+        document = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise WrongUseError(f"cannot read {file}: {error}") from error
+    if not isinstance(document, dict):
+        raise WrongUseError(f"{file} is not a JSON object")
+    return document
+
+
+def _check_weights(folder: Path) -> None:
+    for name in SHARDS:
+        if (folder / name).is_file():
+            index = read_json(folder / name).get("weight_map")
+            shards = set(index.values()) if isinstance(index, dict) else set()
+            missing = sorted(str(shard) for shard in shards if not (folder / str(shard)).is_file())
+            if missing:
+                raise WrongUseError(
+                    f"{folder} lacks weights that {name} names: {', '.join(missing[:3])}"
+                    + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+                )
+            return
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("pytorch_model*.bin")):
+        raise WrongUseError(f"{folder} has no weights (*.safetensors): was training cut short?")
+
+
+def _near(folder: Path) -> str:
+    """Name checkpoints below a folder, which is how trainers lay them out."""
+    below = sorted(path.parent.name for path in folder.glob("*/config.json"))
+    return f" There is one in {', '.join(below[-3:])} below it" if below else ""
