@@ -18,7 +18,8 @@ from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.recorder.taint_canaries import fresh
 
 VARIABLE = "MCP_BENCH_ANSWER_KEY"
-"""Of the referee, and of the supervisors that it starts. No agent is given a variable with this beginning."""
+"""Of the supervisors, from their start on, so that `/proc/PID/environ` shows it; of the referee in its memory
+only. No agent is given a variable with this beginning."""
 ANSWERS = "answers.json"
 BACKUP = "grades-backup.db"
 
