@@ -214,6 +214,36 @@ async def test_at_the_end_calls_under_way_are_answered_unless_they_were_given_up
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("ticks", range(12))
+@pytest.mark.parametrize("last", ["read", "wait"])
+async def test_whenever_the_end_comes_what_was_asked_is_answered(last: str, ticks: int) -> None:
+    """Also where the SDK has it: until a handshake is answered, that is every call."""
+    client = Client()
+    session = WorldSession(NotebookWorld(3))
+    async with Connection(session, name="workspace", send=client.take) as connection:
+        await connection.receive(request("hello", "initialize", **HELLO))
+        for _ in range(ticks):
+            await anyio.lowlevel.checkpoint()
+        await connection.receive(call(1, last, **({"page": 1} if last == "read" else {})))
+    answers = {answer["id"]: answer for answer in client.got}
+    assert len(client.got) == 2 and answers.keys() == {"hello", 1}
+    if last == "wait":
+        assert answers[1]["error"] == {"code": -32000, "message": "Connection closed"}
+
+
+@pytest.mark.anyio
+async def test_the_end_does_not_wait_for_a_client_that_never_reads() -> None:
+    client = Client()
+    with anyio.fail_after(30):
+        async with connected(client) as connection:
+            client.reads = anyio.Event()
+            await connection.receive(request("ping", "ping"))
+            await connection.receive(call("hot", "read", page=1))
+            await settled()
+    assert client.got == []
+
+
+@pytest.mark.anyio
 async def test_a_store_that_fails_ends_the_connection() -> None:
     async def fail(line: bytes) -> None:
         raise OSError("disk full")

@@ -96,8 +96,8 @@ def test_input_and_output_may_be_files(tmp_path: Path) -> None:
     with source.open("rb") as stdin, sink.open("wb") as stdout:
         subprocess.run(COMMAND, stdin=stdin, stdout=stdout, timeout=60, check=True)
     *answers, last = sink.read_bytes().splitlines()
-    # the file's end may come before the call has begun: then it is given up, as its client has left
-    assert {json.loads(answer)["id"] for answer in answers} in ({0}, {0, 1})
+    # the file's end may come before the call is done: it is answered all the same
+    assert sorted(json.loads(answer)["id"] for answer in answers) == [0, 1]
     assert last == b"back"
 
 

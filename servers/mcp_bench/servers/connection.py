@@ -83,11 +83,14 @@ class Connection:
         self._weight = 0
         self._room: anyio.Event | None = None
         self._to_sdk, self._sdk_end = anyio.create_memory_object_stream[SessionMessage](0)
+        self._sdk_ended = anyio.Event()
+        self._sdk_sends: set[anyio.CancelScope] = set()
         self._tasks = anyio.create_task_group()
         self._exits = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self._exits.enter_async_context(self._tasks)
+        self._exits.push_async_callback(self._end)
         self._tasks.start_soon(self._run_sdk)
         return self
 
@@ -98,9 +101,16 @@ class Connection:
         exc_tb: TracebackType | None,
     ) -> bool | None:
         """End the calls under way; those whose client did not give them up are answered with an error."""
-        self._to_sdk.close()
-        self._tasks.cancel_scope.cancel()
         return await self._exits.__aexit__(exc_type, exc_val, exc_tb)
+
+    async def _end(self) -> None:
+        self._to_sdk.close()
+        # the SDK answers what it has under way when its input ends, and says nothing when it is cancelled
+        with anyio.move_on_after(FAREWELL_SECONDS, shield=True):
+            await self._sdk_ended.wait()
+        for scope in self._sdk_sends:
+            scope.cancel()
+        self._tasks.cancel_scope.cancel()
 
     async def receive(self, line: bytes | LongLine) -> None:
         """Take one line, with or without its newline. Returns when the next one may come.
@@ -200,7 +210,10 @@ class Connection:
 
     async def _run_sdk(self) -> None:
         options = self._server.create_initialization_options()
-        await self._server.run(self._sdk_end, _FromSdk(self._take_from_sdk), options)
+        try:
+            await self._server.run(self._sdk_end, _FromSdk(self._take_from_sdk), options)
+        finally:
+            self._sdk_ended.set()
 
     async def _pass_on(self, line: bytes) -> None:
         try:
@@ -217,7 +230,12 @@ class Connection:
     async def _take_from_sdk(self, item: SessionMessage) -> None:
         if isinstance(item.message, JSONRPCResponse):
             self._version = learned_version(item.message.result) or self._version
-        await self._send(encode(item.message))
+        with anyio.CancelScope(shield=True) as scope:  # the SDK gives up an answer that it began to write
+            self._sdk_sends.add(scope)
+            try:
+                await self._send(encode(item.message))
+            finally:
+                self._sdk_sends.discard(scope)
 
     async def _refuse(self, error: NotAMessageError) -> None:
         await self._send(encode(error.reply))
