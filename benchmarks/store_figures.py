@@ -3,10 +3,11 @@
     python benchmarks/synthetic_store.py FOLDER
     python benchmarks/store_figures.py FOLDER
 
-Each command runs as a process of its own; its CPU seconds and its largest resident size are the kernel's. The
-rows of the export are then written once more by `json.dumps` alone, their messages and tools by `datasets`,
-from memory, a batch at a time.
-The load of the machine is printed with each line: on a busy one only CPU seconds say something.
+Each command is run by itself. CPU seconds are the kernel's, of all its processes; memory is the largest sum
+of their resident sizes, looked at ten times a second. The first figures are those of a quarter of the runs:
+does memory grow with the store? The rows of the export are then written once more: by `json.dumps` alone, and
+by `datasets`, from memory, a batch at a time.
+The load of the machine is printed with each line: on a busy one CPU seconds say more than the clock.
 """
 
 import json
@@ -17,52 +18,90 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 BATCH = 1000
+SHARE = 4
+"""The smaller store has one run of so many."""
+
+
+@dataclass(frozen=True)
+class Took:
+    cpu: float
+    wall: float
+    mib: float = 0.0
+
+    def __str__(self) -> str:
+        memory = f", {self.mib:.0f} MiB" if self.mib else ""
+        return f"{self.wall:.1f} s, {self.cpu:.1f} s CPU{memory} (load {os.getloadavg()[0]:.1f})"
 
 
 def main(home: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    runs = sorted(path.name for path in (home / "runs").iterdir())
+    with tempfile.TemporaryDirectory(dir=home) as folder:
         out = Path(folder) / "train.jsonl"
-        environment = {**os.environ, "MCP_BENCH_HOME": str(home)}
+        part = Path(folder) / "part"
+        (part / "runs").mkdir(parents=True)
+        for run in runs[::SHARE]:
+            (part / "runs" / run).symlink_to(home / "runs" / run)
         export = ["export", "--min-partial", "0", "--force", "--out", str(out)]
-        command("report", ["report", "--json"], environment)
-        command("export, first time (held-out tasks are hashed)", export, environment)
-        ours = command("export", export, environment)
-        print(f"  {sum(1 for _ in out.open('rb'))} rows, {out.stat().st_size / 1e6:.0f} MB")
-        plain = by_json(out, Path(folder) / "plain.jsonl")
-        told("json.dumps alone", plain)
-        print(f"  export takes {ours / plain:.1f} times the CPU of json.dumps")
-        theirs = by_datasets(out, Path(folder) / "datasets.jsonl")
-        told("datasets' to_json", theirs)
-        print(f"  export takes {ours / theirs:.1f} times the CPU of datasets")
-        command("export --dedupe near", [*export, "--dedupe", "near"], environment)
+        near = [*export, "--dedupe", "near"]
+        command("(held-out tasks are hashed, the first time)", [*export, "--run", runs[0]], home)
+        for name, arguments in (
+            ("report", ["report", "--json"]),
+            ("export", export),
+            ("export --jobs 1", [*export, "--jobs", "1"]),
+            ("export --dedupe near", near),
+        ):
+            command(
+                f"{name}, {len(runs[::SHARE])} of {len(runs)} runs", arguments, part, cache=home / "cache"
+            )
+            command(f"{name}, all", arguments, home)
+        ours = command("export once more", export, home)
+        rows = sum(1 for _ in out.open("rb"))
+        print(f"  {rows} rows, {out.stat().st_size / 1e6:.0f} MB")
+        compare("json.dumps alone", by_json(out, Path(folder) / "plain.jsonl"), ours)
+        compare("to_json of datasets", by_datasets(out, Path(folder) / "datasets.jsonl"), ours)
 
 
-def command(name: str, arguments: list[str], environment: dict[str, str]) -> float:
-    """Run a command and print what it took; return its CPU seconds."""
-    begun = time.monotonic()
+def command(name: str, arguments: list[str], home: Path, cache: Path | None = None) -> Took:
+    """Run a command and print what it took."""
+    environment = {**os.environ, "MCP_BENCH_HOME": str(home)}
+    if cache is not None:
+        environment["MCP_BENCH_CACHE"] = str(cache)
+    begun, before = time.monotonic(), cpu(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
         [sys.executable, "-m", "mcp_bench.bridge.cli.root", *arguments],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    most = 0
+    while child.poll() is None:
+        most = max(most, resident(child.pid))
+        time.sleep(0.1)
     if child.returncode:
         raise SystemExit(f"{name}: exit code {child.returncode}")
-    seconds = usage.ru_utime + usage.ru_stime
-    told(name, seconds, time.monotonic() - begun, usage.ru_maxrss)
-    return seconds
+    took = Took(cpu(resource.RUSAGE_CHILDREN) - before, time.monotonic() - begun, most / 2**20)
+    print(f"{name}: {took}", flush=True)
+    return took
 
 
-def told(name: str, cpu: float, wall: float | None = None, kib: int | None = None) -> None:
-    parts = [f"{cpu:.1f} s CPU"]
-    if wall is not None and kib is not None:
-        parts += [f"{wall:.1f} s", f"{kib / 1024:.0f} MiB"]
-    print(f"{name}: {', '.join(parts)} (load {os.getloadavg()[0]:.1f})", flush=True)
+def resident(pid: int) -> int:
+    """Return the resident bytes of a process and its children; what they share counts for each."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # it has ended
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
+
+
+def compare(name: str, theirs: Took, ours: Took) -> None:
+    print(f"{name}: {theirs}")
+    ratio = f"{ours.cpu / theirs.cpu:.1f} times its CPU, {ours.wall / theirs.wall:.1f} times its time"
+    print(f"  export takes {ratio}")
 
 
 def batches(data: Path) -> Iterator[list[dict[str, Any]]]:
@@ -71,38 +110,51 @@ def batches(data: Path) -> Iterator[list[dict[str, Any]]]:
             yield [json.loads(line) for line in some]
 
 
-def by_json(data: Path, out: Path) -> float:
-    """Return the CPU seconds of writing the rows."""
-    spent = 0.0
+def by_json(data: Path, out: Path) -> Took:
+    """Return what it takes to write the rows."""
+    spent = Spent()
     with out.open("w") as file:
         for rows in batches(data):
-            begun = cpu()
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            spent += cpu() - begun
-    return spent
+            with spent:
+                for row in rows:
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return spent.took
 
 
-def by_datasets(data: Path, out: Path) -> float:
-    """Return the CPU seconds of writing the rows, from a data set that is in memory."""
-    from datasets import Dataset, Features, Json, List, Value
+def by_datasets(data: Path, out: Path) -> Took:
+    """Return what it takes to write the rows, from a data set that is in memory."""
+    from datasets import Dataset, Features, Json, List, Value, disable_progress_bars
 
-    spent = 0.0
+    disable_progress_bars()
+    spent = Spent()
+    # what is nested is JSON: as a column, the arguments of one call would get the keys of all others
     nested = {"messages": List(Json()), "tools": List(Json()), "id": Value("string")}
-    for rows in batches(data):
-        kept = [{name: row[name] for name in nested} for row in rows]
-        made = Dataset.from_list(kept, features=Features(nested))
-        begun = cpu()
-        made.to_json(out, force_ascii=False)
-        spent += cpu() - begun
-    return spent
+    with out.open("wb") as file:
+        for rows in batches(data):
+            made = Dataset.from_list([{name: row[name] for name in nested} for row in rows], Features(nested))
+            with spent:
+                made.to_json(file, force_ascii=False)
+    return spent.took
 
 
-def cpu() -> float:
-    """Return the CPU seconds of this process so far."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+class Spent:
+    """Adds up what its `with` blocks take."""
+
+    def __init__(self) -> None:
+        self.took = Took(0.0, 0.0)
+
+    def __enter__(self) -> None:
+        self._cpu, self._wall = cpu(), time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.took = Took(self.took.cpu + cpu() - self._cpu, self.took.wall + time.monotonic() - self._wall)
+
+
+def cpu(who: int = resource.RUSAGE_SELF) -> float:
+    """Return the CPU seconds of this process, or of its children that ended, so far."""
+    usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]).absolute())

@@ -98,7 +98,8 @@ from functools import partial
 from mcp_bench.recorder.processes import in_order
 
 def held(numbers):
-    print(os.getpid(), flush=True)
+    deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    print(os.getpid(), int(deaf), flush=True)
     signal.pause()
     return numbers
 
@@ -116,10 +117,11 @@ def test_ctrl_c_ends_all_processes_without_a_word_of_theirs(tmp_path: Path) -> N
         start_new_session=True,
     ) as child:  # fmt: skip
         assert child.stdout is not None
-        processes = [int(child.stdout.readline()) for _ in range(2)]
+        started = [child.stdout.readline().split() for _ in range(2)]
         os.killpg(child.pid, signal.SIGINT)
-        _, said = child.communicate(timeout=30)
+        _, said = child.communicate(timeout=120)
     assert (child.returncode, said.count("KeyboardInterrupt")) == (-signal.SIGINT, 1), said
-    for process in processes:
+    for process, is_deaf in started:
+        assert is_deaf == "1"
         with pytest.raises(ProcessLookupError):
-            os.kill(process, 0)
+            os.kill(int(process), 0)
