@@ -67,6 +67,17 @@ class Data(Section):
     max_length: PositiveInt
     """Tokens. A longer row is dropped and counted, never cut."""
     packing: bool = False
+    group_by_length: bool = False
+    """Put rows of like length into a batch: less padding, less chance."""
+
+
+class Generation(Section):
+    """How the trained model is to be asked, saved with the checkpoint. Default: as its base."""
+
+    temperature: NonNegativeFloat = 0.0
+    """0 takes the likeliest token."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: PositiveInt | None = None
 
 
 class Training(Section):
@@ -74,7 +85,10 @@ class Training(Section):
     sequences_per_device: PositiveInt = 1
     accumulate: PositiveInt = 1
     """Micro batches whose gradients make one step."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon` is for the matrices inside the layers, beside AdamW for the rest."""
     learning_rate: PositiveFloat
+    muon_learning_rate: PositiveFloat = 0.02
     scheduler: Literal["constant", "cosine", "linear"] = "cosine"
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
     weight_decay: NonNegativeFloat = 0.0
@@ -85,6 +99,8 @@ class Training(Section):
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""
     seed: int = 0
+    save_every: PositiveInt = 100
+    """Steps between checkpoints."""
 
 
 class Hardware(Section):
@@ -104,6 +120,7 @@ class Recipe(Section):
     lora: Lora | None = None
     data: Data
     training: Training
+    generation: Generation | None = None
     hardware: Hardware
 
     @property

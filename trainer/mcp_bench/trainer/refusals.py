@@ -76,6 +76,8 @@ def _adapters(recipe: Recipe) -> Iterator[str]:
     for name in recipe.lora.targets if recipe.lora else []:
         if name not in known:
             yield f"lora.targets: the model has no {name!r}{suggestion(name, known)}"
+    if recipe.lora and recipe.training.optimizer == "muon":
+        yield "training.optimizer muon is for whole weights; adapters want adamw"
     if recipe.lora and recipe.model.base is None:
         yield "lora needs weights to adapt: model.base is null, which means random ones"
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.trainer.cli.sft import sft
+
 if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
     from mcp_bench.trainer.plan import Plan
@@ -19,7 +21,10 @@ SHOWN = 5
 
 @click.group()
 def train() -> None:
-    """Fine-tune a model on recordings: recipes, and plans that need no GPU."""
+    """Fine-tune a model on recordings, by recipes; plans need no GPU."""
+
+
+train.add_command(sft)
 
 
 @train.command(

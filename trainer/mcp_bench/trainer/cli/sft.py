@@ -1,0 +1,184 @@
+"""`mcp-bench train sft`: recordings become a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.trainer.data import Prepared
+    from mcp_bench.trainer.recipe import Recipe
+    from mcp_bench.trainer.sft.run_folder import RunFolder
+
+EPILOG = """\b
+Examples:
+  mcp-bench export --min-partial 0.5 --out train.jsonl
+  mcp-bench train sft qwen3.5-9b-lora-1gpu --data train.jsonl
+  mcp-bench train sft tiny-cpu --data train.jsonl --tokenizer ./my-tokenizer --out tuned
+  mcp-bench train sft my.yaml --data train.jsonl --set training.epochs=3 --report-to tensorboard
+  mcp-bench train sft --resume tuned
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("recipe", required=False)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Rows to train on, as `mcp-bench export --format trl` writes them (repeatable).",
+)
+@click.option(
+    "--tokenizer", metavar="NAME", help="Folder or hub name of the tokenizer. Default: the base model's."
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Put a value over the recipe's, such as training.epochs=3 (repeatable).",
+)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the run. Default: a new one in $MCP_BENCH_HOME/training.",
+)
+@click.option(
+    "--resume",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Go on with a run from its last whole checkpoint, with its own recipe and data.",
+)
+@click.option(
+    "--report-to",
+    multiple=True,
+    type=click.Choice(["wandb", "tensorboard", "trackio"]),
+    help="Also log there (repeatable). Its package has to be installed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def sft(
+    recipe: str | None,
+    data: tuple[Path, ...],
+    tokenizer: str | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    report_to: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Fine-tune a model on rows: only what the assistant says is trained on.
+
+    RECIPE is the name of one that ships (see `mcp-bench train recipes`) or the path of a YAML file. Before
+    anything is loaded, rows, lengths and chat template are checked as `mcp-bench train plan` does.
+
+    The run is a folder: `model/` in it is the result, ready to be served; `metrics.jsonl` has a line for each
+    step. Ctrl-C finishes the step and saves; a killed run goes on from its last checkpoint by --resume.
+
+    Ends with 0 when the run is done, with 1 when it was stopped or went wrong.
+    """
+    from mcp_bench.trainer.sft.run_folder import RunFolder
+    from mcp_bench.trainer.sft.train import make_ready, train
+
+    if resume is not None:
+        folder = RunFolder(resume)
+        _only_resume(recipe, data, tokenizer, overrides, out)
+        loaded, name, sources = folder.read()
+        if folder.model.is_dir():
+            click.echo(f"{resume} is done: {folder.model}", err=True)
+            return
+        _check(loaded)
+        ready = make_ready(loaded, name, sources)
+    else:
+        loaded, name = _settings(recipe, data, tokenizer, overrides)
+        folder = RunFolder(out or _new_folder(recipe or ""))
+        _check(loaded)
+        ready = make_ready(loaded, name, data)
+        folder.make(loaded, name, data, ready.prepared)
+    _announce(folder, ready.prepared)
+    outcome = train(folder, ready, report_to)
+    if as_json:
+        click.echo(json.dumps(_document(folder, outcome.step, outcome.steps, outcome.loss)))
+    if outcome.stopped:
+        click.echo(
+            f"Stopped after step {outcome.step} of {outcome.steps}. Go on with: mcp-bench train sft --resume "
+            f"{folder.path}",
+            err=True,
+        )
+        raise SystemExit(1)
+    click.echo(f"Done: {folder.model} (loss {outcome.loss:.4f} after {outcome.steps} steps)", err=True)
+
+
+def _only_resume(recipe: str | None, *others: object) -> None:
+    from mcp_bench.servers.errors import WrongUseError
+
+    if recipe is not None or any(others):
+        raise WrongUseError("--resume takes recipe, data and folder from the run: give it alone")
+
+
+def _settings(
+    recipe: str | None, data: tuple[Path, ...], tokenizer: str | None, overrides: tuple[str, ...]
+) -> tuple[Recipe, str]:
+    """Return the recipe and the name of the tokenizer."""
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.recipe import load_recipe
+
+    if recipe is None:
+        raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or a run to --resume")
+    if not data:
+        raise WrongUseError("no rows to train on: write some with `mcp-bench export`, name them by --data")
+    _, loaded = load_recipe(recipe, overrides)
+    name = tokenizer or loaded.model.tokenizer or loaded.model.base
+    if name is None:
+        raise WrongUseError(f"{recipe} has no base model: name a --tokenizer, or set model.tokenizer")
+    return loaded, name
+
+
+def _check(recipe: Recipe) -> None:
+    """Refuse what cannot work, before any row is read."""
+    import torch
+
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.refusals import refusals
+
+    reasons = refusals(recipe)
+    if recipe.hardware.device == "cuda" and not torch.cuda.is_available():
+        reasons.append("hardware.device is cuda, and torch sees no GPU here")
+    if reasons:
+        raise WrongUseError("the recipe cannot work here:" + "".join(f"\n- {reason}" for reason in reasons))
+
+
+def _new_folder(recipe: str) -> Path:
+    import os
+    from datetime import UTC, datetime
+
+    from mcp_bench.recorder.paths import home
+    from mcp_bench.servers.errors import WrongUseError
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise WrongUseError("several processes train together: name a folder for all of them by --out")
+    return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def _announce(folder: RunFolder, prepared: Prepared) -> None:
+    from mcp_bench.servers.printable import printable
+
+    dropped = len(prepared.too_long), len(prepared.untrainable)
+    lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without anything to learn" if any(dropped) else ""
+    share = prepared.trained_tokens / prepared.tokens
+    click.echo(
+        printable(
+            f"{len(prepared.examples)} rows, {prepared.tokens:,} tokens ({share:.0%} trained on){lost}. "
+            f"Run: {folder.path}"
+        ),
+        err=True,
+    )
+
+
+def _document(folder: RunFolder, step: int, steps: int, loss: float) -> dict[str, object]:
+    model = str(folder.model) if step >= steps else None
+    return {"run": str(folder.path), "model": model, "step": step, "steps": steps, "loss": loss}

@@ -1,0 +1,1 @@
+"""Supervised fine-tuning on recordings: TRL's SFTTrainer, with guards."""

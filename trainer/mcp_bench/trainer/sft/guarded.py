@@ -1,0 +1,58 @@
+"""TRL's trainer with the guards in it, and checkpoints that say when they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trl.trainer.sft_trainer import SFTTrainer
+
+from mcp_bench.trainer.sft.batches import ROWS
+from mcp_bench.trainer.sft.checkpoints import mark_whole
+from mcp_bench.trainer.sft.guards import LossGuard
+
+OnStep = Callable[[dict[str, Any], list[int]], None]
+"""Is given what a step logs, and the numbers of its rows."""
+
+
+class GuardedTrainer(SFTTrainer):
+    """Checks each batch's loss before its gradient is used, and each step's gradient before it is saved."""
+
+    def __init__(
+        self,
+        *args: Any,
+        guard: LossGuard,
+        on_step: OnStep,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._guard = guard
+        self._on_step = on_step
+        self._step_rows: list[int] = []
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []
+        loss = super().training_step(model, inputs, *args, **kwargs)  # type: ignore[no-untyped-call]
+        self._guard.check_batch(loss.item(), rows)
+        self._step_rows += rows
+        return loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        super().log(logs, start_time)
+        if "loss" not in logs:
+            return  # the summary at the end
+        step = self.state.global_step
+        # the trainer logs before it saves: what is found here keeps a broken step off the disk
+        self._guard.check_step(step, logs["loss"], float(logs.get("grad_norm", 0.0)), self._step_rows)
+        rows, self._step_rows = self._step_rows, []
+        self._on_step({"step": step, "steps": self.state.max_steps, **logs}, rows)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)  # type: ignore[no-untyped-call]
+        self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            mark_whole(Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}")
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """A card of our own says more: what the model was trained on."""

@@ -1,0 +1,95 @@
+"""Muon for the hidden matrices, AdamW for the rest, as one optimizer.
+
+One class, because accelerate wraps and restores one: a pair behind a facade loses its shared state then.
+Muon: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. AdamW: https://arxiv.org/abs/1711.05101.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+MOMENTUM = 0.95
+BETAS = (0.9, 0.95)
+EPSILON = 1e-8
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of the quintic iteration of the reference implementation."""
+
+
+class MuonAdamW(Optimizer):
+    """`muon_lr` is for matrices inside the layers, `lr` for embeddings, norms and biases.
+
+    A matrix's update has singular values near 1, times `sqrt(max(1, rows / columns))`.
+    """
+
+    def __init__(self, model: nn.Module, *, lr: float, muon_lr: float, weight_decay: float = 0.0) -> None:
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        hidden = [weight for name, weight in named if weight.ndim == 2 and not _outside(name)]
+        ids = {id(weight) for weight in hidden}
+        rest = [weight for _, weight in named if id(weight) not in ids]
+        groups = [
+            {"params": hidden, "lr": muon_lr, "muon": True, "weight_decay": weight_decay},
+            {"params": rest, "lr": lr, "muon": False, "weight_decay": 0.0},
+        ]
+        super().__init__([group for group in groups if group["params"]], {})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            update = _muon if group["muon"] else _adam
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    weight.mul_(1 - group["lr"] * group["weight_decay"])
+                    weight.add_(update(weight, weight.grad, self.state[weight]), alpha=-group["lr"])
+        return loss
+
+
+def _outside(name: str) -> bool:
+    """Say whether a matrix is no hidden layer's: Muon is made for these alone."""
+    return "embed" in name or "lm_head" in name
+
+
+def _muon(weight: Tensor, gradient: Tensor, state: dict[str, Any]) -> Tensor:
+    if "momentum" not in state:
+        state["momentum"] = torch.zeros_like(weight)
+    momentum: Tensor = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+    update = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
+    scale: float = max(1, weight.size(0) / weight.size(1)) ** 0.5
+    return _orthogonal(update) * scale
+
+
+def _orthogonal(matrix: Tensor, iterations: int = 5) -> Tensor:
+    """Return U V' of a matrix U S V', nearly."""
+    a, b, c = NEWTON_SCHULZ
+    tall = matrix.size(0) > matrix.size(1)
+    x = matrix.T if tall else matrix
+    x = x / (x.norm() + 1e-7)
+    for _ in range(iterations):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    turned: Tensor = x.T if tall else x
+    return turned
+
+
+def _adam(weight: Tensor, gradient: Tensor, state: dict[str, Any]) -> Tensor:
+    if "mean" not in state:
+        state |= {
+            "step": torch.zeros(()),
+            "mean": torch.zeros_like(weight),
+            "square": torch.zeros_like(weight),
+        }
+    state["step"] += 1
+    mean: Tensor = state["mean"].lerp_(gradient, 1 - BETAS[0])
+    square: Tensor = state["square"].mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+    steps = state["step"].item()
+    corrected = (square / (1 - BETAS[1] ** steps)).sqrt_().add_(EPSILON)
+    update: Tensor = mean / (1 - BETAS[0] ** steps) / corrected
+    return update

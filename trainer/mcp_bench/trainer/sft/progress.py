@@ -1,0 +1,67 @@
+"""What is seen while a model trains: a line that is rewritten on a terminal, one now and then elsewhere."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TextIO
+
+GIB = 2**30
+QUIET_SECONDS = 15.0
+PACE_STEPS = 30
+"""Steps over which the speed is taken: the first ones are slower than what follows."""
+
+
+class Progress:
+    """Adds speed, memory and time left to each step, and shows it."""
+
+    def __init__(
+        self, out: TextIO = sys.stderr, *, on_gpu: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out = out
+        self._on_gpu = on_gpu
+        self._clock = clock
+        self._recent: deque[tuple[float, int]] = deque(maxlen=PACE_STEPS)
+        self._recent.append((clock(), 0))
+        self._tokens = 0
+        self._shown = clock()
+        self._live = out.isatty()
+
+    def step(self, step: int, steps: int, loss: float, tokens: int) -> dict[str, Any]:
+        """Take the tokens of a step; return what there is to store of its speed and memory."""
+        now = self._clock()
+        self._tokens += tokens
+        self._recent.append((now, self._tokens))
+        began, before = self._recent[0]
+        seconds = max(now - began, 1e-9)
+        speed = (self._tokens - before) / seconds
+        memory = peak_memory(on_gpu=self._on_gpu)
+        per_step = seconds / max(1, len(self._recent) - 1)
+        left = per_step * (steps - step)
+        if self._live or now - self._shown >= QUIET_SECONDS or step == steps:
+            self._shown = now
+            text = (
+                f"step {step}/{steps}  loss {loss:.4f}  {speed:,.0f} tokens/s  {memory / GIB:.1f} GiB  "
+                f"{timedelta(seconds=round(left))} left"
+            )
+            self._out.write(f"\r\x1b[2K{text}" if self._live else f"{text}\n")
+            self._out.flush()
+        return {"tokens": tokens, "tokens_per_second": round(speed, 1), "memory_bytes": memory}
+
+    def close(self) -> None:
+        """Leave the last line where it is."""
+        if self._live:
+            self._out.write("\n")
+
+
+def peak_memory(*, on_gpu: bool) -> int:
+    """Return the most bytes that were in use: of the GPU, or of this process."""
+    if on_gpu:
+        import torch
+
+        return int(torch.cuda.max_memory_allocated())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,64 @@
+"""What a finished run leaves behind: a folder that a server can load as it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.trainer.data import Example
+from mcp_bench.trainer.recipe import Generation
+from mcp_bench.trainer.templates import Templates
+
+
+def save_result(
+    model: Any, tokenizer: Any, templates: Templates, stops: Iterable[int], generation: Generation | None,
+    folder: Path,
+) -> None:  # fmt: skip
+    """Write weights (or the adapter), tokenizer, the template to serve with and the generation settings.
+
+    `folder` is there as a whole or not at all.
+    """
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    settings = model.generation_config
+    settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
+    settings.pad_token_id = tokenizer.pad_token_id
+    if generation is not None:
+        settings.update(do_sample=generation.temperature > 0)
+        for name, value in generation.model_dump(exclude_none=True).items():
+            if name != "temperature" or value > 0:
+                setattr(settings, name, value)
+    model.save_pretrained(beside)
+    settings.save_pretrained(beside)  # an adapter's folder would have none
+    tokenizer.chat_template = templates.serving
+    tokenizer.save_pretrained(beside)
+    shutil.rmtree(folder, ignore_errors=True)
+    beside.rename(folder)
+
+
+def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
+    """Return the tokens by which the assistant's turns end in training: the last special one of each.
+
+    A template's end of turn is not always the tokenizer's end of text, and a server stops at what the
+    generation settings name.
+    """
+    special = set(tokenizer.all_special_ids)
+    found = set()
+    for example in examples:
+        last = None
+        pairs = zip(example.tokens, example.trained, strict=True)
+        for token, trained in pairs:
+            if trained and token in special:
+                last = token
+            elif not trained and last is not None:
+                found.add(last)
+                last = None
+        if last is not None:
+            found.add(last)
+    return found
+
+
+def _numbers(value: int | list[int] | None) -> list[int]:
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -1,0 +1,118 @@
+"""A training run on disk: everything that is needed to go on with it, and to know what it was.
+
+recipe.yaml     the recipe with what was put over it
+data.json       the files that were trained on, with hashes, and what was dropped of them
+metrics.jsonl   a line per step
+checkpoints/    the last two, optimizer included
+model/          the result: weights, tokenizer, template and generation settings
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.data import Prepared
+from mcp_bench.trainer.recipe import Recipe, load_recipe
+
+
+class RunFolder:
+    """The paths of a run, and what is written to them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe = path / "recipe.yaml"
+        self.data = path / "data.json"
+        self.metrics = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+
+    def make(self, recipe: Recipe, tokenizer: str, sources: Iterable[Path], prepared: Prepared) -> None:
+        """Begin a run.
+
+        Raises:
+            WrongUseError: there is something in the folder already.
+        """
+        if self.path.is_dir() and any(self.path.iterdir()):
+            raise WrongUseError(
+                f"{self.path} is not empty; go on with what is in it by --resume {self.path}, or name "
+                "another folder"
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.recipe.write_text(
+            yaml.safe_dump(recipe.model_dump(mode="json", exclude_unset=True), sort_keys=False)
+        )
+        content = {
+            "tokenizer": tokenizer,
+            "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
+            "rows": len(prepared.examples),
+            "tokens": prepared.tokens,
+            "trained_tokens": prepared.trained_tokens,
+            "longest": prepared.longest,
+            "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
+            "untrainable": prepared.untrainable,
+        }
+        write_whole(self.data, json.dumps(content, indent=1) + "\n")
+
+    def read(self) -> tuple[Recipe, str, list[Path]]:
+        """Return recipe, tokenizer and files of a run that was begun.
+
+        Raises:
+            WrongUseError: there is none in the folder, or a file was changed or is gone.
+        """
+        if not self.data.is_file():
+            raise WrongUseError(f"no training run in {self.path}: it has no data.json")
+        _, recipe = load_recipe(str(self.recipe))
+        content = json.loads(self.data.read_text())
+        paths = []
+        for file in content["files"]:
+            path = Path(file["path"])
+            if not path.is_file():
+                raise WrongUseError(f"{path}, which the run was begun with, is gone")
+            if digest(path) != file["sha256"]:
+                raise WrongUseError(f"{path} is not what the run was begun with; begin a new one")
+            paths.append(path)
+        return recipe, content["tokenizer"], paths
+
+    def keep_metrics(self, step: int) -> None:
+        """Forget what was logged after a step: a resumed run does it again."""
+        if self.metrics.is_file():
+            kept = [line for line in self.read_metrics() if line["step"] <= step]
+            write_whole(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def read_metrics(self) -> Iterator[dict[str, Any]]:
+        """Yield each step's line. One that was being written when the run was killed is left out."""
+        with self.metrics.open(encoding="utf-8") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    yield json.loads(line)
+
+
+def digest(path: Path) -> str:
+    """Return a file's SHA-256.
+
+    Raises:
+        WrongUseError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there as a whole or, after a crash, not at all."""
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

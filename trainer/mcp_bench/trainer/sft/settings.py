@@ -1,0 +1,55 @@
+"""A recipe as the arguments of TRL's SFTTrainer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.trainer.recipe import Recipe
+
+KEPT = 2
+"""Checkpoints on disk: the one before the last stays until the last is whole."""
+
+
+def sft_config(
+    recipe: Recipe, checkpoints: Path, *, sequences: int, accumulate: int, report_to: Sequence[str] = ()
+) -> Any:
+    """Return an SFTConfig. `sequences` and `accumulate` are those of the recipe, or what is left of them
+    where memory ran out: their product is the same."""
+    from trl.trainer.sft_config import SFTConfig
+
+    training, hardware = recipe.training, recipe.hardware
+    return SFTConfig(
+        output_dir=str(checkpoints),
+        num_train_epochs=training.epochs,
+        per_device_train_batch_size=sequences,
+        gradient_accumulation_steps=accumulate,
+        learning_rate=training.learning_rate,
+        lr_scheduler_type=training.scheduler,
+        warmup_steps=training.warmup_ratio,
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.max_grad_norm,
+        bf16=training.precision != "fp32",
+        # accelerate does what FSDP can do itself: see launch.py
+        activation_checkpointing=training.checkpointing == "offload"
+        or (training.checkpointing == "on" and hardware.sharding == "none"),
+        activation_offloading=training.checkpointing == "offload",
+        seed=training.seed,
+        use_cpu=hardware.device == "cpu",
+        dataloader_pin_memory=hardware.device != "cpu",
+        # rows over the length are dropped before, with a count: nothing is left to cut
+        max_length=recipe.data.max_length if recipe.data.packing else None,
+        packing=recipe.data.packing,
+        dataset_kwargs={"skip_prepare_dataset": not recipe.data.packing},
+        remove_unused_columns=recipe.data.packing,
+        train_sampling_strategy="group_by_length" if recipe.data.group_by_length else "random",
+        length_column_name="length",
+        logging_steps=1,
+        logging_nan_inf_filter=False,  # it would hide what the guards look for
+        save_strategy="steps",
+        save_steps=training.save_every,
+        save_total_limit=KEPT,
+        report_to=list(report_to) or "none",
+        disable_tqdm=True,
+    )
