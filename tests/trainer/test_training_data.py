@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +58,22 @@ def test_arguments_stay_what_was_recorded(tmp_path: Path) -> None:
     assert row.messages == GOOD["messages"]
     assert row.tools == TOOLS
     assert row.place == f"{tmp_path / 'a.jsonl'}:2"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_compressed_exports_are_read(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    plain = write(tmp_path / "plain.jsonl", "", GOOD, GOOD)
+    packed = tmp_path / "packed"
+    packed.write_bytes(compress(plain.read_bytes()))
+    assert [(row.messages, row.tools) for row in read_rows([packed])] == [(GOOD["messages"], TOOLS)] * 2
+    assert [row.place for row in read_rows([packed])] == [f"{packed}:2", f"{packed}:3"]
+
+
+def test_a_compressed_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    data = gzip.compress(write(tmp_path / "plain.jsonl", GOOD, GOOD).read_bytes())
+    (tmp_path / "cut.jsonl.gz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(WrongUseError, match=r"cannot read .*cut.jsonl.gz"):
+        read_rows([tmp_path / "cut.jsonl.gz"])
 
 
 BROKEN: list[tuple[object, str]] = [

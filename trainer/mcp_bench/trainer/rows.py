@@ -1,4 +1,4 @@
-"""Reads training rows: JSON lines with `messages` and `tools`, the export's format `trl`.
+"""Reads training rows: JSON lines with `messages` and `tools`, the export's format `trl`, also compressed.
 
 Arrow is not used: it gives every call's arguments the keys of all other calls, with nulls in them, and chat
 templates print those. Arguments stay the objects that were recorded.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mcp_bench.recorder.containers.compression import damage, open_plain
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.printable import in_line
 
@@ -59,13 +60,16 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    number = 0
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield f"{path}:{number}", line
-    except OSError as error:
-        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+    except (OSError, *damage()) as error:
+        after = f" behind line {number}" if number else ""
+        reason = getattr(error, "strerror", None) or error
+        raise WrongUseError(f"cannot read {path}{after}: {reason}") from error
 
 
 def _row(place: str, line: bytes) -> Row:
