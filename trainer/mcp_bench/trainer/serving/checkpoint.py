@@ -14,6 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 
 ADAPTER = "adapter_config.json"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tekken.json")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
@@ -24,6 +25,7 @@ class Checkpoint:
     folder: Path
     model_type: str
     chat_template: str
+    weight_bytes: int = 0
 
 
 def is_adapter(folder: Path) -> bool:
@@ -45,7 +47,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if not isinstance(model_type, str):
         raise WrongUseError(f"{folder / 'config.json'} names no model_type")
     _check_weights(folder)
-    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder))
+    size = sum(file.stat().st_size for suffix in WEIGHTS for file in folder.glob(suffix))
+    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder), size)
 
 
 def read_chat_template(folder: Path) -> str:
@@ -105,7 +108,7 @@ def _check_weights(folder: Path) -> None:
                     + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
                 )
             return
-    if not any(folder.glob("*.safetensors")) and not any(folder.glob("pytorch_model*.bin")):
+    if not any(file for suffix in WEIGHTS for file in folder.glob(suffix)):
         raise WrongUseError(f"{folder} has no weights (*.safetensors): was training cut short?")
 
 

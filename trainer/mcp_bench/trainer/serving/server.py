@@ -90,7 +90,7 @@ def serve(
     argv = command(found, loaded, listening, parsers, capacity, tuple(extra))
     folder = _folder(name, loaded.folder)
     log = folder / "engine.log"
-    process = EngineProcess(argv, environment(found, os.environ), folder, log)
+    process = EngineProcess(argv, environment(found, loaded, os.environ), folder, log)
     try:
         server = Server(_base_url(host, listening.port), name, found.name, log, process)
         _await_ready(server, start_timeout, on_wait)

@@ -1,0 +1,217 @@
+"""What is said before an engine starts, and which command line starts one."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.trainer.cli.serve_model import serve_model
+from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
+from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, command, environment, find_engine
+from mcp_bench.trainer.serving.families import Parsers, choose_parsers
+from mcp_bench.trainer.serving.server import claim_port, is_loopback
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """The files of a checkpoint, which no engine could load."""
+    folder = tmp_path / "checkpoint-7"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "qwen3"}')
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    return folder
+
+
+def serve(*arguments: object) -> Result:
+    return CliRunner().invoke(serve_model, [str(argument) for argument in arguments])
+
+
+def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
+    assert read_checkpoint(checkpoint) == Checkpoint(checkpoint, "qwen3", "{{ messages }}", len(b"weights"))
+
+
+@pytest.mark.parametrize(
+    ("without", "told"),
+    [
+        ("config.json", "has no config.json"),
+        ("model.safetensors", "has no weights"),
+        ("tokenizer.json", "has no tokenizer"),
+        ("chat_template.jinja", "has no chat template"),
+    ],
+)
+def test_what_is_missing_is_named(checkpoint: Path, without: str, told: str) -> None:
+    (checkpoint / without).unlink()
+    result = serve(checkpoint, "--engine", "transformers")
+    assert isinstance(result.exception, WrongUseError)
+    assert told in str(result.exception)
+    assert str(checkpoint) in str(result.exception)
+
+
+def test_a_folder_of_checkpoints_names_those_in_it(checkpoint: Path) -> None:
+    with pytest.raises(WrongUseError, match="There is one in checkpoint-7 below it"):
+        read_checkpoint(checkpoint.parent)
+    with pytest.raises(WrongUseError, match="no folder"):
+        read_checkpoint(checkpoint / "nowhere")
+
+
+def test_shards_that_an_index_names_must_be_there(checkpoint: Path) -> None:
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    (checkpoint / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(WrongUseError, match=r"lacks weights .*: model-2\.safetensors$"):
+        read_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"chat_template": "T"},
+        {"chat_template": [{"name": "rag", "template": "R"}, {"name": "default", "template": "T"}]},
+    ],
+)
+def test_templates_of_older_checkpoints_are_found(checkpoint: Path, config: dict[str, Any]) -> None:
+    (checkpoint / "chat_template.jinja").unlink()
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps(config))
+    assert read_checkpoint(checkpoint).chat_template == "T"
+
+
+def test_a_broken_configuration_is_named(checkpoint: Path) -> None:
+    (checkpoint / "config.json").write_text("{")
+    with pytest.raises(WrongUseError, match=r"cannot read .*config\.json"):
+        read_checkpoint(checkpoint)
+
+
+def test_an_adapter_without_weights_or_base_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "adapter_config.json"
+    config.write_text('{"base_model_name_or_path": "/nowhere/base"}')
+    result = serve(tmp_path, "--engine", "transformers")
+    assert "no weights (adapter_model.safetensors)" in str(result.exception)
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    result = serve(tmp_path, "--engine", "transformers")
+    assert "is not at /nowhere/base" in str(result.exception)
+
+
+def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = serve(checkpoint, "--engine", "transformers", "--port", taken.getsockname()[1])
+    assert isinstance(result.exception, WrongUseError)
+    assert "--port 0 takes a free one" in str(result.exception)
+    assert claim_port("127.0.0.1", 0) > 0
+
+
+def test_another_address_than_loopback_is_warned_of(checkpoint: Path) -> None:
+    (checkpoint / "config.json").unlink()
+    assert "asks for no key" in serve(checkpoint, "--engine", "transformers", "--host", "0.0.0.0").stderr
+    assert "Warning" not in serve(checkpoint, "--engine", "transformers").stderr
+    assert [is_loopback(host) for host in ("127.0.0.2", "::1", "localhost", "0.0.0.0", "example.org")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "-x", "a//b", "a@main", ""])
+def test_odd_model_names_are_refused(checkpoint: Path, name: str) -> None:
+    named = checkpoint.rename(checkpoint.parent / "a@main") if not name else checkpoint
+    result = serve(named, "--engine", "transformers", *(["--model-name", name] if name else []))
+    assert isinstance(result.exception, WrongUseError)
+    assert "--model-name" in str(result.exception)
+
+
+def test_a_second_checkpoint_is_no_engine_flag(checkpoint: Path) -> None:
+    assert "one checkpoint is served at a time" in str(serve(checkpoint, checkpoint).exception)
+
+
+def qwen(template: str, model_type: str = "qwen3") -> Checkpoint:
+    return Checkpoint(Path("/models/m"), model_type, template)
+
+
+def test_the_template_says_how_calls_are_written() -> None:
+    assert choose_parsers(qwen("<tool_call>"), None, None) == Parsers("hermes", None)
+    assert choose_parsers(qwen("<think> <tool_call>"), None, None) == Parsers("hermes", "qwen3")
+    assert (
+        choose_parsers(qwen("<tool_call>\n<function=", "qwen3_moe"), None, None).tool_calls == "qwen3_coder"
+    )
+    assert choose_parsers(qwen("[TOOL]", "mistral"), "mistral", None) == Parsers("mistral", None)
+    with pytest.raises(WrongUseError, match=r"'mistral' .* --tool-call-parser"):
+        choose_parsers(qwen("<tool_call>", "mistral"), None, None)
+
+
+def test_vllm_is_found_where_it_is_named_or_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    assert find_engine("auto", None, {"PATH": ""}) == Engine("transformers")
+    with pytest.raises(MissingDependencyError, match="pip install vllm"):
+        find_engine("vllm", None, {"PATH": ""})
+    executable = tmp_path / "env" / "bin" / "vllm"
+    executable.parent.mkdir(parents=True)
+    executable.write_text("#!/bin/sh\n")
+    with pytest.raises(WrongUseError, match="no vllm command at"):
+        find_engine("auto", str(tmp_path / "env"), {})
+    executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
+    found = Engine("vllm", executable)
+    assert find_engine("auto", str(tmp_path / "env"), {}) == found
+    assert find_engine("vllm", str(executable), {}) == found
+    assert find_engine("auto", None, {"MCP_BENCH_VLLM": str(tmp_path / "env")}) == found
+    assert find_engine("auto", None, {"PATH": str(executable.parent)}) == found
+    assert find_engine("transformers", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("transformers")
+    with pytest.raises(WrongUseError, match="give one of them"):
+        find_engine("transformers", str(executable), {})
+
+
+def test_what_vllm_is_told() -> None:
+    engine, where = Engine("vllm", Path("/v/bin/vllm")), Listening("127.0.0.1", 8000, "tuned")
+    argv = command(
+        engine, qwen("<tool_call>"), where, Parsers("hermes", "qwen3"), Capacity(8, 2, 65536), ("--x",)
+    )
+    told = " ".join(argv)
+    assert told.startswith(
+        "/v/bin/vllm serve /models/m --host 127.0.0.1 --port 8000 --served-model-name tuned "
+    )
+    for part in (
+        "--enable-auto-tool-choice --tool-call-parser hermes --reasoning-parser qwen3",
+        "--tensor-parallel-size 8 --data-parallel-size 2 --max-model-len 65536",
+    ):
+        assert part in told
+    assert argv[-1] == "--x"
+
+
+def test_transformers_serve_refuses_what_it_cannot_do() -> None:
+    engine, where = Engine("transformers"), Listening("127.0.0.1", 8000, "tuned")
+    for parsers, capacity, told in (
+        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--tensor-parallel needs vLLM"),
+        (Parsers("mistral", None), Capacity(), "not mistral: use --engine vllm"),
+    ):
+        with pytest.raises(WrongUseError, match=told):
+            command(engine, qwen(""), where, parsers, capacity)
+
+
+def test_an_engine_gets_no_credentials() -> None:
+    ours = {
+        "PATH": "/bin",
+        "HF_TOKEN": "x",
+        "OPENAI_API_KEY": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "MCP_BENCH_HOME": "x",
+    }
+    given = environment(Engine("vllm", Path("/v")), qwen(""), ours)
+    assert {"HF_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "MCP_BENCH_HOME"}.isdisjoint(given)
+    assert given["PATH"] == "/bin"
+    assert given["HF_HUB_OFFLINE"] == "1"
+
+
+def test_a_home_that_cannot_be_written_is_named(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "file"))
+    result = serve(checkpoint, "--engine", "transformers")
+    assert isinstance(result.exception, BenchError)
+    assert "MCP_BENCH_HOME" in str(result.exception)
