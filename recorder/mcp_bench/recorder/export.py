@@ -58,7 +58,8 @@ def export(
 
     Raises:
         WrongUseError: a file is in the way and `force` is not given, or `out` is `-`; a cohort is too
-            large; the compression is unknown or does not fit the name; rows whose number only making them
+            large; the compression is unknown or does not fit the name; Parquet is asked of a format without
+            columns; rows whose number only making them
             tells are to be written in parts.
         UnknownNameError: a run, agent, model, benchmark, domain or split that no recording has.
         LeakError: a row is, or is like, a held-out task; no file is written.
@@ -69,6 +70,11 @@ def export(
     if str(out) == "-":
         raise WrongUseError("--out - would not be standard output: name a file; the manifest goes beside it")
     where = layout(out, compress, shard_size)
+    if where.is_parquet and not rows.columns:
+        raise WrongUseError(
+            f"the format {rows.name} says nothing of its `columns`, whose types Parquet needs: write JSON "
+            f"lines, --out {where.out.with_suffix('.jsonl')}"
+        )
     manifest_path = where.out.with_name(where.out.name + ".manifest.json")
     card_path = where.folder / CARD
     _in_the_way([where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force)

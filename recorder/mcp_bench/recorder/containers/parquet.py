@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.formats import Column
-from mcp_bench.servers.errors import MissingDependencyError
+from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 GROUP_BYTES = 16 << 20
 """Size of a row group: as soon as so much text waits, it is written."""
@@ -69,11 +69,14 @@ def cells(columns: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, An
     """Return the cells of a row, nested values as texts.
 
     Raises:
-        ValueError: the row has a key that is no column.
+        BenchError: the row has a key that is no column.
     """
     unknown = row.keys() - columns.keys()
     if unknown:
-        raise ValueError(f"the format has no column for {', '.join(sorted(unknown))}")
+        raise BenchError(
+            f"the format has no column for {', '.join(sorted(unknown))}, which Parquet needs: add it to the "
+            "format's `columns`, or write JSON lines"
+        )
     return {name: _cell(row.get(name), column) for name, column in columns.items()}
 
 
