@@ -17,7 +17,13 @@ from pydantic import TypeAdapter
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.recorder.containers.parquet import cells
+from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.recorder.export import export as write_export
+from mcp_bench.recorder.rows import Episodes
+from mcp_bench.recorder.trajectory import Trajectory
+from mcp_bench.servers.errors import BenchError, WrongUseError
 
 Invoke = Callable[..., Result]
 STORIES = [
@@ -132,6 +138,27 @@ def test_wrong_use(invoke: Invoke, tmp_path: Path, name: str, options: tuple[str
     assert isinstance(result.exception, WrongUseError)
     assert words in str(result.exception)
     assert [path.name for path in tmp_path.iterdir()] == ["bench-home"]
+
+
+class Bare:
+    """A format as another package may have it, for JSON lines only."""
+
+    name, summary, suffix = "bare", "episodes by name", ".jsonl"
+
+    def row(self, trajectory: Trajectory) -> dict[str, Any]:
+        return {"id": trajectory.id, "task": trajectory.task}
+
+
+def test_parquet_of_a_format_that_lacks_columns(tmp_path: Path) -> None:
+    def run(form: Any, name: str) -> dict[str, Any]:
+        return write_export(Episodes(form), tmp_path / name, Curation(Selection(splits=("train",))))
+
+    assert run(Bare(), "rows.jsonl")["rows"] == 5
+    with pytest.raises(WrongUseError, match=r"bare says nothing of its `columns`.* --out .*rows\.jsonl"):
+        run(Bare(), "rows.parquet")
+    with pytest.raises(BenchError, match=r"no column for task, .* or write JSON lines"):
+        cells({"id": "string"}, {"id": "ep", "task": "t"})
+    assert not (tmp_path / "rows.parquet").exists()
 
 
 def test_openai_rows_are_what_its_own_types_describe(
