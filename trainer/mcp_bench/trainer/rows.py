@@ -66,10 +66,10 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield f"{path}:{number}", line
-    except (OSError, *damage()) as error:
-        after = f" behind line {number}" if number else ""
-        reason = getattr(error, "strerror", None) or error
-        raise WrongUseError(f"cannot read {path}{after}: {reason}") from error
+    except OSError as error:
+        raise WrongUseError(f"cannot read {path}: {error.strerror or error}") from error
+    except damage() as error:
+        raise WrongUseError(f"cannot read {path} behind line {number}: {error}") from error
 
 
 def _row(place: str, line: bytes) -> Row:
