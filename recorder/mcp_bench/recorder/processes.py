@@ -13,6 +13,7 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
@@ -90,6 +91,7 @@ def _process(
 def _uninterrupted() -> Iterator[None]:
     """Have what starts meanwhile not hear of Ctrl-C, which goes to all processes of a terminal: this one ends
     the others."""
+    resource_tracker.ensure_running()  # when it starts, it lets signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
