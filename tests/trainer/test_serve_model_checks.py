@@ -138,6 +138,7 @@ def test_the_template_says_how_calls_are_written() -> None:
     assert (
         choose_parsers(qwen("<tool_call>\n<function=", "qwen3_moe"), None, None).tool_calls == "qwen3_coder"
     )
+    assert choose_parsers(qwen("<think> <tool_call>"), None, "none") == Parsers("hermes", None)
     assert choose_parsers(qwen("[TOOL]", "mistral"), "mistral", None) == Parsers("mistral", None)
     with pytest.raises(WrongUseError, match=r"'mistral' .* --tool-call-parser"):
         choose_parsers(qwen("<tool_call>", "mistral"), None, None)

@@ -47,7 +47,11 @@ WAIT_SECONDS = 3600.0
     "--max-model-len", type=click.IntRange(1), metavar="N", help="Tokens of a conversation at most."
 )
 @click.option("--tool-call-parser", metavar="NAME", help="How it writes tool calls. Default: by its family.")
-@click.option("--reasoning-parser", metavar="NAME", help="How it writes thoughts. Default: by its family.")
+@click.option(
+    "--reasoning-parser",
+    metavar="NAME",
+    help="How it writes thoughts (none: it has none). Default: by its family.",
+)
 @click.option(
     "--start-timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -45,4 +45,4 @@ def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: st
             )
     if reasoning is None and qwen and "<think>" in template:
         reasoning = "qwen3"
-    return Parsers(tool_calls, reasoning)
+    return Parsers(tool_calls, None if reasoning == "none" else reasoning)
