@@ -1,0 +1,231 @@
+"""Training, from rows to a folder that can be served; killed and resumed; guarded."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from short_training import curve, rows, save_tokenizer, settings, write_rows
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.train import train
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "train.jsonl", rows())
+
+
+def sft(*arguments: object) -> Result:
+    """Run `mcp-bench train sft`; errors of ours come out as they are."""
+    result = CliRunner().invoke(train, ["sft", *map(str, arguments)])
+    if isinstance(result.exception, BenchError):
+        raise result.exception
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_rows_become_a_model_that_can_be_served(tmp_path: Path, data: Path, tokenizer: Path) -> None:
+    out = tmp_path / "run"
+    result = sft(
+        "tiny-cpu",
+        "--data",
+        data,
+        "--tokenizer",
+        tokenizer,
+        "--out",
+        out,
+        "--json",
+        *settings(training__epochs=4),
+    )
+    document = json.loads(result.stdout)
+    assert document["model"] == str(out / "model")
+    assert (document["step"], document["steps"]) == (12, 12)
+    losses = [loss for _, loss, _ in curve(out)]
+    assert len(losses) == 12
+    assert losses[-1] < losses[0] / 1.2
+
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    model = AutoModelForCausalLM.from_pretrained(out / "model")
+    assert sum(weight.numel() for weight in model.parameters()) < 100_000
+    served = AutoTokenizer.from_pretrained(out / "model")
+    assert "{% generation %}" in served.chat_template
+    assert GenerationConfig.from_pretrained(out / "model").eos_token_id == [served.eos_token_id]
+    described = json.loads((out / "data.json").read_text())
+    assert (described["rows"], described["too_long"], described["untrainable"]) == (12, [], [])
+
+
+def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
+    tmp_path: Path, tokenizer: Path
+) -> None:
+    long, silent = rows(1)[0], rows(1)[0]
+    long["messages"][0]["content"] = "x" * 600
+    silent["messages"] = silent["messages"][:1]
+    data = write_rows(tmp_path / "train.jsonl", [*rows(4), long, silent])
+    out = tmp_path / "run"
+    result = sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings())
+    assert "dropped: 1 too long, 1 without anything to learn" in result.stderr
+    described = json.loads((out / "data.json").read_text())
+    assert [row["place"] for row in described["too_long"]] == [f"{data}:5"]
+    assert described["untrainable"] == [f"{data}:6"]
+    assert len(curve(out)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, data: Path, tokenizer: Path, number: signal.Signals
+) -> None:
+    arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, *settings(training__epochs=15)]
+    whole = tmp_path / "whole"
+    sft(*arguments, "--out", whole, "--set", "training.save_every=1000")
+
+    out = tmp_path / "ended"
+    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "train", "sft", *arguments, "--out", out]
+    with subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE) as process:
+        wait_for(out / "checkpoints" / "checkpoint-3" / "whole", process)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 1)
+    if number == signal.SIGTERM:
+        assert f"--resume {out}" in told.decode()
+    assert not (out / "model").exists()
+    before = curve(out)
+
+    sft("--resume", out)
+    assert curve(out)[: len(before)][0] == before[0]
+    assert curve(out) == curve(whole)
+    assert (out / "model" / "model.safetensors").read_bytes() == (
+        whole / "model" / "model.safetensors"
+    ).read_bytes()
+    assert f"{out} is done" in sft("--resume", out).stderr
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 300
+    while not path.exists():
+        assert time.monotonic() < deadline
+        try:
+            process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            continue
+        raise AssertionError(process.communicate()[1].decode())
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(
+    tmp_path: Path, data: Path, tokenizer: Path
+) -> None:
+    from mcp_bench.trainer.sft.guards import DivergedError
+
+    out = tmp_path / "run"
+    with pytest.raises(DivergedError) as caught:
+        sft(
+            "tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out,
+            *settings(
+                training__epochs=10, training__save_every=1, training__learning_rate=1e38,
+                training__scheduler="linear", training__warmup_ratio=0.5,
+            ),
+        )  # fmt: skip
+    text = str(caught.value)
+    assert "nan" in text or "inf" in text
+    assert f"{data}:" in text
+    [checkpoint] = [word.rstrip(".") for word in text.split() if "checkpoint-" in word]
+    assert (Path(checkpoint) / "whole").is_file()
+    assert not (out / "model").exists()
+
+
+def test_memory_that_runs_out_halves_the_batch_and_keeps_the_step(
+    tmp_path: Path, data: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The allocator's error is made here: memory that really runs out would take the other tests with it."""
+    from mcp_bench.trainer.sft.guarded import GuardedTrainer
+
+    arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, *settings(training__epochs=2)]
+    sft(*arguments, "--out", tmp_path / "roomy")
+
+    plain, sizes = GuardedTrainer.training_step, []
+
+    def narrow(self: Any, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(inputs["input_ids"]))
+        if sizes[-1] > 2:
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"
+            )
+        return plain(self, model, inputs, *args, **kwargs)
+
+    monkeypatch.setattr(GuardedTrainer, "training_step", narrow)
+    result = sft(*arguments, "--out", tmp_path / "narrow")
+    assert "out of memory: 2 sequences at once now, 2 times a step" in result.stderr
+    assert set(sizes[1:]) == {2}
+    for one, other in zip(curve(tmp_path / "roomy"), curve(tmp_path / "narrow"), strict=True):
+        assert one == pytest.approx(other, rel=1e-3)
+
+
+def test_a_sequence_that_does_not_fit_alone_is_an_error_that_says_what_to_change(
+    tmp_path: Path, data: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp_bench.trainer.sft.guarded import GuardedTrainer
+    from mcp_bench.trainer.sft.train import OutOfMemoryError
+
+    def full(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(GuardedTrainer, "training_step", full)
+    with pytest.raises(OutOfMemoryError, match=r"1 sequence\(s\) of up to \d+ tokens.*max_length"):
+        sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", tmp_path / "run", *settings())
+
+
+def test_what_cannot_work_is_refused_before_anything_is_written(
+    tmp_path: Path, data: Path, tokenizer: Path
+) -> None:
+    out = tmp_path / "run"
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    bare = save_tokenizer(tmp_path / "bare", None)
+    weightless = save_tokenizer(tmp_path / "weightless")
+    (weightless / "config.json").write_text('{"model_type": "qwen3"}')
+    refused: list[tuple[list[object], str]] = [
+        ([], "name a recipe"),
+        (["tiny-cpu"], "no rows to train on"),
+        (["tiny-cpu", "--data", data], "name a --tokenizer"),
+        (["tiny-cpu", "--data", empty, "--tokenizer", tokenizer], "no row in"),
+        (["tiny-cpu", "--data", data, "--tokenizer", bare], "has no chat template"),
+        (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),
+        (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu?)"),
+        (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch sees no GPU here"),
+        (["tiny-cpu", "--resume", out], "give it alone"),
+        (["--resume", out], "no training run in"),
+    ]
+    for arguments, reason in refused:
+        with pytest.raises(WrongUseError) as caught:
+            sft(*arguments, *([] if "--resume" in arguments else ["--out", out]))
+        assert reason in str(caught.value)
+        assert not out.exists()
+    with pytest.raises(WrongUseError, match=r"has no weights \(\*\.safetensors\)"):
+        sft("tiny-cpu", "--data", data, "--out", out, *settings(model__base=str(weightless)))
+
+
+def test_a_run_is_not_begun_over_another_nor_resumed_on_other_rows(
+    tmp_path: Path, data: Path, tokenizer: Path
+) -> None:
+    out = tmp_path / "run"
+    arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings()]
+    sft(*arguments)
+    with pytest.raises(WrongUseError, match="is not empty; go on with what is in it by --resume"):
+        sft(*arguments)
+    (out / "model").rename(tmp_path / "elsewhere")
+    write_rows(data, rows(4))
+    with pytest.raises(WrongUseError, match="is not what the run was begun with"):
+        sft("--resume", out)

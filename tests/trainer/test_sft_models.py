@@ -1,0 +1,106 @@
+"""The same code trains the architectures that recipes name, whole and by adapters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from short_training import curve, rows, save_tokenizer, settings, write_rows
+from tiny_checkpoints import template
+
+from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.sft.batches import ROWS, RightPadding
+from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
+
+LINEAR = {
+    "model__architecture__model_type": "qwen3_5_text",
+    "model__architecture__num_hidden_layers": 4,
+    "model__architecture__linear_num_key_heads": 2,
+    "model__architecture__linear_num_value_heads": 2,
+    "model__architecture__linear_key_head_dim": 32,
+    "model__architecture__linear_value_head_dim": 32,
+}
+
+
+def run(out: Path, data: Path, tokenizer: Path, **changed: object) -> list[float]:
+    arguments = [
+        "sft",
+        "tiny-cpu",
+        "--data",
+        data,
+        "--tokenizer",
+        tokenizer,
+        "--out",
+        out,
+        *settings(**changed),
+    ]
+    result = CliRunner().invoke(train, [str(word) for word in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [loss for _, loss, _ in curve(out)]
+
+
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
+def test_qwen3_and_qwen3_5_learn_on_their_own_templates_and_an_adapter_learns_on_top(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows(8))
+    bases: dict[str, Path] = {}
+    for family, named, sizes in (("qwen3", "qwen3", {}), ("qwen3_5", "qwen3_5_nothink", LINEAR)):
+        tokenizer = save_tokenizer(tmp_path / family, template(f"{named}_training"))
+        out = tmp_path / f"{family}-run"
+        losses = run(out, data, tokenizer, training__epochs=3, data__max_length=2048, **sizes)
+        assert losses[-1] < losses[0] - 0.5, family
+        bases[family] = out / "model"
+    losses = run(
+        tmp_path / "adapter", data, bases["qwen3"], training__epochs=8, training__learning_rate=0.01,
+        model__base=str(bases["qwen3"]), lora__rank=8, lora__alpha=16, data__max_length=2048,
+        lora__targets=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    )  # fmt: skip
+    assert losses[-1] < losses[0] - 0.05
+    adapter = json.loads((tmp_path / "adapter" / "model" / "adapter_config.json").read_text())
+    assert adapter["base_model_name_or_path"] == str(bases["qwen3"])
+
+
+def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows())
+    tokenizer = save_tokenizer(tmp_path / "tokenizer")
+    losses = run(
+        tmp_path / "run", data, tokenizer, training__optimizer="muon", data__group_by_length=True,
+        training__epochs=4, training__precision="fp32",
+    )  # fmt: skip
+    assert losses[-1] < losses[0] - 1
+
+
+@pytest.mark.parametrize("family", ["qwen3", "qwen3_5"])
+def test_padding_at_the_end_without_a_mask_changes_no_loss(family: str) -> None:
+    import tiny_checkpoints
+    import torch
+
+    torch.manual_seed(0)
+    model: Any = getattr(tiny_checkpoints, family)(64).eval()
+    lengths = (5, 12, 9)
+    examples = [
+        {"input_ids": ids, "labels": [-100, *ids[1:]], ROWS: number}
+        for number, ids in enumerate(torch.randint(1, 64, (length,)).tolist() for length in lengths)
+    ]
+    batch = RightPadding(pad=0, multiple=8)(examples)
+    assert batch["input_ids"].shape == (3, 16)
+    assert batch.pop(ROWS).tolist() == [0, 1, 2]
+    with torch.no_grad():
+        together = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+        for number, example in enumerate(examples):
+            alone = model(input_ids=torch.tensor([example["input_ids"]])).logits[0]
+            assert torch.allclose(together[number, : lengths[number]], alone, atol=1e-4)
+    assert (batch["labels"] == -100).sum() == sum(16 - length + 1 for length in lengths)
+
+
+def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
+    guard = LossGuard(["a:1", "a:2"])
+    for step in range(100):
+        guard.check_step(step, 2.0 - step / 100 + (step % 7) / 5, 1.0, [0])
+    with pytest.raises(DivergedError, match=r"explodes: .* before; the last batch was a:2"):
+        for step in range(WINDOW):
+            guard.check_step(100 + step, 9.0, 1.0, [1])
+    with pytest.raises(DivergedError, match="norm is inf in step 7, on a:1, a:2"):
+        LossGuard(["a:1", "a:2"]).check_step(7, 1.0, float("inf"), [0, 1])
