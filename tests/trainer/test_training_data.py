@@ -60,7 +60,10 @@ def test_arguments_stay_what_was_recorded(tmp_path: Path) -> None:
     assert row.place == f"{tmp_path / 'a.jsonl'}:2"
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+COMPRESS = pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+
+
+@COMPRESS
 def test_compressed_exports_are_read(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     plain = write(tmp_path / "plain.jsonl", "", GOOD, GOOD)
     packed = tmp_path / "packed"
@@ -69,11 +72,14 @@ def test_compressed_exports_are_read(tmp_path: Path, compress: Callable[[bytes],
     assert [row.place for row in read_rows([packed])] == [f"{packed}:2", f"{packed}:3"]
 
 
-def test_a_compressed_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
-    data = gzip.compress(write(tmp_path / "plain.jsonl", GOOD, GOOD).read_bytes())
-    (tmp_path / "cut.jsonl.gz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(WrongUseError, match=r"cannot read .*cut.jsonl.gz"):
-        read_rows([tmp_path / "cut.jsonl.gz"])
+@COMPRESS
+def test_a_compressed_file_that_was_cut_off_says_so(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    data = compress(write(tmp_path / "plain.jsonl", GOOD, GOOD).read_bytes())
+    (tmp_path / "cut.jsonl").write_bytes(data[: len(data) // 2])
+    with pytest.raises(WrongUseError, match=r"cannot read .*cut.jsonl"):
+        read_rows([tmp_path / "cut.jsonl"])
 
 
 BROKEN: list[tuple[object, str]] = [

@@ -146,10 +146,10 @@ def _write(rows: Rows, where: Layout, path: Path, made: Iterator[Any]) -> dict[s
     count = 0
     with HashedFile(path) as file:
         writer = row_writer(file, rows.columns, parquet=where.is_parquet, compression=where.compression)
-        for row in itertools.islice(made, where.shard_size):
-            writer.write(row)
-            count += 1
-        writer.close()
+        with contextlib.closing(writer):
+            for row in itertools.islice(made, where.shard_size):
+                writer.write(row)
+                count += 1
         return {"name": "", "rows": count, "bytes": file.size, "sha256": file.sha256}
 
 

@@ -308,7 +308,7 @@ def _tools(text: str) -> tuple[ToolSchema, ...]:
 
 def _stored(row: sqlite3.Row) -> StoredEpisode:
     episode = StoredEpisode(*row)
-    episode.usage = json.loads(row["usage"]) if row["usage"] else None
-    episode.probes = json.loads(row["probes"]) if row["probes"] else None
+    episode.usage = from_json(row["usage"]) if row["usage"] else None
+    episode.probes = from_json(row["probes"]) if row["probes"] else None
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     return episode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,20 @@ SEVERAL = "*"
 """Stands in a row for a field that has more than one value and was not grouped by."""
 
 _FACTS = (*GROUPS, "benchmark_version", "agent_version", "isolation", "home", "tools_mode")
+_facts_of = attrgetter(*_FACTS)
 
 
 @dataclass
 class _Group:
-    facts: dict[str, Any]
+    facts: tuple[Any, ...]
+    """In the order of `_FACTS`."""
     tally: Tally = field(default_factory=Tally)
 
     def add(self, episode: StoredEpisode) -> None:
-        self.facts = {
-            name: value if value == getattr(episode, name) else SEVERAL for name, value in self.facts.items()
-        }
+        found = _facts_of(episode)
+        if found != self.facts:
+            pairs = zip(self.facts, found, strict=True)
+            self.facts = tuple(value if value == other else SEVERAL for value, other in pairs)
         self.tally.add(episode)
 
     def row(self) -> dict[str, Any]:
@@ -42,7 +46,7 @@ class _Group:
             [(task.partial, task.strict) for task in tasks], [task.episodes for task in tasks]
         )
         return {
-            **self.facts,
+            **dict(zip(_FACTS, self.facts, strict=True)),
             **tally.counts(),
             "tasks": len(tasks),
             "partial": mean(partial, graded),
@@ -58,7 +62,7 @@ class _Group:
 
     def _pass_k(self) -> list[dict[str, Any]]:
         # attempts of several agents are no attempts of one
-        if SEVERAL in (self.facts["agent"], self.facts["model"]):
+        if SEVERAL in self.facts[: GROUPS.index("benchmark")]:
             return []
         return [
             asdict(row)
@@ -97,7 +101,7 @@ def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[st
     for episode in filter(finished, episodes):
         key = tuple(getattr(episode, name) for name in by)
         if key not in found:
-            found[key] = _Group({name: getattr(episode, name) for name in _FACTS})
+            found[key] = _Group(_facts_of(episode))
         found[key].add(episode)
     return [found[key].row() for key in sorted(found, key=lambda key: [str(part) for part in key])]
 

@@ -11,6 +11,9 @@ from typing import Any, BinaryIO, cast
 
 from mcp_bench.servers.errors import MissingDependencyError
 
+ZSTD_CHUNK = 1 << 14
+"""Bytes that are decompressed at once: what compresses well may become some thousand times as much."""
+
 
 def compressed(file: io.RawIOBase, compression: str | None) -> BinaryIO:
     """Return a stream to write to; closing it leaves `file` open.
@@ -43,8 +46,7 @@ def open_plain(path: Path) -> BinaryIO:
     if start.startswith(b"\x1f\x8b"):
         return cast(BinaryIO, _Outer(gzip.GzipFile(fileobj=file, mode="rb"), file))
     if start == b"\x28\xb5\x2f\xfd":
-        stream = _zstd().ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
-        return cast(BinaryIO, _Outer(io.BufferedReader(stream, 1 << 20), file))
+        return cast(BinaryIO, _Outer(io.BufferedReader(_ZstdReader(file), 1 << 20), file))
     return cast(BinaryIO, file)
 
 
@@ -67,6 +69,33 @@ def zstd_bytes(data: bytes) -> bytes:
             return bytes(stream.read())
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
+
+
+class _ZstdReader(io.RawIOBase):
+    """What was in zstd frames. The library's own reader takes a file that was cut off for one that ends."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._library = _zstd()
+        self._frame: Any = None
+        self._compressed, self._plain = b"", io.BytesIO()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not (count := self._plain.readinto(buffer)):
+            if not self._compressed:
+                self._compressed = self._file.read(ZSTD_CHUNK)
+            if not self._compressed:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a zstd frame")
+                return 0
+            frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+            self._plain = io.BytesIO(frame.decompress(self._compressed))
+            self._compressed = frame.unused_data if frame.eof else b""
+            self._frame = None if frame.eof else frame
+        return count
 
 
 def _zstd() -> Any:
