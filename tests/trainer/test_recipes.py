@@ -29,7 +29,7 @@ def test_the_recipes_that_ship_are_listed_and_can_work() -> None:
 @pytest.mark.parametrize(
     ("override", "fault"),
     [
-        ("training.learningrate=1", "training.learningrate: unknown key (did you mean learning_rate?)"),
+        ("training.learningrate=1", "training.learningrate: unknown key (did you mean learning_rate"),
         ("lora.rang=4", "lora.rang: unknown key (did you mean rank?)"),
         ("modle=1", "modle: unknown key (did you mean model?)"),
         (

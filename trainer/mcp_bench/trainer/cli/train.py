@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.trainer.cli.sft import sft
+from mcp_bench.trainer.cli.tiny_base import tiny_base
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
@@ -25,6 +26,7 @@ def train() -> None:
 
 
 train.add_command(sft)
+train.add_command(tiny_base)
 
 
 @train.command(

@@ -31,7 +31,7 @@ class Progress:
         self._shown = clock()
         self._live = out.isatty()
 
-    def step(self, step: int, steps: int, loss: float, tokens: int) -> dict[str, Any]:
+    def step(self, step: int, steps: int, loss: float, tokens: int, more: str = "") -> dict[str, Any]:
         """Take the tokens of a step; return what there is to store of its speed and memory."""
         now = self._clock()
         self._tokens += tokens
@@ -44,10 +44,13 @@ class Progress:
         left = per_step * (steps - step)
         if self._live or now - self._shown >= QUIET_SECONDS or step == steps:
             self._shown = now
-            text = (
-                f"step {step}/{steps}  loss {loss:.4f}  {speed:,.0f} tokens/s  {memory / GIB:.1f} GiB  "
-                f"{timedelta(seconds=round(left))} left"
-            )
+            parts = [f"step {step}/{steps}", f"loss {loss:.4f}", *([more] if more else [])]
+            parts += [
+                f"{speed:,.0f} tokens/s",
+                f"{memory / GIB:.1f} GiB",
+                f"{timedelta(seconds=round(left))} left",
+            ]
+            text = "  ".join(parts)
             self._out.write(f"\r\x1b[2K{text}" if self._live else f"{text}\n")
             self._out.flush()
         return {"tokens": tokens, "tokens_per_second": round(speed, 1), "memory_bytes": memory}

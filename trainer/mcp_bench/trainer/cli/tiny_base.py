@@ -1,0 +1,59 @@
+"""`mcp-bench train tiny-base`: a very small model to begin with, where none can be downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+EPILOG = """\b
+Examples:
+  mcp-bench train tiny-base --data train.jsonl --out base
+  mcp-bench train sft tiny-cpu --data train.jsonl --set model.base=base
+"""
+
+
+@click.command(name="tiny-base", epilog=EPILOG)
+@click.option(
+    "--data",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Training rows: they give the vocabulary, nothing else of them is learned (repeatable).",
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the model.",
+)
+@click.option("--steps", type=click.IntRange(min=1), default=900, show_default=True, help="Training steps.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of weights and text.")
+def tiny_base(data: tuple[Path, ...], out: Path, steps: int, seed: int) -> None:
+    """Make a base model of the recipe tiny-cpu's sizes, from random weights, on two CPU cores.
+
+    It learns to find what was said before and to say it again, from made-up text that knows no task and no
+    tool. On tasks it scores nothing; `mcp-bench train sft` can teach it some.
+    """
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.recipe import load_recipe
+    from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.sft.progress import Progress
+    from mcp_bench.trainer.tiny.base_model import Schedule, make_base
+
+    if out.is_dir() and any(out.iterdir()):
+        raise WrongUseError(f"{out} is not empty; name another folder")
+    rows = read_rows(data)
+    _, recipe = load_recipe("tiny-cpu")
+    progress = Progress(on_gpu=False)
+
+    def on_step(step: int, loss: float, right: float, tokens: int) -> None:
+        progress.step(step, steps, loss, tokens, f"{right:.0%} right")
+
+    try:
+        make_base(recipe, rows, out, Schedule(steps=steps), seed, on_step)
+    finally:
+        progress.close()
+    click.echo(f"Done: {out}", err=True)
