@@ -4,8 +4,6 @@ VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --constraint constraints.txt
 VLLM := $(CURDIR)/.venv-vllm
 VLLM_VERSION := 0.32.0
-# Tests wait for the processes that they start: half as many again as there are cores keep these busy.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, (os.cpu_count() or 1) * 3 // 2))')
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 
 .PHONY: demo test test-full test-vllm check docs clean
@@ -14,10 +12,10 @@ demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
 
 test: check $(NODE_TOOLS)
-	$(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not full and not vllm"
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
 test-full: check $(NODE_TOOLS)
-	$(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not vllm"
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
 
 test-vllm: $(VENV)/.dev $(VLLM)/.made
 	MCP_BENCH_VLLM=$(VLLM) $(VENV)/bin/python -m pytest -m vllm tests/trainer

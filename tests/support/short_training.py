@@ -10,9 +10,13 @@ from tokenizers_on_the_spot import CHATML, byte_tokenizer
 
 SMALL = {
     "data.max_length": 512,
+    "data.group_by_length": False,
+    "model.architecture.vocab_size": 512,
     "model.architecture.hidden_size": 64,
     "model.architecture.intermediate_size": 64,
     "model.architecture.num_hidden_layers": 1,
+    "training.epochs": 1,
+    "training.optimizer": "adamw",
     "training.sequences_per_device": 4,
     "training.save_every": 3,
     "hardware.memory_gib": 16,

@@ -88,7 +88,14 @@ def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
 def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
     tmp_path: Path, data: Path, tokenizer: Path, number: signal.Signals
 ) -> None:
-    arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, *settings(training__epochs=15)]
+    arguments = [
+        "tiny-cpu",
+        "--data",
+        data,
+        "--tokenizer",
+        tokenizer,
+        *settings(training__epochs=15, data__group_by_length=True),
+    ]
     whole = tmp_path / "whole"
     sft(*arguments, "--out", whole, "--set", "training.save_every=1000")
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from short_training import curve, rows, save_tokenizer, settings, write_rows
 from tiny_checkpoints import template
 
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
+from mcp_bench.trainer.sft.order import LikeLengths
 
 LINEAR = {
     "model__architecture__model_type": "qwen3_5_text",
@@ -104,3 +108,21 @@ def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
             guard.check_step(100 + step, 9.0, 1.0, [1])
     with pytest.raises(DivergedError, match="norm is inf in step 7, on a:1, a:2"):
         LossGuard(["a:1", "a:2"]).check_step(7, 1.0, float("inf"), [0, 1])
+
+
+@given(st.lists(st.integers(1, 99), max_size=60), st.integers(1, 9), st.integers(0, 3))
+def test_rows_of_like_length_come_together_each_once_and_in_the_order_of_the_epoch(
+    lengths: list[int], step: int, epoch: int
+) -> None:
+    order = LikeLengths(lengths, step, seed=5)
+    order.set_epoch(epoch)
+    rows = list(order)
+    assert sorted(rows) == list(range(len(lengths)))
+    assert list(order) == rows
+    again = LikeLengths(lengths, step, seed=5)
+    again.set_epoch(epoch)
+    assert list(again) == rows
+    if len(lengths) <= step * 8:  # all of them are sorted together: steps do not overlap
+        full = [sorted(lengths[row] for row in rows[at : at + step]) for at in range(0, len(rows), step)]
+        ends = sorted((one[0], one[-1]) for one in full)
+        assert all(one[1] <= other[0] for one, other in pairwise(ends))

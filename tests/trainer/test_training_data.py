@@ -196,7 +196,7 @@ def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:
     result = CliRunner().invoke(train, [*arguments, "--json"])
     assert result.exit_code == 0, result.exception
     plan = json.loads(result.stdout)
-    assert (plan["rows"], plan["steps"]) == (17, 2)
+    assert (plan["rows"], plan["steps"]) == (17, 8)
     assert plan["data"]["tokens"] == 17 * plan["data"]["longest"]
     assert [dropped["place"] for dropped in plan["data"]["too_long"]] == [f"{data}:18"]
     assert plan["data"]["untrainable"] == [f"{data}:19"]

@@ -160,6 +160,11 @@ class RunReader:
         )
         return next((RunSummary(*row) for row in rows), None)
 
+    def planned_tasks(self) -> set[str]:
+        """Return the ids of the tasks that the run was begun for, whether or not they were tried yet."""
+        rows = self._query("SELECT json_extract(value, '$.task') FROM runs, json_each(plan)")
+        return {task for (task,) in rows}
+
     def episodes(self) -> Iterator[StoredEpisode]:
         """Yield the last attempt of every slot, in the order they began."""
         for row in self._query(_EPISODES + _LAST_ATTEMPTS):

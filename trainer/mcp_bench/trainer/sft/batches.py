@@ -22,10 +22,7 @@ def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
         "labels": [example.labels() for example in examples],
     }
     if not packing:
-        columns |= {
-            ROWS: list(range(len(examples))),
-            "length": [len(example.tokens) for example in examples],
-        }
+        columns[ROWS] = list(range(len(examples)))
     return Dataset.from_dict(columns)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from torch.utils.data import Sampler
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.batches import ROWS
@@ -24,12 +25,18 @@ class GuardedTrainer(SFTTrainer):
         *args: Any,
         guard: LossGuard,
         on_step: OnStep,
+        order: Sampler[int] | None,
         **kwargs: Any,
     ) -> None:
+        """`order` is that of the rows; None is by chance."""
+        self._order = order
         super().__init__(*args, **kwargs)
         self._guard = guard
         self._on_step = on_step
         self._step_rows: list[int] = []
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int] | None:
+        return self._order or super()._get_train_sampler(train_dataset)
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []

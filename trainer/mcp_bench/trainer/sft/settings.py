@@ -43,8 +43,6 @@ def sft_config(
         packing=recipe.data.packing,
         dataset_kwargs={"skip_prepare_dataset": not recipe.data.packing},
         remove_unused_columns=recipe.data.packing,
-        train_sampling_strategy="group_by_length" if recipe.data.group_by_length else "random",
-        length_column_name="length",
         logging_steps=1,
         logging_nan_inf_filter=False,  # it would hide what the guards look for
         save_strategy="steps",

@@ -128,6 +128,7 @@ def _trainer(
     from mcp_bench.trainer.sft.batches import RightPadding, dataset
     from mcp_bench.trainer.sft.guarded import GuardedTrainer
     from mcp_bench.trainer.sft.model import adapter, load_model
+    from mcp_bench.trainer.sft.order import LikeLengths
     from mcp_bench.trainer.sft.settings import sft_config
 
     recipe = ready.recipe
@@ -140,6 +141,10 @@ def _trainer(
 
         rates = {"lr": training.learning_rate, "muon_lr": training.muon_learning_rate}
         optimizers = (MuonAdamW(model, **rates, weight_decay=training.weight_decay), None)
+    order = None
+    if recipe.data.group_by_length and not packing:
+        lengths = [len(example.tokens) for example in ready.prepared.examples]
+        order = LikeLengths(lengths, recipe.sequences_per_step, training.seed)
     shards = recipe.hardware.context_parallel
     padding = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
     return GuardedTrainer(
@@ -154,6 +159,7 @@ def _trainer(
         optimizers=optimizers,
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
+        order=order,
     )
 
 

@@ -1,0 +1,139 @@
+"""The loop, end to end and shortened; and how it decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.loop import loop
+from mcp_bench.trainer.loop.folder import LoopFolder
+from mcp_bench.trainer.loop.gate import verdict
+
+TRAIN = ("simple-contact-details.1.train.0", "simple-mail-filing.1.train.1")
+DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")
+TEST = ("simple-form-opening.1.test.0",)
+
+
+def scores(episodes: int = 10, invalid: int = 0) -> dict[str, Any]:
+    return {"episodes": episodes, "invalid": invalid}
+
+
+def changed(fixed: int, broken: int, difference: float | None) -> dict[str, Any]:
+    return {
+        "fail_to_pass": ["t"] * fixed,
+        "pass_to_fail": ["t"] * broken,
+        "partial": {"difference": difference},
+    }
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.floats(-1, 1))
+def test_what_breaks_more_than_it_fixes_or_scores_no_higher_is_not_promoted(
+    fixed: int, broken: int, difference: float
+) -> None:
+    promoted, why = verdict(scores(), scores(), changed(fixed, broken, difference))
+    assert promoted == (fixed >= broken and difference > 0)
+    assert f"{fixed} tasks fixed, {broken} broken" in why
+
+
+def test_invalid_episodes_on_either_side_decide_nothing() -> None:
+    better = changed(9, 0, 0.9)
+    assert verdict(scores(), scores(10, 1), better)[0]
+    assert verdict(scores(10, 2), scores(), better) == (
+        False,
+        "2 of 10 episodes of the model before are invalid",
+    )
+    assert verdict(scores(), scores(10, 2), better)[1].endswith("of this model are invalid")
+    assert verdict(scores(), scores(), changed(0, 0, None)) == (False, "no task was graded with both models")
+
+
+def test_a_step_is_done_once_and_one_that_failed_again(tmp_path: Path) -> None:
+    folder, done = LoopFolder(tmp_path), []
+
+    def work() -> dict[str, Any]:
+        done.append(1)
+        if len(done) == 1:
+            raise BenchError("no")
+        return {"x": len(done)}
+
+    with pytest.raises(BenchError):
+        folder.step(1, "a", work)
+    assert [folder.step(1, "a", work) for _ in range(3)] == [{"x": 2}] * 3
+
+
+def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
+    ids = tmp_path / "ids"
+    ids.write_text("\n".join(DEV))
+    out = tmp_path / "loop"
+    wrong: list[tuple[list[str], str]] = [
+        ([], "name a --recipe"),
+        (["--recipe", "tiny"], "unknown recipe 'tiny'"),
+        (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a file"),
+        (["--recipe", "tiny-cpu", "--train", str(ids)], "is a task of dev, not of train"),
+        (["--recipe", "tiny-cpu", "--benchmark", "saaswold"], "unknown benchmark 'saaswold' (did you mean"),
+        (["--resume", str(out)], "no loop in"),
+    ]
+    for arguments, reason in wrong:
+        more = [] if "--resume" in arguments else ["--out", str(out)]
+        result = CliRunner().invoke(loop, [*arguments, *more])
+        assert isinstance(result.exception, WrongUseError)
+        assert reason in str(result.exception)
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("turns", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_a_loop_from_nothing_stopped_and_resumed(tmp_path: Path, turns: int) -> None:
+    """Base, teacher, a turn or two, with the second one's own attempts: real servers, no thresholds."""
+    files = {}
+    for split, ids in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
+        files[split] = tmp_path / f"{split}.txt"
+        files[split].write_text("\n".join(ids))
+    out = tmp_path / "loop"
+    asked = [f"--{split}={path}" for split, path in files.items()]
+    small = ["--set", "training.epochs=1", "--base-steps", "3", "--attempts", "1", "--min-partial", "0"]
+    small += ["--max-tokens", "16"]
+    begun = command("--recipe", "tiny-cpu", "--turns", str(turns), *asked, *small, "--out", str(out))
+    with subprocess.Popen(begun, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "$ mcp-bench train sft" in line:
+                os.killpg(process.pid, signal.SIGINT)
+                break
+        said.append(process.stderr.read())
+    assert process.returncode != 0
+    assert f"--resume {out}" in "".join(said)
+    assert {path.stem for path in (out / "turn-1").glob("*.json")} == {
+        "teach",
+        "curate",
+        "train.jsonl.manifest",
+    }
+    teach = (out / "turn-1" / "teach.json").read_text()
+
+    done = subprocess.run(command("--resume", str(out), "--json"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (out / "turn-1" / "teach.json").read_text() == teach
+    history = json.loads(done.stdout)
+    assert [turn["turn"] for turn in history["turns"]] == [1, 2][:turns]
+    for measured in (history["base"], *(turn["measure"] for turn in history["turns"])):
+        assert (measured["dev"]["episodes"], measured["dev"]["invalid"]) == (2, 0)
+        assert list(measured["test"]["families"]) == ["simple-form-opening.1"]
+    last = history["turns"][-1]
+    assert len(last["curate"]["runs"]) == turns
+    assert last["flips"]["dev"]["common_tasks"] == 2
+    assert Path(last["train"]["model"], "model.safetensors").is_file()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "mcp_bench.bridge.cli.root", "loop", *arguments]

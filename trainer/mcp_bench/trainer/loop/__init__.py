@@ -1,0 +1,1 @@
+"""Record, curate, train, serve, measure, gate; and again."""

@@ -1,0 +1,97 @@
+"""Runs mcp-bench's own commands: each step is what a user would type, and its memory is gone after it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.printable import in_line
+
+MCP_BENCH = (sys.executable, "-m", "mcp_bench.bridge.cli.root")
+
+
+class StepFailedError(BenchError):
+    """A command of a step did not do what it was to do; its own words stand above."""
+
+
+def run(arguments: Sequence[str], *, wrong: Sequence[int] = ()) -> Any:
+    """Run a command; return its JSON document, where it was asked for one. What it says goes to our stderr.
+
+    `wrong` are exit codes beside 0 that come with a document as well.
+
+    Raises:
+        StepFailedError: it ended otherwise.
+        KeyboardInterrupt: it was stopped, as we were.
+    """
+    click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
+    piped = subprocess.PIPE if "--json" in arguments else sys.stderr
+    with subprocess.Popen([*MCP_BENCH, *arguments], stdout=piped, text=True) as process:
+        try:
+            text, _ = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)  # a terminal has told it as well; a script has not
+            process.communicate()
+            raise
+    if process.returncode not in (0, *wrong):
+        raise StepFailedError(f"mcp-bench {arguments[0]} ended with exit code {process.returncode}")
+    return json.loads(text) if "--json" in arguments else None
+
+
+def record(marker: Path, arguments: Sequence[str]) -> str:
+    """Record a run, or go on with the one that was begun for the same step; return its id.
+
+    `marker` keeps which runs there were before: if we are killed, the one that is new is ours.
+
+    Raises:
+        StepFailedError: it was stopped.
+    """
+    there = {path.name for path in runs_dir().glob("run_*")}
+    if marker.is_file():
+        begun = there - set(json.loads(marker.read_text())["before"])
+        ours = [name for name in begun if _is_of(name, arguments)]
+    else:
+        ours = []
+        marker.write_text(json.dumps({"before": sorted(there)}))
+    command = ["record", "--resume", ours[0], *_jobs(arguments)] if len(ours) == 1 else ["record", *arguments]
+    document = run([*command, "--json"], wrong=(1,))
+    if document["stopped"]:
+        raise StepFailedError(f"recording stopped ({document['stopped_by']})")
+    marker.unlink()
+    return str(document["run"])
+
+
+def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
+    """Say whether a run has exactly the tasks that we ask for: another recording may have begun meanwhile."""
+    from mcp_bench.recorder.reader import RunReader
+
+    tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
+    with RunReader(runs_dir() / run_id) as reader:
+        return reader.planned_tasks() == tasks
+
+
+def _jobs(arguments: Sequence[str]) -> list[str]:
+    place = list(arguments).index("--jobs")
+    return list(arguments[place : place + 2])
+
+
+def _shown(arguments: Sequence[str]) -> str:
+    """Return a command with its many tasks counted."""
+    words, tasks = [], 0
+    rest = iter(arguments)
+    for word in rest:
+        if word == "--task":
+            next(rest)
+            tasks += 1
+        else:
+            words.append(word)
+    return in_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))

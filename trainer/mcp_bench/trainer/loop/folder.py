@@ -1,0 +1,69 @@
+"""A loop on disk. A step that is done has a file with what came of it, written last: a stopped loop goes on
+with the first step that has none.
+
+    loop.json            what was asked for
+    recipe.yaml          the recipe as it was
+    turn-0/              the base model, measured
+    turn-1/curate.json   a step of a turn, with its lineage: runs, manifest, checkpoint, scores
+    turn-1/train/        the training run of a turn (see trainer.sft.run_folder)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.loop.settings import LoopSettings
+from mcp_bench.trainer.sft.run_folder import write_whole
+
+Outcome = dict[str, Any]
+
+
+class LoopFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = path / "loop.json"
+        self.recipe = path / "recipe.yaml"
+
+    def make(self, settings: LoopSettings) -> None:
+        """Begin a loop."""
+        write_whole(self.settings, settings.model_dump_json(indent=1) + "\n")
+
+    def read(self) -> LoopSettings:
+        """Return the settings of a loop that was begun.
+
+        Raises:
+            WrongUseError: there is none.
+        """
+        if not self.settings.is_file():
+            raise WrongUseError(f"no loop in {self.path}: it has no loop.json")
+        return LoopSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
+
+    def turn(self, number: int) -> Path:
+        folder = self.path / f"turn-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def step(self, turn: int, name: str, work: Callable[[], Outcome]) -> Outcome:
+        """Return what came of a step, from its file where it is done."""
+        path = self.turn(turn) / f"{name}.json"
+        found = read_step(path)
+        if found is None:
+            found = work()
+            write_whole(path, json.dumps(found, indent=1) + "\n")
+        return found
+
+    def done(self, turn: int, name: str) -> Outcome | None:
+        """Return what came of a step, if it is done."""
+        return read_step(self.path / f"turn-{turn}" / f"{name}.json")
+
+
+def read_step(path: Path) -> Outcome | None:
+    """Return the content of a step's file; None where there is none."""
+    if not path.is_file():
+        return None
+    content: Outcome = json.loads(path.read_text(encoding="utf-8"))
+    return content

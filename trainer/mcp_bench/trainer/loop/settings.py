@@ -1,0 +1,65 @@
+"""What a loop was asked for. It is stored when the loop begins, and holds when it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.errors import WrongUseError
+
+
+class LoopSettings(BaseModel):
+    """Tasks are ids; `train` is learned from, `dev` decides, `test` is only reported."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recipe: str
+    """Path of the recipe as it was when the loop began, with what was put over it."""
+    turns: PositiveInt
+    benchmark: str
+    train: list[str] = Field(min_length=1)
+    dev: list[str] = Field(min_length=1)
+    test: list[str]
+    teacher: str
+    teacher_model: str | None = None
+    min_partial: float = Field(default=0.5, ge=0, le=1)
+    attempts: PositiveInt = 2
+    """Tries of the model at each training task, from the second turn on."""
+    temperature: float = Field(default=0.8, gt=0)
+    max_tokens: PositiveInt | None = None
+    """Of each answer of the model."""
+    patience: PositiveInt = 2
+    """Turns in a row that are not promoted, after which the loop ends."""
+    jobs: PositiveInt = 1
+    engine: str = "auto"
+    base_steps: PositiveInt = 900
+    """Training steps of the base model, where the recipe has none and one is made."""
+    seed: int = 0
+
+
+def task_ids(benchmark: str, split: str, asked: str) -> list[str]:
+    """Return the ids that `asked` means: the first so many tasks of a split, or those in a file, a line each.
+
+    Raises:
+        WrongUseError: it is neither; a task of the file is of another split.
+        UnknownNameError: there is no such benchmark or task.
+    """
+    from mcp_bench.servers.registry import load
+
+    found: Benchmark = load("benchmark", benchmark)
+    if asked.isdecimal():
+        return [task.id for task in found.tasks(split, int(asked))] if int(asked) else []
+    path = Path(asked)
+    try:
+        names = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUseError(
+            f"--{split} {asked}: neither a number of tasks nor a file of ids ({error})"
+        ) from error
+    for name in names:
+        task = found.task(name)
+        if task.split != split:
+            raise WrongUseError(f"{path}: {name} is a task of {task.split}, not of {split}")
+    return names

@@ -1,0 +1,96 @@
+"""The loop itself: turn after turn, until there are enough, or nothing gets better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.loop.gate import verdict
+from mcp_bench.trainer.loop.settings import LoopSettings
+from mcp_bench.trainer.loop.steps import Steps
+from mcp_bench.trainer.recipe import load_recipe
+
+Tell = Callable[[str], None]
+
+
+def run_loop(folder: LoopFolder, settings: LoopSettings, tell: Tell) -> dict[str, Any]:
+    """Run what is left of a loop; return its history: the base's scores, each turn, and the best model.
+
+    A turn trains from the base on all that went well so far: what the teacher did and, from the second
+    turn on, the promoted model's own best attempts. `test` is measured and reported; nothing reads it.
+
+    Raises:
+        StepFailedError: a command failed or was stopped. The same call goes on from there.
+    """
+    steps = Steps(folder, settings)
+    _, recipe = load_recipe(str(folder.recipe))
+    runs = [folder.step(1, "teach", lambda: steps.teach(1))["run"]]
+    first = folder.step(1, "curate", lambda: steps.curate(1, runs))
+    base = Path(recipe.model.base) if recipe.model.base else None
+    if base is None:
+        base = Path(folder.step(0, "base", lambda: steps.base(Path(first["data"])))["model"])
+    start = folder.step(0, "measure", lambda: steps.measure(0, base))
+    tell(f"base: {_line(start)}")
+
+    best, since = start, 0
+    turns: list[dict[str, Any]] = []
+    for turn in range(1, settings.turns + 1):
+        if turn > 1:
+            runs.append(_attempt(folder, steps, turn, Path(best["model"])))
+        done = _turn(folder, steps, turn, runs, base, best)
+        turns.append(done)
+        tell(f"turn {turn}: {_line(done['measure'])}: {_word(done)} ({done['gate']['why']})")
+        since = 0 if done["gate"]["promoted"] else since + 1
+        best = done["measure"] if done["gate"]["promoted"] else best
+        if since >= settings.patience:
+            tell(f"{since} turns in a row were not promoted: the loop ends here")
+            break
+        if best["dev"]["strict"] == 1.0:
+            tell("every task of dev is solved: the loop ends here")
+            break
+    return {"base": start, "turns": turns, "best": best}
+
+
+def _attempt(folder: LoopFolder, steps: Steps, turn: int, model: Path) -> str:
+    return str(folder.step(turn, "attempt", lambda: steps.attempt(turn, model))["run"])
+
+
+def _turn(
+    folder: LoopFolder, steps: Steps, turn: int, runs: list[str], base: Path, best: Outcome
+) -> dict[str, Any]:
+    curated = folder.step(turn, "curate", lambda: steps.curate(turn, runs))
+    trained = folder.step(turn, "train", lambda: steps.train(turn, Path(curated["data"]), base))
+    measured = folder.step(turn, "measure", lambda: steps.measure(turn, Path(trained["model"])))
+    changed = folder.step(turn, "flips", lambda: steps.compare(best, measured))
+    gate = folder.step(turn, "gate", lambda: _gate(best, measured, changed))
+    return {
+        "turn": turn,
+        "curate": curated,
+        "train": trained,
+        "measure": measured,
+        "flips": changed,
+        "gate": gate,
+    }
+
+
+def _gate(best: Outcome, measured: Outcome, changed: Outcome) -> Outcome:
+    promoted, why = verdict(best["dev"], measured["dev"], changed["dev"])
+    return {"promoted": promoted, "why": why, "against": best["model"]}
+
+
+def _line(measured: Outcome) -> str:
+    return ", ".join(
+        f"{split} partial {_number(measured[split]['partial'])}, strict {_number(measured[split]['strict'])}"
+        for split in ("dev", "test")
+        if split in measured
+    )
+
+
+def _number(score: float | None) -> str:
+    return "-" if score is None else f"{score:.3f}"
+
+
+def _word(done: dict[str, Any]) -> str:
+    return "promoted" if done["gate"]["promoted"] else "not promoted"
