@@ -1,6 +1,7 @@
-"""Exports read by the tools they are for. Harbor wants Python 3.12, verifiers pins other versions than ours and
+"""Exports read by the tools they are for, and an import compared with what its tool reads. Harbor wants Python 3.12, verifiers pins other versions than ours and
 brings half a gigabyte: each is installed into an environment of its own, where a package index is at hand."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from click.testing import Result
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
 
 pytestmark = pytest.mark.full
 Invoke = Callable[..., Result]
@@ -35,6 +37,15 @@ from verifiers.v1.utils.trace_store import read_episodes
 for episode in read_episodes(Path(sys.argv[1]).parent, Trace[WireTaskData, State, WireAgentConfig]):
     (trace,), (branch,) = episode.traces, episode.traces[0].branches
     print(len(branch.messages), trace.agent.name, len(trace.tools), trace.reward)
+"""
+INSPECT = """
+import json, sys
+from inspect_ai.log import read_eval_log
+for sample in read_eval_log(sys.argv[1], resolve_attachments=True).samples:
+    failed = [m.error.message if getattr(m, "error", None) else "" for m in sample.messages]
+    said = [(m.role, m.text or error) for m, error in zip(sample.messages, failed)]
+    calls = [(c.function, c.arguments) for m in sample.messages for c in getattr(m, "tool_calls", None) or ()]
+    print(json.dumps([str(sample.id), said, calls, [score.value == "C" for score in sample.scores.values()]]))
 """
 
 
@@ -94,3 +105,21 @@ def test_verifiers_reads_its_traces(written: Callable[[str, str], Path], tmp_pat
     data = written("verifiers", "traces.jsonl")
     told = read_by(sys.executable, tmp_path / "env", ["verifiers==0.4.0"], VERIFIERS, data)
     assert told == ["4 oracle 1 0.5", "4 oracle 1 1.0"]
+
+
+def test_an_inspect_log_is_imported_as_inspect_reads_it(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    log = Path(__file__).parents[1] / "importers" / "adding.eval"
+    assert invoke(import_, log).exit_code == 0
+    out = tmp_path / "rows.jsonl"
+    assert invoke(export, "--split", "all", "--min-partial", 0, "--out", out).exit_code == 0
+    ours = []
+    for row in map(json.loads, out.read_text("utf-8").splitlines()):
+        calls = [call["function"] for m in row["messages"] for call in m.get("tool_calls", ())]
+        said = [[m["role"], m.get("content") or ""] for m in row["messages"]]
+        ours.append(
+            [row["task"], said, [[call["name"], call["arguments"]] for call in calls], [row["strict"]]]
+        )
+    told = read_by(sys.executable, tmp_path / "env", ["inspect-ai==0.3.285"], INSPECT, log)
+    assert [json.loads(line) for line in told] == ours
