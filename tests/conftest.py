@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.trainer.cpu_threads import wait_shortly
+
+# before torch is imported by anything: workers share the cores
+wait_shortly()
+
 
 @pytest.fixture
 def anyio_backend() -> str:

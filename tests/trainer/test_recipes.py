@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,9 @@ CP, QWEN35, LORA, TINY = NAMES
         (CP, ["training.attention=kernels-community/flash-attn3"], "needs training.attention: sdpa"),
         (CP, ["hardware.devices=12"], "hardware.devices (12) is no multiple of hardware.context_parallel (8)"),
         (CP, ["data.max_length=65536"], "over the model's 40960 positions"),
-        (TINY, ["hardware.devices=2"], "cpu is one device"),
+        (TINY, ["hardware.devices=2", "hardware.sharding=fsdp2"], "fsdp2 is for GPUs"),
+        (QWEN35, ["training.optimizer=muon"], "optimizer muon works on whole matrices"),
+        (TINY, ["hardware.devices=12"], "every machine starts as many processes"),
         (TINY, ["training.attention=kernels-community/flash-attn2"], "CUDA only"),
         (TINY, ["training.checkpointing=offload"], "from a GPU to the host"),
         (TINY, ["data.packing=true"], "data.packing needs a FlashAttention kernel"),
@@ -107,23 +110,29 @@ def test_what_cannot_work_is_refused_with_the_reason(name: str, overrides: list[
     assert any(reason in why for why in json.loads(result.stdout)["refused"])
 
 
-def test_the_launcher_reads_the_configuration_that_is_written(tmp_path: Path) -> None:
-    from accelerate.commands.config.config_args import load_config_from_file
+@pytest.mark.parametrize(("devices", "machines"), [(8, 1), (16, 2)])
+def test_torchrun_reads_the_line_in_the_batch_script(tmp_path: Path, devices: int, machines: int) -> None:
+    from torch.distributed.run import parse_args
 
     for name in (CP, QWEN35):
-        arguments = ["plan", name, "--write", str(tmp_path), "--set", "hardware.devices=16", "--data"]
+        arguments = ["plan", name, "--write", str(tmp_path), "--set", f"hardware.devices={devices}", "--data"]
         data = tmp_path / "my rows.jsonl"
         data.write_text('{"messages": [{"role": "assistant", "content": "Yes."}]}\n')
         result = CliRunner().invoke(train, [*arguments, str(data)])
         assert result.exit_code == 0, result.exception
-        config: Any = load_config_from_file(str(tmp_path / f"{name}.accelerate.yaml"))
-        assert (config.num_processes, config.num_machines) == (16, 2)
-        assert config.fsdp_config["fsdp_version"] == 2
         script = (tmp_path / f"{name}.slurm").read_text()
-        assert "#SBATCH --nodes=2\n" in script
-        assert '--machine_rank "$SLURM_NODEID"' in script
-        assert f"train sft {name} --data" in script
-        assert "--set hardware.devices=16" in script
+        assert f"#SBATCH --nodes={machines}\n" in script
+        line = shlex.split(script)[-1]
+        assert line in result.stdout
+        read: Any = parse_args(shlex.split(line)[1:])
+        assert (read.nnodes, read.nproc_per_node) == ({1: "1:1", 2: "2"}[machines], "8")
+        assert read.standalone == (machines == 1)
+        assert read.rdzv_endpoint == ("" if machines == 1 else "$HEAD:29500")
+        assert (read.module, read.training_script) == (True, "mcp_bench.bridge.cli.root")
+        assert read.training_script_args == [
+            *("train", "sft", name, "--data", str(data), "--set", f"hardware.devices={devices}"),
+            *("--out", f"{name}-run"),
+        ]
 
 
 def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
@@ -134,3 +143,15 @@ def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
     script = tmp_path / f"{QWEN35}.slurm"
     subprocess.run(["bash", "-n", str(script)], check=True, timeout=30)
     assert not any(line.startswith("rm") for line in script.read_text().splitlines())
+
+
+def test_how_devices_share_a_model_is_read_from_the_recipe(tmp_path: Path) -> None:
+    from mcp_bench.trainer.sft.settings import sft_config
+
+    for name, layer, together in ((QWEN35, "Qwen3_5DecoderLayer", 1), (CP, "Qwen3DecoderLayer", 8)):
+        _, recipe = load_recipe(name, ["training.precision=fp32", "training.attention=sdpa"])
+        made = sft_config(recipe, tmp_path, sequences=1, accumulate=1)
+        plugin = made.fsdp_plugin_args
+        assert (plugin["fsdp_version"], plugin["transformer_cls_names_to_wrap"]) == (2, layer)
+        shared = made.parallelism_config
+        assert (shared.cp_size if shared else 1) == together

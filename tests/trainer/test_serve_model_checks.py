@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,36 @@ def test_what_vllm_is_told() -> None:
     ):
         assert part in told
     assert argv[-1] == "--x"
+
+
+@pytest.mark.parametrize(
+    ("settings", "greedy"),
+    [
+        (None, True),
+        ({}, True),
+        ({"do_sample": False}, True),
+        ({"do_sample": True, "temperature": 0.6}, False),
+    ],
+)
+def test_vllm_is_told_to_be_greedy_where_the_model_is(
+    checkpoint: Path, settings: dict[str, Any] | None, greedy: bool
+) -> None:
+    if settings is not None:
+        (checkpoint / "generation_config.json").write_text(json.dumps(settings))
+    engine, where = Engine("vllm", Path("/v/bin/vllm")), Listening("127.0.0.1", 8000, "tuned")
+    argv = command(engine, read_checkpoint(checkpoint), where, Parsers("hermes", None), Capacity())
+    assert ("--override-generation-config" in argv) == greedy
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_numbers_of_32_bits_stay_that_on_a_cpu(accelerator: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bench.trainer.serving.engines.has_accelerator", lambda: accelerator)
+    engine, where = Engine("vllm", Path("/v/bin/vllm")), Listening("127.0.0.1", 8000, "tuned")
+    for dtype in ("float32", "bfloat16", None):
+        checkpoint = replace(qwen("<tool_call>"), dtype=dtype)
+        argv = command(engine, checkpoint, where, Parsers("hermes", None), Capacity())
+        kept = " ".join(argv).endswith("--dtype float32")
+        assert kept == (dtype == "float32" and not accelerator)
 
 
 def test_transformers_serve_refuses_what_it_cannot_do() -> None:

@@ -12,6 +12,10 @@ from openai import OpenAI
 from tiny_checkpoints import QUESTION, QWEN3_CALL, TOOLS, learn, make_tokenizer, qwen3, save
 from tokenizers_on_the_spot import CHATML
 
+from mcp_bench.trainer.loop.commands import record
+from mcp_bench.trainer.loop.folder import LoopFolder
+from mcp_bench.trainer.loop.measuring import served, tasks
+from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.serving import serve
 
 pytestmark = [
@@ -32,3 +36,20 @@ def test_vllm_reads_a_tool_call_and_ends(tmp_path: Path) -> None:
         call = answer.message.tool_calls[0].function
         assert (call.name, json.loads(call.arguments)) == ("find", {"name": "Ada"})
     assert not Path(f"/proc/{server.pid}").exists()
+
+
+@pytest.mark.skipif("MCP_BENCH_DEMO" not in os.environ, reason="make test-vllm")
+def test_the_demos_model_is_measured_again(tmp_path: Path) -> None:
+    """The same tasks, by the same wire and grader, on the other engine."""
+    folder = LoopFolder(Path(os.environ["MCP_BENCH_DEMO"]))
+    settings, best = folder.read(), folder.history()["best"]
+    with served(Path(best["model"]), "on-vllm", tmp_path / "port", "vllm", settings.max_tokens) as endpoint:
+        asked = [*endpoint, *tasks(settings.benchmark, settings.dev, settings.jobs)]
+        again = scores_by_group(record(tmp_path / "begun", asked), settings.train)
+    for group, before in best["dev"]["groups"].items():
+        after = again["groups"][group]
+        assert (after["episodes"], after["invalid"]) == (before["episodes"], 0)
+        for engine, found in (("transformers", before), ("vllm", after)):
+            print(group, engine, {name: found[name] for name in ("tasks", "partial", "partial_ci", "strict")})
+        # one model, greedy: the engines may part only where two tokens are as likely as each other
+        assert abs(after["partial"] - before["partial"]) <= 0.05

@@ -84,7 +84,13 @@ def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
     assert len(curve(out)) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="SIGKILL"),
+        pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.full),
+    ],
+)
 def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
     tmp_path: Path, data: Path, tokenizer: Path, number: signal.Signals
 ) -> None:
@@ -212,6 +218,10 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
         (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),
         (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu?)"),
         (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch sees no GPU here"),
+        (
+            ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],
+            "the number of those started is 1",
+        ),
         (["tiny-cpu", "--resume", out], "give it alone"),
         (["--resume", out], "no training run in"),
     ]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from short_training import curve, rows, save_tokenizer, settings, write_rows
+from short_training import curve, rows, save_tokenizer, write_rows
+from short_training import settings as overrides
 from tiny_checkpoints import template
 
 from mcp_bench.trainer.cli.train import train
@@ -39,7 +40,7 @@ def run(out: Path, data: Path, tokenizer: Path, **changed: object) -> list[float
         tokenizer,
         "--out",
         out,
-        *settings(**changed),
+        *overrides(**changed),
     ]
     result = CliRunner().invoke(train, [str(word) for word in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -110,6 +111,7 @@ def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
         LossGuard(["a:1", "a:2"]).check_step(7, 1.0, float("inf"), [0, 1])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 99), max_size=60), st.integers(1, 9), st.integers(0, 3))
 def test_rows_of_like_length_come_together_each_once_and_in_the_order_of_the_epoch(
     lengths: list[int], step: int, epoch: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +17,9 @@ from short_training import curve, rows, write_rows
 
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.tiny.base_model import examples, words
-from mcp_bench.trainer.tiny.recall_text import RecallText
+from mcp_bench.trainer.tiny.base_model import example, syllables
+from mcp_bench.trainer.tiny.recall_text import CUE, LARGEST, READ, SAID, Piece, RecallText
+from mcp_bench.trainer.tiny.schedule import STAGES, Schedule
 from mcp_bench.trainer.tiny.tokenizer import make_tokenizer
 
 
@@ -47,27 +50,72 @@ def test_a_name_has_the_same_tokens_wherever_it_stands(name: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 10**6))
-def test_every_answer_stands_above_it_and_nothing_is_a_call(seed: int) -> None:
-    text = RecallText(seed, ["alpha", "beta"])
+@given(st.integers(0, 10**6), st.integers(1, LARGEST))
+def test_every_answer_stands_above_it_and_nothing_is_a_call(seed: int, size: int) -> None:
+    text = RecallText(seed, ["al", "Pha", "beta"])
     for _ in range(5):
         above = ""
-        for piece, learned in text.draw():
+        for piece, learned_from in text.draw(size):
             assert "tool_call" not in piece
-            if learned:
+            if learned_from == SAID:
                 for word in re.findall(r"\w+", piece):
                     assert word in above
             above += piece
 
 
-def test_text_is_cut_to_one_length_and_only_answers_are_learned() -> None:
-    drawn = examples(RecallText(0, words(made_rows())), tokenizer(), 64)
-    learned = []
-    for _ in range(50):
-        example = next(drawn)
-        assert len(example.tokens) == len(example.trained) == 64
-        learned.append(sum(example.trained))
-    assert 0 < sum(learned) < 50 * 32
+def test_a_value_that_two_records_have_is_never_asked_for() -> None:
+    text = RecallText(0, ["a"])  # so few words that values are often the same
+    for _ in range(300):
+        (shown, _), *rest = text.find()
+        records = json.loads(shown)["items"]
+        for (cue, _), (answer, _) in zip(rest[::2], rest[1::2], strict=True):
+            value = json.loads(cue.partition(" {")[0])
+            having = [record["id"] for record in records if value in record.values()]
+            assert having == [answer.removesuffix('"}\n')]
+
+
+def test_text_is_cut_to_one_length_and_a_third_of_it_is_learned() -> None:
+    for length in (64, 256):
+        text = RecallText(0, syllables(tokenizer()))
+        drawn = [example(text, tokenizer(), length) for _ in range(50)]
+        assert {len(one.tokens) for one in drawn} == {len(one.trained) for one in drawn} == {length}
+        assert 0.2 < sum(sum(one.trained) for one in drawn) / (50 * length) < 0.5
+
+
+def test_what_is_asked_is_learned_from_its_third_token_on() -> None:
+    class One(RecallText):
+        def draw(self, size: int = LARGEST) -> list[Piece]:
+            return [("alpha beta\n", READ), ('"alpha" {"', CUE), ("beta", SAID), ("\n", SAID)]
+
+    parts = [len(tokenizer().encode(piece, add_special_tokens=False)) for piece, _ in One(0, ["a"]).draw()]
+    found = example(One(0, ["a"]), tokenizer(), sum(parts))
+    read, asked, *said = parts
+    assert list(found.trained) == [0] * (read + 2) + [1] * (asked - 2 + sum(said))
+
+
+@given(st.integers(1, 2000))
+def test_every_step_has_a_shape_and_a_rate_and_texts_grow_longer(steps: int) -> None:
+    schedule = Schedule(steps=steps)
+    shapes = list(schedule.shapes())
+    assert len(shapes) == steps
+    assert [length for _, length in shapes] == sorted(length for _, length in shapes)
+    assert set(shapes) <= {(stage.sequences, stage.length) for stage in STAGES}
+    assert all(0 < schedule.rate(step) <= 1 for step in range(steps))
+
+
+@pytest.mark.parametrize("given", [None, "active"])
+def test_threads_wait_shortly_unless_the_environment_says_otherwise(
+    given: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "active")  # is put back in any case
+        if given is None or name == "GOMP_SPINCOUNT":
+            monkeypatch.delenv(name)
+    none = ["--data", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
+    for command in (["tiny-base"], ["sft", "tiny-cpu", "--set", f"model.base={tmp_path}"]):
+        result = CliRunner().invoke(train, [*command, *none])
+        assert "none.jsonl" in str(result.exception)
+        assert os.environ.get("GOMP_SPINCOUNT") == (None if given else "1000")
 
 
 def test_a_base_is_made_and_fine_tuned_by_the_recipe(tmp_path: Path) -> None:

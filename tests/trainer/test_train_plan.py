@@ -114,7 +114,7 @@ def test_steps_come_from_the_rows(tmp_path: Path) -> None:
     assert _plan("tiny-cpu")["steps"] is None
     data = ["--data", str(_file(tmp_path, 33))]
     plan = _plan("tiny-cpu", *data, "--set", "training.epochs=1.5")
-    assert (plan["rows"], plan["steps_per_epoch"], plan["steps"]) == (33, 3, 5)
+    assert (plan["rows"], plan["steps_per_epoch"], plan["steps"]) == (33, 5, 8)
     packed = _plan("qwen3.5-9b-lora-1gpu", *data, "--set", "data.packing=true")
     assert (packed["rows"], packed["steps"]) == (33, None)
 

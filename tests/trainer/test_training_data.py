@@ -192,7 +192,8 @@ def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:
     data = write(
         tmp_path / "train.jsonl", *[GOOD] * 17, long, {"messages": [{"role": "user", "content": "Hi"}]}
     )
-    arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
+    over = ["--set", "training.epochs=4", "--set", "training.sequences_per_device=16"]
+    arguments = ["plan", "tiny-cpu", *over, "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
     result = CliRunner().invoke(train, [*arguments, "--json"])
     assert result.exit_code == 0, result.exception
     plan = json.loads(result.stdout)

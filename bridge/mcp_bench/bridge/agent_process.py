@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -16,23 +17,21 @@ from tempfile import TemporaryFile
 from typing import IO
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketStream
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bench.bridge import canaries, supervisor
+from mcp_bench.bridge.fork_server_process import Fork, ForkServerLostError
 from mcp_bench.bridge.isolation.level import Confinement
-from mcp_bench.bridge.orphans import end_orphans, start_ticks
+from mcp_bench.bridge.orphans import end_orphans, spared, start_ticks
+from mcp_bench.plugins.contracts import Preload
 from mcp_bench.servers.errors import BenchError
 
 INTERPRETER = os.path.realpath(sys.executable)
 """Python outside any virtual environment: shim and supervisor need the standard library alone."""
 
-_supervisors: set[int] = set()
-"""Process ids of all live supervisors of this referee."""
-
-
-_control_sockets: dict[int, socket.socket] = {}
-"""Their control sockets, by process id."""
+_supervisors: dict[int, socket.socket] = {}
+"""The control sockets of all live supervisors of this referee, by process id."""
 
 FILE_BYTES = 1 << 30
 """To what size an agent may write any one file, the logs of its output included."""
@@ -55,9 +54,11 @@ class AgentProcess:
 
     async def launch(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
-        confinement: Confinement | None = None,
+        confinement: Confinement | None = None, preload: Preload | None = None,
     ) -> None:  # fmt: skip
         """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
+
+        What is preloaded matters to a supervisor from a fork server only.
 
         Raises:
             LaunchError: the program could not be run; the text says why.
@@ -68,6 +69,7 @@ class AgentProcess:
             "cwd": str(cwd),
             "file_bytes": file_bytes,
             "confinement": confinement and asdict(confinement),
+            "preload": preload and {"module": preload.modules[0], "arguments": preload.arguments},
         }
         await self._tell(spec)
         reply = await self._reply()
@@ -92,8 +94,7 @@ class AgentProcess:
             reply = await self._reply()
             self._note_exit(reply)
             if "lost" in reply:  # somebody killed the supervisor, so its orphans are ours now
-                spare = _supervisors - {self.supervisor_pid}
-                await anyio.to_thread.run_sync(end_orphans, self._started, spare)
+                await anyio.to_thread.run_sync(end_orphans, self._started)
             self._ended = "lost" in reply or "ended" in reply
 
     def _note_exit(self, reply: dict[str, object]) -> None:
@@ -115,11 +116,13 @@ class AgentProcess:
 
 
 @asynccontextmanager
-async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterator[AgentProcess]:
+async def agent_process(
+    stdin: bytes, stdout: Path, stderr: Path, fork: Fork | None = None
+) -> AsyncIterator[AgentProcess]:
     """Start a supervisor for one agent; on leaving, all that the agent started is gone.
 
     `stdin` reaches the agent through a file without a name: nobody else can read it, and nothing
-    waits for the agent to read.
+    waits for the agent to read. With `fork`, the supervisor comes from a fork server, unless that is lost.
 
     Raises:
         LaunchError: its supervisor could not be started.
@@ -127,8 +130,13 @@ async def agent_process(stdin: bytes, stdout: Path, stderr: Path) -> AsyncIterat
     with _launch_errors(), TemporaryFile() as feed, stdout.open("ab") as out:
         feed.write(stdin)
         feed.seek(0)
-        process, control = await _start_supervisor(feed, out, stderr)
-    async with _supervised(process, control) as agent:
+        supervised = None
+        if fork is not None:
+            with stderr.open("ab") as err, suppress(ForkServerLostError):
+                supervised = _forked(*await fork(feed, out, err))
+        if supervised is None:
+            supervised = _supervised(*await _start_supervisor(feed, out, stderr))
+    async with supervised as agent:
         yield agent
 
 
@@ -150,28 +158,58 @@ async def piped_process(
 
 @asynccontextmanager
 async def _supervised(process: Process, control: socket.socket) -> AsyncIterator[AgentProcess]:
-    async with await SocketStream.from_socket(control) as stream, process:
-        agent = AgentProcess(process.pid, stream)
-        _supervisors.add(process.pid)
-        _control_sockets[process.pid] = control
+    async with (
+        process,
+        await SocketStream.from_socket(control) as stream,
+        _watched(process.pid, stream) as agent,
+    ):
         try:
             yield agent
         finally:
             with anyio.CancelScope(shield=True):
                 await agent.end()
                 await process.wait()
-            _supervisors.discard(process.pid)
-            del _control_sockets[process.pid]
+
+
+@asynccontextmanager
+async def _forked(pid: int, handle: int, stream: SocketStream) -> AsyncIterator[AgentProcess]:
+    """The same for a supervisor that is no child of ours; `handle` is its pidfd, which is closed."""
+    async with stream, _watched(pid, stream) as agent:
+        try:
+            yield agent
+        finally:
+            with anyio.CancelScope(shield=True):
+                await agent.end()
+                await anyio.wait_readable(handle)
+            os.close(handle)
+
+
+@asynccontextmanager
+async def _watched(pid: int, stream: SocketStream) -> AsyncIterator[AgentProcess]:
+    _supervisors[pid] = stream.extra(SocketAttribute.raw_socket)
+    spared.add(pid)
+    try:
+        yield AgentProcess(pid, stream)
+    finally:
+        spared.discard(pid)
+        del _supervisors[pid]
 
 
 def end_all_at_once() -> None:
     """End every supervisor with all that is below it, from outside the event loop, which is given up."""
-    for control in _control_sockets.values():
+    gone = select.poll()
+    waiting = set()
+    for pid, control in _supervisors.items():
+        with suppress(OSError):  # it is gone already
+            waiting.add(os.pidfd_open(pid))
         with suppress(OSError):
             control.shutdown(socket.SHUT_RDWR)
-    for supervisor_pid in _supervisors:
-        with suppress(ChildProcessError):
-            os.waitpid(supervisor_pid, 0)
+    for handle in waiting:
+        gone.register(handle, select.POLLIN)
+    while waiting:
+        for handle, _ in gone.poll():
+            gone.unregister(handle)
+            waiting.discard(handle)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from mcp_bench.bridge.agent_process import AgentProcess, LaunchError, agent_proc
 from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import SERVER_NAME, WorldEnd
 from mcp_bench.bridge.foreign_server import ForeignServer
+from mcp_bench.bridge.fork_server_process import ForkServer
 from mcp_bench.bridge.isolation.access import access
 from mcp_bench.bridge.isolation.level import Level
 from mcp_bench.bridge.isolation.unconfined import Unconfined
@@ -81,6 +82,8 @@ class Setup:
     """Why it is not kept apart by more than that."""
     one_at_a_time: str = ""
     """Why no two episodes may run at once; empty where any number may. See `rehearse`."""
+    forks: ForkServer | None = None
+    """Where agents that are Python of ours are started from, while a run goes on."""
 
 
 @dataclass
@@ -130,7 +133,8 @@ async def work(
         try:
             launch = asked(setup.agent.prepare, request)
             environ = environment(setup, folder, launch)
-            async with agent_process(launch.stdin, stdout, stderr) as process:
+            fork = setup.forks.fork(launch.preload) if setup.forks else None
+            async with agent_process(launch.stdin, stdout, stderr, fork) as process:
                 wire.gate.root = process.supervisor_pid
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(wire.serve)
@@ -143,7 +147,8 @@ async def work(
                                 access, setup.installation, launch, folder.path, environ
                             )
                             confinement = held.enter_context(setup.level.confined(needs))
-                        await process.launch(launch.argv, environ, folder.workdir, confinement=confinement)
+                        what = (launch.argv, environ, folder.workdir)
+                        await process.launch(*what, confinement=confinement, preload=launch.preload)
                         timeout = planned.timeout or setup.timeout
                         attempt.termination = await until_over(process, timeout, wire.limit_reached)
                         attempt.exit_code = process.exit_code

@@ -12,6 +12,10 @@ adopt_orphans = become_subreaper
 """Make this process the parent of what a killed supervisor leaves. Call once, before launches."""
 
 
+spared: set[int] = set()
+"""Children of this process that are no orphans: supervisors, and fork servers."""
+
+
 def start_ticks(pid: int) -> int:
     """Return when a process started, in clock ticks since boot (proc(5), field 22); 0 if it is gone."""
     try:
@@ -20,15 +24,14 @@ def start_ticks(pid: int) -> int:
         return 0
 
 
-def end_orphans(since: int, spare: set[int]) -> None:
-    """Kill and reap the children of this process that started at `since` ticks or later.
+def end_orphans(since: int) -> None:
+    """Kill and reap the orphans among the children of this process that started at `since` ticks or later.
 
-    `spare` holds the supervisors of other episodes. What started before the dead supervisor (a
-    benchmark's worker) cannot have come from it.
+    What started before the dead supervisor (a benchmark's worker) cannot have come from it.
     """
     while True:
         mine = [pid for pid, parent in parents().items() if parent == os.getpid()]
-        orphans = [pid for pid in mine if pid not in spare and start_ticks(pid) >= since]
+        orphans = [pid for pid in mine if pid not in spared and start_ticks(pid) >= since]
         if not orphans:
             return
         for orphan in orphans:

@@ -20,6 +20,7 @@ from mcp_bench.bridge.display import Display
 from mcp_bench.bridge.episode_folder import remove_all
 from mcp_bench.bridge.referee import run_all
 from mcp_bench.bridge.retry import Retries
+from mcp_bench.plugins import client_environment
 from mcp_bench.recorder.run_folder import RunFolder
 from mcp_bench.servers.printable import in_line
 
@@ -124,6 +125,7 @@ async def run_until_stopped(
                         display.close()
                         end_all_at_once()
                         remove_all()
+                        client_environment.remove()
                         os._exit(1)
                     stopped = True
                     display.say("Stopping: ending the agents, keeping what is recorded (again: at once) ...")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import anyio
@@ -9,6 +10,7 @@ import anyio
 from mcp_bench.bridge.attempt import Setup
 from mcp_bench.bridge.brakes import Brakes
 from mcp_bench.bridge.episode import Outcome, run_episode
+from mcp_bench.bridge.fork_server_process import ForkServer
 from mcp_bench.bridge.orphans import adopt_orphans
 from mcp_bench.bridge.retry import Retries
 from mcp_bench.recorder.records import PlannedEpisode
@@ -39,16 +41,16 @@ async def run_all(
     adopt_orphans()
     pending = iter(run.pending())
 
-    async def take_turns() -> None:
+    async def take_turns(setup: Setup) -> None:
         for planned, number in pending:  # one iterator for all: each episode is taken once
             if not await settle(setup, run, planned, number, retries, brakes, watcher):
                 brakes.cut_short = True
                 return
 
     try:
-        async with anyio.create_task_group() as workers:
+        async with ForkServer() as forks, anyio.create_task_group() as workers:
             for _ in range(jobs):
-                workers.start_soon(take_turns)
+                workers.start_soon(take_turns, replace(setup, forks=forks))
     finally:
         with anyio.CancelScope(shield=True):
             if setup.benchmark is not None:

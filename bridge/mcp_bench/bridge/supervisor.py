@@ -5,11 +5,12 @@ own. It is a child subreaper (prctl(2)): whatever the agent starts, with setsid 
 too, becomes its child when orphaned, so that nothing outlives `end`. It ends everything as well
 when the control socket closes: a referee that was killed leaves no agent behind.
 
-Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}`, with
-`"file_bytes"` as the size to which it may write any one file (its stdout, say) and, for an agent that is
-confined, `"confinement"` (see mcp_bench.bridge.isolation.level), then `{"stop": SECONDS}`
-(SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the referee: `{"started": PID}` or
-`{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), `{"ended": true}`.
+Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}` with
+`"file_bytes"`, the size to which it may write any one file (its stdout, say), `"confinement"` for an agent
+that is confined (see mcp_bench.bridge.isolation.level) and `"preload"` for one that may be forked (see
+fork_server.py); then `{"stop": SECONDS}` (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the
+referee: `{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), and
+`{"ended": true}`.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 PR_SET_DUMPABLE = 4
@@ -140,9 +141,28 @@ def start_confined(spec: dict[str, Any]) -> "tuple[subprocess.Popen[bytes], int]
     return process, group
 
 
+def start(spec: dict[str, Any]) -> tuple[int, int]:
+    """Start an agent; return the process to wait for, and the agent's process group.
+
+    Raises:
+        NotConfinedError: its sandbox could not be made.
+        OSError, ValueError: it could not be started.
+    """
+    if spec.get("confinement"):
+        process, group = start_confined(spec)
+    else:
+        process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
+        group = process.pid
+    process.returncode = 0  # the supervisor waits for it, with all the others
+    return process.pid, group
+
+
 class Supervisor:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(
+        self, control: socket.socket, start: Callable[[dict[str, Any]], tuple[int, int]] = start
+    ) -> None:
         self.control = control
+        self.start = start
         self.agent = 0
         """What is waited for: the agent, or the sandbox around it."""
         self.group = 0
@@ -161,27 +181,19 @@ class Supervisor:
         try:
             if limit := spec.get("file_bytes"):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-            if spec.get("confinement"):
-                process, self.group = start_confined(spec)
-            else:
-                process = subprocess.Popen(
-                    spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True
-                )
-                self.group = process.pid
+            self.agent, self.group = self.start(spec)
         except NotConfinedError as error:
             self.tell({"failed": str(error)})
             return False
         except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
             self.tell({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
             return False
-        process.returncode = 0  # `reap` waits for it, with all the others
-        self.agent = process.pid
         # the launched process alone is to hold these open: when it ends, whoever reads them is told
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 0)
         os.dup2(nowhere, 1)
         os.close(nowhere)
-        self.tell({"started": process.pid})
+        self.tell({"started": self.agent})
         return True
 
     def stop(self, seconds: float) -> None:
@@ -238,10 +250,10 @@ class Supervisor:
                     os.kill(self.agent, signal.SIGKILL)
 
 
-def main() -> None:
+def supervise(supervisor: Supervisor) -> None:
+    """Be the supervisor of one agent until it is to end; nothing that came from the agent is left then."""
     harden()
     become_subreaper()
-    supervisor = Supervisor(socket.socket(fileno=int(sys.argv[1])))
     try:
         supervisor.run()
     finally:
@@ -253,4 +265,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    supervise(Supervisor(socket.socket(fileno=int(sys.argv[1]))))

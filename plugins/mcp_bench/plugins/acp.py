@@ -120,9 +120,13 @@ class AcpAgent(Acp):
         for number, word in enumerate(self.command):  # what is linked to can be read in a sandbox, too
             if Path(word).is_file():
                 (request.home / f"command-{number}").symlink_to(Path(word).absolute())
-        argv = (*own_client.start("acp", request), f"--plan={path}")
-        env = {**opening.env, **env}
-        return Launch(argv, env, stdin=request.prompt.encode(), login=opening.user_login)
+        return own_client.started(
+            "acp",
+            [f"--plan={path}"],
+            stdin=request.prompt.encode(),
+            env={**opening.env, **env},
+            login=opening.user_login,
+        )
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read(output, server, self.profile)

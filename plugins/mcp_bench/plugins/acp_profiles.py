@@ -88,7 +88,7 @@ def read_claude(session: Session, output: AgentOutput, server: McpServer) -> Non
 
 
 def open_codex(request: LaunchRequest) -> Opening:
-    (request.home / ".codex").mkdir()
+    codex.write_configuration(request)
     found, lent = codex.access(request)
     env = {**found, "NO_BROWSER": "1"}
     method = None
@@ -98,7 +98,6 @@ def open_codex(request: LaunchRequest) -> Opening:
         method = "api-key"
     if program := request.environ.get("CODEX_PATH"):
         env["CODEX_PATH"] = program
-    env["CODEX_CONFIG"] = json.dumps(codex.configuration(request))
     env["INITIAL_AGENT_MODE"] = "read-only" if request.tools == "mcp-only" else "agent"
     return Opening(env, server_by_session=False, login=method, user_login=lent)
 

@@ -20,6 +20,11 @@ from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
+MODULES = {
+    "openai": "mcp_bench.clients.chat.openai_chat",
+    "anthropic": "mcp_bench.clients.chat.anthropic_messages",
+}
+
 
 class Chat:
     name = "chat"
@@ -48,12 +53,9 @@ class Chat:
 
     def variables(self, options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of the API that is going to be used: as told, else as the client does."""
-        apis = {
-            api: {name: environ[name] for name in PASSED_ON if name.startswith(api) and environ.get(name)}
-            for api in ("OPENAI", "ANTHROPIC")
-        }
-        chosen = options.get("provider", "").upper() or ("OPENAI" if apis["OPENAI"] else "ANTHROPIC")
-        return apis.get(chosen, {})
+        told = {name: environ[name] for name in PASSED_ON if environ.get(name)}
+        api = provider(options, told).upper()
+        return {name: value for name, value in told.items() if name.startswith(api)}
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Raises:
@@ -67,10 +69,10 @@ class Chat:
                 f"agent {self.name!r} knows no model endpoint: name one with --base-url, or set"
                 " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
-        argv = [*own_client.command("chat", request), f"--model={request.model}"]
+        flags = [f"--model={request.model}"]
         if request.base_url is not None:
-            argv.append(f"--base-url={request.base_url}")
-        argv += own_client.flags(
+            flags.append(f"--base-url={request.base_url}")
+        flags += own_client.flags(
             request,
             {
                 "provider": own_client.one_of("openai", "anthropic"),
@@ -82,10 +84,18 @@ class Chat:
                 "max_retries": own_client.natural,
             },
         )
-        return Launch(tuple(argv), env, stdin=request.prompt.encode())
+        api = provider(request.options, env)
+        stdin = request.prompt.encode()
+        return own_client.launch("chat", request, flags, stdin=stdin, env=env, also=(MODULES[api],))
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read_transcript(output.stdout)
+
+
+def provider(options: Mapping[str, str], env: Mapping[str, str]) -> str:
+    """Return which API the client is going to speak: as told, else by whose variables are set."""
+    anthropic = bool(env) and all(name.startswith("ANTHROPIC") for name in env)
+    return options.get("provider") or ("anthropic" if anthropic else "openai")
 
 
 def thinking(text: str) -> str:

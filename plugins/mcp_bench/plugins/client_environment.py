@@ -1,14 +1,17 @@
 """A Python environment for our own clients that holds them, and what they import, and no benchmark.
 
-It is a folder of links, made for each episode: inside a sandbox the rest of this environment, where
-benchmarks and their answers are, cannot be read.
+It is a folder of links, made once in a process and gone with it: inside a sandbox the rest of this
+environment, where benchmarks and their answers are, cannot be read.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import sys
+import tempfile
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
@@ -31,15 +34,36 @@ runpy.run_module("mcp_bench.clients." + sys.argv.pop(1), run_name="__main__", al
 """
 
 
-def make(folder: Path) -> tuple[str, ...]:
-    """Make the environment as `folder`; return the words that start a client, less its name."""
-    folder.mkdir()
-    (folder / "__main__.py").write_text(MAIN)
+@cache
+def folder() -> Path:
+    """Return the environment, which is made when it is first asked for. Other users may read it, too."""
+    made = Path(tempfile.mkdtemp(prefix="mcp-bench-clients-"))
+    atexit.register(remove)
+    made.chmod(0o755)
+    (made / "__main__.py").write_text(MAIN)
     for name, path in _packages().items():
-        link = folder / name
+        link = made / name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)
-    return (PYTHON, "-I", "-S", str(folder))
+    return made
+
+
+def remove() -> None:
+    """Remove the environment, where there is one: this process ends."""
+    if folder.cache_info().currsize:
+        shutil.rmtree(folder(), ignore_errors=True)
+
+
+def command(client: str) -> tuple[str, ...]:
+    """Return the words that start a client, without its arguments."""
+    return (PYTHON, "-I", "-S", str(folder()), client)
+
+
+def module(client: str) -> str:
+    """Return the module of a client; it has a `main()`."""
+    package = find_spec(f"mcp_bench.clients.{client}")
+    assert package is not None  # noqa: S101 - clients are named by our plugins
+    return f"{package.name}.__main__" if package.submodule_search_locations else package.name
 
 
 @cache

@@ -92,10 +92,7 @@ class Codex:
             env, lent = native_access(request)
             argv += [part for pair in overrides(request) for part in ("-c", pair)]
         else:
-            home = request.home / ".codex"
-            home.mkdir()
-            config = "".join(f"{key} = {toml(value)}\n" for key, value in configuration(request).items())
-            (home / "config.toml").write_text(config, encoding="utf-8")
+            write_configuration(request)
             env, lent = access(request)
             argv.append("--strict-config")
         argv += ["-C", str(request.workdir), "-"]
@@ -164,6 +161,14 @@ def overrides(request: LaunchRequest) -> list[str]:
     config |= {f"mcp_servers.{name}": value for name, value in servers.items()}
     config |= {f"model_providers.{name}": value for name, value in config.pop("model_providers", {}).items()}
     return [f"{key}={toml(value)}" for key, value in config.items()]
+
+
+def write_configuration(request: LaunchRequest) -> None:
+    """Make the configuration of a home of its own."""
+    home = request.home / ".codex"
+    home.mkdir()
+    config = "".join(f"{key} = {toml(value)}\n" for key, value in configuration(request).items())
+    (home / "config.toml").write_text(config, encoding="utf-8")
 
 
 def configuration(request: LaunchRequest) -> dict[str, Any]:

@@ -106,6 +106,18 @@ class LentLogin:
 
 
 @dataclass(frozen=True)
+class Preload:
+    """Python modules that take long to import. A launch may then be a fork of a process that has them."""
+
+    folder: Path
+    """Where they are imported from. It is there as long as this process."""
+    modules: tuple[str, ...]
+    """`main()` of the first one is what `argv` comes to. None of them may start a thread on import."""
+    arguments: tuple[str, ...] = ()
+    """What it finds in `sys.argv` after its own name."""
+
+
+@dataclass(frozen=True)
 class Launch:
     """A process to start. The referee adds PATH, HOME, TMPDIR and the locale to `env`, or, where it is
     native, the user's whole environment."""
@@ -114,6 +126,8 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     login: LentLogin | None = None
+    preload: Preload | None = None
+    """For an agent that is Python of ours: the same as `argv`, started faster where that can be done."""
 
 
 @dataclass(frozen=True)

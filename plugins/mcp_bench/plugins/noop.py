@@ -29,7 +29,7 @@ class Noop:
         return own_client.installation()
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        return Launch(tuple(own_client.command("noop", request)))
+        return own_client.launch("noop", request)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read_transcript(output.stdout)

@@ -49,8 +49,7 @@ class Oracle:
         """
         if request.reference is None:
             raise NoReferenceError("the oracle cannot play: the benchmark has no reference for this task")
-        argv = own_client.command("oracle", request)
-        argv += own_client.flags(
+        flags = own_client.flags(
             request,
             {
                 "drop": own_client.share,
@@ -59,8 +58,8 @@ class Oracle:
                 "drop_answer": own_client.yes_or_no,
             },
         )
-        argv += own_client.attempt_flags(request)
-        return Launch(tuple(argv), stdin=request.reference)
+        flags += own_client.attempt_flags(request)
+        return own_client.launch("oracle", request, flags, stdin=request.reference)
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read_transcript(output.stdout)

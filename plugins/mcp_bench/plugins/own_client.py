@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
 from mcp_bench.plugins import client_environment
-from mcp_bench.plugins.contracts import Installation, LaunchRequest
+from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, LentLogin, Preload
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.servers.errors import WrongUseError
-
-ENVIRONMENT = "client-environment"
 
 
 def installation() -> Installation:
@@ -20,16 +18,28 @@ def installation() -> Installation:
     return Installation(sys.executable, version("mcp-bench-kit"))
 
 
-def command(client: str, request: LaunchRequest) -> list[str]:
-    """Write the MCP configuration into the private HOME; return the command of a client."""
+def launch(
+    client: str, request: LaunchRequest, arguments: Sequence[str] = (), *, stdin: bytes = b"",
+    env: Mapping[str, str] | None = None, also: Sequence[str] = (),
+) -> Launch:  # fmt: skip
+    """Write the MCP configuration into the private HOME; return the launch of a client.
+
+    `also` are modules that the client imports late.
+    """
     config = request.home / "mcp.json"
     config.write_text(json.dumps(mcp_servers(request.server)))
-    return [*start(client, request), "--mcp-config", str(config)]
+    return started(client, ("--mcp-config", str(config), *arguments), stdin=stdin, env=env, also=also)
 
 
-def start(client: str, request: LaunchRequest) -> list[str]:
-    """Return what starts a client, without arguments."""
-    return [*client_environment.make(request.home / ENVIRONMENT), client]
+def started(
+    client: str, arguments: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None,
+    also: Sequence[str] = (), login: LentLogin | None = None,
+) -> Launch:  # fmt: skip
+    """Return the launch of a client with just these arguments."""
+    modules = (client_environment.module(client), *also)
+    preload = Preload(client_environment.folder(), modules, tuple(arguments))
+    argv = (*client_environment.command(client), *arguments)
+    return Launch(argv, env or {}, stdin, login, preload)
 
 
 def attempt_flags(request: LaunchRequest) -> list[str]:

@@ -32,10 +32,9 @@ class Random:
         return own_client.installation()
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        argv = own_client.command("random_walk", request)
-        argv += own_client.flags(request, {"calls": own_client.natural, "seed": int})
-        argv += own_client.attempt_flags(request)
-        return Launch(tuple(argv), stdin=request.prompt.encode())
+        flags = own_client.flags(request, {"calls": own_client.natural, "seed": int})
+        flags += own_client.attempt_flags(request)
+        return own_client.launch("random_walk", request, flags, stdin=request.prompt.encode())
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read_transcript(output.stdout)

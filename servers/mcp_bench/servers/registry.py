@@ -1,4 +1,4 @@
-"""Benchmarks, agents, formats, importers, commands and observers of recordings, found through entry points.
+"""Benchmarks, agents, formats, importers, commands and other parts, found through entry points.
 
 The built-in ones are registered the same way, so a third party adds one with a pip package.
 Kept free of heavy imports: the root command goes through here on every start.
@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
 
-Kind = Literal["benchmark", "agent", "format", "importer", "command", "observer", "labeller"]
+Kind = Literal[
+    "benchmark", "agent", "format", "importer", "command", "observer", "labeller", "report_section"
+]
 
 
 @cache

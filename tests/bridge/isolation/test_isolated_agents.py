@@ -24,6 +24,18 @@ def test_the_oracle_is_strictly_right(bench, level: str) -> None:
 
 
 @each_level()
+def test_a_long_word_of_its_command_is_no_file(bench, level: str) -> None:
+    bench.environ |= {"OPENAI_API_KEY": KEY}
+    with ModelEndpoint([], api_key=KEY) as endpoint:
+        bench.run(
+            "record", "--agent", "chat", "--task", TASK, "--model", "scripted-1", "--isolation", level,
+            "--base-url", endpoint.openai_url, "--agent-option", "system=" + "Look up and/or change. " * 300,
+        )  # fmt: skip
+    (episode,) = bench.rows("select * from episodes")
+    assert (episode["invalid"], episode["termination"]) == (None, "agent_exit")
+
+
+@each_level()
 @agents("acp-codex", "acp-gemini", "acp-opencode", "gemini", "qwen-code", "opencode")
 def test_it_solves_a_task(bench, level: str, name: str) -> None:
     agent = REAL_AGENTS[name]

@@ -1,7 +1,7 @@
-"""What starts a recipe on many GPUs: an accelerate configuration, its launch line, and a Slurm script.
+"""What starts a recipe on several devices: a torchrun line, and a Slurm script around it.
 
-All are derived from the recipe, overrides included, so they cannot drift from it. Keys are those of
-accelerate 1.15 (https://huggingface.co/docs/accelerate/package_reference/cli).
+Both are derived from the recipe, overrides included, so they cannot drift from it. How the devices share the
+model is in the recipe as well, and read by each process: see sft/settings.py.
 """
 
 from __future__ import annotations
@@ -9,53 +9,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from mcp_bench.servers.printable import in_line
 from mcp_bench.trainer.recipe import Recipe
 
-
-def accelerate_config(recipe: Recipe) -> dict[str, Any]:
-    """Return the configuration of `accelerate launch`: FSDP2, and how devices share a sequence."""
-    hardware = recipe.hardware
-    config: dict[str, Any] = {
-        "compute_environment": "LOCAL_MACHINE",
-        "debug": False,
-        "num_machines": nodes(recipe),
-        "num_processes": hardware.devices,
-        "mixed_precision": "no" if recipe.training.precision == "fp32" else "bf16",
-        "rdzv_backend": "c10d" if nodes(recipe) > 1 else "static",
-        "use_cpu": hardware.device == "cpu",
-        "distributed_type": "NO" if hardware.devices == 1 else "MULTI_GPU",
-    }
-    if hardware.sharding != "fsdp2":
-        return config
-    # Offloaded layer inputs are the trainer's own business: accelerate's checkpointing would do it twice.
-    checkpointing = recipe.training.checkpointing == "on"
-    config |= {
-        "distributed_type": "FSDP",
-        "fsdp_config": {
-            "fsdp_version": 2,
-            "fsdp_reshard_after_forward": True,
-            "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-            "fsdp_transformer_layer_cls_to_wrap": recipe.model.architecture.layer_class,
-            "fsdp_state_dict_type": "SHARDED_STATE_DICT",
-            "fsdp_cpu_ram_efficient_loading": True,
-            "fsdp_offload_params": False,
-            "fsdp_activation_checkpointing": checkpointing,
-        },
-    }
-    if hardware.context_parallel > 1:
-        config["parallelism_config"] = {
-            "parallelism_config_dp_replicate_size": 1,
-            "parallelism_config_dp_shard_size": hardware.devices // hardware.context_parallel,
-            "parallelism_config_tp_size": 1,
-            "parallelism_config_cp_size": hardware.context_parallel,
-            "parallelism_config_cp_comm_strategy": "allgather",
-        }
-    return config
+PORT = 29500
 
 
 def nodes(recipe: Recipe) -> int:
@@ -64,8 +22,8 @@ def nodes(recipe: Recipe) -> int:
 
 
 def launch_line(recipe: Recipe, name: str, overrides: Sequence[str], data: Sequence[str]) -> str:
-    """Return the shell line that trains: `mcp-bench train sft` itself on one device, under accelerate on
-    more. `NAME.accelerate.yaml` is what `write_launch_files` makes."""
+    """Return the shell line that trains: `mcp-bench train sft` itself on one device, under torchrun on more.
+    On several machines it is given on each of them, with the name of one as `HEAD` in the environment."""
     command = ["train", "sft", name]
     for file in data:
         command += ["--data", file]
@@ -73,17 +31,20 @@ def launch_line(recipe: Recipe, name: str, overrides: Sequence[str], data: Seque
         command += ["--set", override]
     if recipe.hardware.devices == 1:
         return shlex.join(["mcp-bench", *command])
-    config = f"{_stem(name)}.accelerate.yaml"
-    launch = ["accelerate", "launch", "--config_file", config, "--module", "mcp_bench.bridge.cli.root"]
-    return shlex.join([*launch, *command])
+    command += ["--out", f"{_stem(name)}-run"]
+    return f"{_torchrun(recipe)} -m mcp_bench.bridge.cli.root {shlex.join(command)}"
+
+
+def _torchrun(recipe: Recipe) -> str:
+    machines = nodes(recipe)
+    if machines == 1:
+        return f"torchrun --standalone --nproc-per-node={recipe.hardware.devices}"
+    meeting = f'--rdzv-backend=c10d --rdzv-endpoint="$HEAD:{PORT}"'
+    return f"torchrun --nnodes={machines} --nproc-per-node={recipe.hardware.devices_per_node} {meeting}"
 
 
 def slurm_script(recipe: Recipe, name: str, line: str) -> str:
     """Return a batch script: one launcher per node, which starts a process per GPU."""
-    launcher = line
-    if nodes(recipe) > 1:
-        meeting = '--machine_rank "$SLURM_NODEID" --main_process_ip "$HEAD" --main_process_port 29500'
-        launcher = line.replace("accelerate launch", f"accelerate launch {meeting}", 1)
     per_node = min(recipe.hardware.devices, recipe.hardware.devices_per_node)
     return f"""#!/bin/bash
 # {in_line(recipe.summary)}
@@ -98,17 +59,16 @@ def slurm_script(recipe: Recipe, name: str, line: str) -> str:
 #SBATCH --output=%x-%j.log
 set -euo pipefail
 export HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun --kill-on-bad-exit=1 bash -c {shlex.quote(launcher)}
+srun --kill-on-bad-exit=1 bash -c {shlex.quote(line)}
 """
 
 
-def write_launch_files(recipe: Recipe, name: str, folder: Path, line: str) -> list[Path]:
-    """Write `NAME.accelerate.yaml` and `NAME.slurm`, which runs `line`, into a folder; return their paths."""
+def write_slurm_script(recipe: Recipe, name: str, folder: Path, line: str) -> Path:
+    """Write `NAME.slurm`, which runs `line`, into a folder; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    config, script = folder / f"{_stem(name)}.accelerate.yaml", folder / f"{_stem(name)}.slurm"
-    config.write_text(yaml.safe_dump(accelerate_config(recipe), sort_keys=False), encoding="utf-8")
+    script = folder / f"{_stem(name)}.slurm"
     script.write_text(slurm_script(recipe, _stem(name), line), encoding="utf-8")
-    return [config, script]
+    return script
 
 
 def _stem(name: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from mcp_bench.servers.errors import suggestion
+import yaml
+
+from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.trainer.memory import RESERVE, device_memory
-from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.recipe import Recipe, load_recipe
 
 GIB = 2**30
 
@@ -14,6 +16,26 @@ GIB = 2**30
 def refusals(recipe: Recipe) -> list[str]:
     """Return the reasons not to start, each with what to change; an empty list where there is none."""
     return [*_splitting(recipe), *_devices(recipe), *_lengths(recipe), *_adapters(recipe), *_memory(recipe)]
+
+
+def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
+    """Raises:
+    WrongUseError: the recipe cannot work; the text has every reason, `more` included.
+    """
+    if reasons := [*refusals(recipe), *more]:
+        raise WrongUseError("the recipe cannot work:" + "".join(f"\n- {reason}" for reason in reasons))
+
+
+def workable_recipe(name: str, overrides: Iterable[str]) -> str:
+    """Return the text of a recipe with what is put over it, to be kept beside what is made with it.
+
+    Raises:
+        UnknownNameError: no such recipe.
+        WrongUseError: it is none, or cannot work.
+    """
+    _, recipe = load_recipe(name, overrides)
+    refuse(recipe)
+    return yaml.safe_dump(recipe.model_dump(mode="json", exclude_unset=True), sort_keys=False)
 
 
 def _splitting(recipe: Recipe) -> Iterator[str]:
@@ -48,8 +70,8 @@ def _devices(recipe: Recipe) -> Iterator[str]:
     hardware, training = recipe.hardware, recipe.training
     fused = training.attention.startswith("kernels-community/")
     if hardware.device == "cpu":
-        if hardware.devices > 1 or hardware.sharding != "none":
-            yield "hardware.device cpu is one device, without sharding"
+        if hardware.sharding != "none":
+            yield "hardware.sharding fsdp2 is for GPUs: on CPUs accelerate would leave it out without a word"
         if fused:
             yield f"training.attention {training.attention} runs on CUDA only; use sdpa on a CPU"
         if training.checkpointing == "offload":
@@ -63,6 +85,13 @@ def _devices(recipe: Recipe) -> Iterator[str]:
         )
     if hardware.sharding == "fsdp2" and hardware.devices == 1:
         yield "hardware.sharding fsdp2 with one device shards nothing; set it to none"
+    if hardware.sharding == "fsdp2" and training.optimizer == "muon":
+        yield "training.optimizer muon works on whole matrices, and fsdp2 splits them: use adamw"
+    if hardware.devices > hardware.devices_per_node and hardware.devices % hardware.devices_per_node:
+        yield (
+            f"hardware.devices ({hardware.devices}) is no multiple of hardware.devices_per_node "
+            f"({hardware.devices_per_node}): every machine starts as many processes"
+        )
 
 
 def _lengths(recipe: Recipe) -> Iterator[str]:

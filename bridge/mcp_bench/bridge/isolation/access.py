@@ -41,33 +41,40 @@ def access(
     """Return what an agent needs.
 
     `folder` is the episode's, in which its plugin has prepared everything: where that put a link, the agent
-    may read what it leads to. `environ` is the agent's environment.
+    may read what it leads to. The same holds for the folder that a launch's Python modules are imported from.
+    `environ` is the agent's environment.
     """
     path = environ.get("PATH", os.defpath)
     words = (installation.executable, *(launch.argv if launch else ()))
     named = [place for word in dict.fromkeys(words) if (place := existing(word, path)) is not None]
     parts = [part for program in named for part in program_parts(program, path)]
-    links: dict[Path, str] = {}
+    links = Links()
     read = {followed(place, links) for place in dict.fromkeys((*map(Path, SYSTEM), *parts))}
     # what was named on purpose counts, wherever it is
-    wanted = {followed(place, links) for place in (*named, *linked(folder))}
+    modules = launch.preload.folder if launch and launch.preload else None
+    imported = () if modules is None else (modules, *linked(modules))
+    wanted = {followed(place, links) for place in (*named, *linked(folder), *imported)}
     lent = [followed(place, links) for place in (launch.login.paths if launch and launch.login else ())]
-    write = (folder.resolve(), *(place for place in lent if place.exists()))
+    write = (str(folder.resolve()), *filter(os.path.exists, lent))
     masks = hidden()
     read = {place for place in read if not within(place, masks)} | wanted
     read = {place for place in read if not within(place, write)}
-    tops = topmost((place for place in read if place.exists()), masks)
-    masked = tuple(sorted(mask for mask in masks if within(mask, tops) and mask.exists()))
-    away = {link: target for link, target in links.items() if not within(link, (*tops, *write))}
-    return Access(tops, masked, write, tuple(away.items()), lends_login=bool(lent))
+    tops = topmost(filter(os.path.exists, read), masks)
+    masked = sorted(mask for mask in masks if within(mask, tops) and os.path.exists(mask))  # noqa: PTH110
+    away = ((link, target) for link, target in links.items() if target)
+    kept = tuple((Path(link), target) for link, target in away if not within(link, {*tops, *write}))
+    return Access(paths(tops), paths(masked), paths(write), kept, lends_login=bool(lent))
+
+
+def paths(places: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, places))
 
 
 def existing(word: str, path: str) -> Path | None:
     """Return the file that a word of a command names; programs are looked for on `path`."""
     found = word if "/" in word else shutil.which(word, path=path)
-    if found is None or not Path(found).is_file():
-        return None
-    return Path(found).absolute()
+    # os.path: a word may be a long text, which pathlib refuses to look for
+    return Path(found).absolute() if found and os.path.isfile(found) else None  # noqa: PTH113
 
 
 def program_parts(program: Path, path: str) -> Iterator[Path]:
@@ -113,13 +120,13 @@ def linked(folder: Path) -> Iterator[Path]:
     """Yield what the links in a folder lead to."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            link = Path(place, name)
-            if link.is_symlink():
-                yield link.parent / link.readlink()
+            link = os.path.join(place, name)  # noqa: PTH118 - see Links
+            if os.path.islink(link):  # noqa: PTH114
+                yield Path(place, os.readlink(link))  # noqa: PTH115
 
 
 @cache
-def hidden() -> frozenset[Path]:
+def hidden() -> frozenset[str]:
     """Return what no agent may read: all that this Python imports but its own library, and the recordings."""
     library = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
     started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these in front, whatever is in it
@@ -127,45 +134,57 @@ def hidden() -> frozenset[Path]:
     imported |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
     dynamic = {place / "lib-dynload" for place in library}
-    return frozenset({*(imported - library - dynamic), home().resolve()})
+    return frozenset(map(str, (*(imported - library - dynamic), home().resolve())))
 
 
-def followed(place: Path, links: dict[Path, str]) -> Path:
-    """Return where a path really leads; the symbolic links on the way are added to `links`."""
-    at = Path("/")
+class Links(dict[str, str]):
+    """Where the symbolic links lead that were come by; empty for what is none. All in strings: pathlib would
+    take a tenth of a second for each episode."""
+
+    def __missing__(self, path: str) -> str:
+        try:
+            self[path] = os.readlink(path)  # noqa: PTH115
+        except OSError:
+            self[path] = ""
+        return self[path]
+
+
+def followed(place: Path, links: Links) -> str:
+    """Return where a path really leads."""
+    at = ""
     waiting = list(reversed(place.absolute().parts[1:]))
     budget = 64  # as many as would be followed by the kernel, and some more
     while waiting:
         name = waiting.pop()
         if name == "..":
-            at = at.parent
-            continue
-        if (at / name).is_symlink() and budget:
+            at = at.rpartition("/")[0]
+        elif budget and (target := links[f"{at}/{name}"]):
             budget -= 1
-            target = str((at / name).readlink())
-            links[at / name] = target
-            waiting += [part for part in reversed(Path(target).parts) if part != "/"]
-            at = Path("/") if target.startswith("/") else at
+            waiting += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+            at = "" if target.startswith("/") else at
         else:
-            at /= name
-    return at
+            at = f"{at}/{name}"
+    return at or "/"
 
 
-def topmost(places: Iterable[Path], masks: Collection[Path]) -> tuple[Path, ...]:
+def topmost(places: Iterable[str], masks: Collection[str]) -> Collection[str]:
     """Return the places without those that come with a folder above them."""
-    chosen: list[Path] = []
+    chosen: dict[str, None] = {}
     for place in sorted(set(places)):
-        above = [folder for folder in chosen if below(place, folder)]
-        hiding = (mask for mask in masks if below(place, mask))
-        if not above or any(below(mask, above[-1]) for mask in hiding):
-            chosen.append(place)
-    return tuple(chosen)
+        nearest = next((folder for folder in upwards(place) if folder in chosen or folder in masks), None)
+        if nearest is None or nearest in masks:
+            chosen[place] = None
+    return chosen.keys()
 
 
-def below(place: Path, folder: Path) -> bool:
-    """Whether a path is a folder or in it; with strings, since pathlib would take a tenth of a second."""
-    return str(place) == str(folder) or str(place).startswith(f"{folder}/")
+def within(place: str, folders: Collection[str]) -> bool:
+    """Say whether a path is one of the folders, or in one of them."""
+    return any(folder in folders for folder in upwards(place))
 
 
-def within(place: Path, folders: Iterable[Path]) -> bool:
-    return any(below(place, folder) for folder in folders)
+def upwards(place: str) -> Iterator[str]:
+    """Yield a path, and the folders above it."""
+    while place:
+        yield place
+        place = place.rpartition("/")[0]
+    yield "/"

@@ -6,7 +6,8 @@ a JSON document: `argv` and `cwd` of the agent, and of what it is to be left wit
 - `list`: folders of which, and of those below, the names may be listed,
 - `uid`: the user and group to become, or null,
 - `ways`, `links`: the paths that this user has to get at, and `[path, target]` of the symbolic links there.
-Back goes `ready`, then nothing when the program runs, and else why it does not.
+Back goes `ready`, then nothing when the program runs, and else why it does not. An agent that is forked from
+a process that has imported it (fork_server.py) calls `confine`, and starts no program.
 
 Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7).
 """
@@ -19,6 +20,7 @@ import socket
 import stat
 import struct
 import sys
+from typing import Any
 
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 """System calls; the same numbers on every architecture but Alpha."""
@@ -194,6 +196,32 @@ def mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
     checked(libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount on {target}")
 
 
+def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
+    """Give up all that is not in `spec`, in a process group of our own; tell `control` once there is one.
+
+    Raises:
+        OSError: something could not be given up.
+    """
+    if os.getpgrp() != os.getpid():
+        os.setsid()  # as it is without bwrap: signals for the agent reach its group
+    control.sendall(b"ready\n")
+    forgo_capabilities()
+    if spec["uid"] is not None:
+        open_ways(spec["ways"], spec["links"])
+        become(spec["uid"])
+    drop_capabilities()
+    checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    restrict(spec["read"], spec["write"], spec["list"])
+    keep_limits()
+    os.chdir(spec["cwd"])
+
+
+def refused(error: Exception, argv: "list[str]") -> bytes:
+    """Return why it did not come to the program, for the supervisor."""
+    words = getattr(error, "strerror", None) or str(error)
+    return f"{getattr(error, 'filename', None) or argv[0]}: {words}\n".encode()
+
+
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
@@ -202,25 +230,12 @@ def main() -> None:
         received += chunk
     spec = json.loads(received)
     try:
-        if os.getpgrp() != os.getpid():
-            os.setsid()  # as it is without bwrap: signals for the agent reach its group
-        control.sendall(b"ready\n")
-        read, write, uid = spec["read"], spec["write"], spec["uid"]
-        forgo_capabilities()
-        if uid is not None:
-            open_ways(spec["ways"], spec["links"])
-            become(uid)
-        drop_capabilities()
-        checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
-        restrict(read, write, spec["list"])
-        keep_limits()
-        os.chdir(spec["cwd"])
+        confine(spec, control)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
             signal.signal(number, signal.SIG_DFL)
         os.execvp(spec["argv"][0], spec["argv"])
     except (OSError, ValueError) as error:
-        words = getattr(error, "strerror", None) or str(error)
-        control.sendall(f"{getattr(error, 'filename', None) or spec['argv'][0]}: {words}\n".encode())
+        control.sendall(refused(error, spec["argv"]))
         sys.exit(1)
 
 

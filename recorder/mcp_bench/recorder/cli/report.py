@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.reader import RunSummary, StoredEpisode
 
 
-@click.command()
+EPILOG = """\b
+Examples:
+  mcp-bench report
+  mcp-bench report --by agent,domain
+  mcp-bench report --run run_01kbf3x9qv2m8t0 --json
+  mcp-bench report --compare codex claude-code
+  mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
+  mcp-bench report --html report.html --by agent,model
+  mcp-bench report --html loop.html --loop loops/20260101-120000
+"""
+
+
+@click.command(epilog=EPILOG)
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Run to report (repeatable; default: all).")
 @click.option(
     "--by",
@@ -29,8 +42,17 @@ if TYPE_CHECKING:
     metavar="A B",
     help="Compare two agents, models or runs on the tasks that both have.",
 )
+@click.option(
+    "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with charts, too, and the charts as PNGs beside it (FILE.html: in FILE-png/).",
+)  # fmt: skip
+@click.option(
+    "--loop", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    help="With --html: the page is about a loop, turn by turn, and about the recordings that --run names.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
-def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_json: bool) -> None:
+def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html: Path | None,
+           loop: Path | None, as_json: bool) -> None:  # fmt: skip
     """Show scores and their confidence intervals.
 
     The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted apart; `inv. as 0` gives the
@@ -39,14 +61,6 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_j
 
     --compare pairs the tasks for which both sides have a valid graded episode, and lists the tasks that
     flipped. A side is the name of a run, an agent or a model, or says which: agent=codex,model=gpt-x.
-
-    \b
-    Examples:
-      mcp-bench report
-      mcp-bench report --by agent,domain
-      mcp-bench report --run run_01kbf3x9qv2m8t0 --json
-      mcp-bench report --compare codex claude-code
-      mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
     """
     from mcp_bench.recorder.reader import run_paths
     from mcp_bench.recorder.report import groups, stored_episodes
@@ -55,8 +69,12 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_j
     names = groups(by)
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
-    episodes = stored_episodes(run_paths(runs), unfinished, unreadable)
-    if compare:
+    episodes: Iterable[StoredEpisode] = ()
+    if loop is None or runs or compare:
+        episodes = stored_episodes(run_paths(runs), unfinished, unreadable)
+    if html is not None or loop is not None:
+        _page(episodes, names, compare, html, loop, as_json)
+    elif compare:
         _compare(episodes, compare, names, as_json)
     else:
         _report(episodes, names, as_json)
@@ -72,6 +90,34 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, as_j
         click.echo(printable(f"Left out: {problem}"), err=True)
     if unreadable:
         sys.exit(1)
+
+
+def _page(
+    episodes: Iterable[StoredEpisode], names: list[str], sides: tuple[str, str] | None, html: Path | None,
+    loop: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    from mcp_bench.recorder.html_report.making import kept, make_page, sections_of_loop
+    from mcp_bench.recorder.html_report.page import check
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.printable import in_line
+
+    if html is None:
+        raise WrongUseError("--loop is about the page: say --html FILE, too")
+    if loop is not None and as_json:
+        raise WrongUseError(
+            "--json has no loops: `mcp-bench loop --show FOLDER --json` prints one that is done"
+        )
+    check(html)
+    told = sections_of_loop(loop) if loop is not None else []
+    read = kept(episodes)
+    found = _found(read, sides, names) if sides else None
+    pictures = make_page(html, read, names, found, loop, told)
+    if as_json:
+        from mcp_bench.recorder.report import report as summarise
+
+        click.echo(json.dumps(found or summarise(read, names)))
+    where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
+    click.echo(in_line(f"Written: {html}{where}"), err=as_json)
 
 
 def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:
@@ -91,10 +137,15 @@ def _compare(
     episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool
 ) -> None:
     from mcp_bench.recorder.cli.comparison_table import print_comparison
-    from mcp_bench.recorder.comparison import FACTS, compare
 
-    found = compare(episodes, *sides, by=[name for name in names if name in FACTS])
+    found = _found(episodes, sides, names)
     if as_json:
         click.echo(json.dumps(found))
     else:
         print_comparison(found)
+
+
+def _found(episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: Sequence[str]) -> dict[str, Any]:
+    from mcp_bench.recorder.comparison import FACTS, compare
+
+    return compare(episodes, *sides, by=[name for name in names if name in FACTS])

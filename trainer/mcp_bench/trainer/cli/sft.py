@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
     from mcp_bench.trainer.recipe import Recipe
     from mcp_bench.trainer.sft.run_folder import RunFolder
+    from mcp_bench.trainer.sft.train import Outcome
 
 EPILOG = """\b
 Examples:
@@ -81,6 +82,10 @@ def sft(
 
     Ends with 0 when the run is done, with 1 when it was stopped or went wrong.
     """
+    from mcp_bench.trainer.cpu_threads import wait_shortly
+
+    wait_shortly()
+    from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.train import make_ready, train
 
@@ -98,9 +103,17 @@ def sft(
         folder = RunFolder(out or _new_folder(recipe or ""))
         _check(loaded)
         ready = make_ready(loaded, name, data)
-        folder.make(loaded, name, data, ready.prepared)
-    _announce(folder, ready.prepared)
+        if processes.rank() == 0:
+            folder.make(loaded, name, data, ready.prepared)
+    if processes.rank() == 0:
+        _announce(folder, ready.prepared)
     outcome = train(folder, ready, report_to)
+    if processes.rank() == 0:
+        _conclude(folder, outcome, as_json)
+    raise SystemExit(1 if outcome.stopped else 0)
+
+
+def _conclude(folder: RunFolder, outcome: Outcome, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_document(folder, outcome.step, outcome.steps, outcome.loss)))
     if outcome.stopped:
@@ -109,7 +122,7 @@ def sft(
             f"{folder.path}",
             err=True,
         )
-        raise SystemExit(1)
+        return
     click.echo(f"Done: {folder.model} (loss {outcome.loss:.4f} after {outcome.steps} steps)", err=True)
 
 
@@ -142,24 +155,30 @@ def _check(recipe: Recipe) -> None:
     """Refuse what cannot work, before any row is read."""
     import torch
 
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.refusals import refusals
+    from mcp_bench.trainer.refusals import refuse
+    from mcp_bench.trainer.sft import processes
 
-    reasons = refusals(recipe)
-    if recipe.hardware.device == "cuda" and not torch.cuda.is_available():
-        reasons.append("hardware.device is cuda, and torch sees no GPU here")
-    if reasons:
-        raise WrongUseError("the recipe cannot work here:" + "".join(f"\n- {reason}" for reason in reasons))
+    hardware, there = recipe.hardware, processes.count()
+    here = []
+    if hardware.device == "cuda" and not torch.cuda.is_available():
+        here.append("hardware.device is cuda, and torch sees no GPU here")
+    if hardware.devices != there:
+        here.append(
+            f"hardware.devices is {hardware.devices}, with a process for each, and the number of those "
+            f"started is {there}: `mcp-bench train plan` prints the line that starts them, or set "
+            f"hardware.devices={there}"
+        )
+    refuse(recipe, here)
 
 
 def _new_folder(recipe: str) -> Path:
-    import os
     from datetime import UTC, datetime
 
     from mcp_bench.recorder.paths import home
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.sft import processes
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if processes.count() > 1:
         raise WrongUseError("several processes train together: name a folder for all of them by --out")
     return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 

@@ -29,31 +29,40 @@ Examples:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the model.",
 )
-@click.option("--steps", type=click.IntRange(min=1), default=900, show_default=True, help="Training steps.")
+@click.option(
+    "--recipe", default="tiny-cpu", show_default=True, metavar="R", help="Recipe whose architecture it gets."
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), metavar="N", help="Training steps (default: all it takes)."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of weights and text.")
-def tiny_base(data: tuple[Path, ...], out: Path, steps: int, seed: int) -> None:
-    """Make a base model of the recipe tiny-cpu's sizes, from random weights, on two CPU cores.
+def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None, seed: int) -> None:
+    """Make a base model of a recipe's sizes, from random weights, on two CPU cores.
 
     It learns to find what was said before and to say it again, from made-up text that knows no task and no
     tool. On tasks it scores nothing; `mcp-bench train sft` can teach it some.
     """
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.cpu_threads import wait_shortly
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rows import read_rows
     from mcp_bench.trainer.sft.progress import Progress
-    from mcp_bench.trainer.tiny.base_model import Schedule, make_base
+    from mcp_bench.trainer.tiny.base_model import make_base
+    from mcp_bench.trainer.tiny.schedule import Schedule
 
     if out.is_dir() and any(out.iterdir()):
         raise WrongUseError(f"{out} is not empty; name another folder")
+    wait_shortly()
     rows = read_rows(data)
-    _, recipe = load_recipe("tiny-cpu")
+    _, loaded = load_recipe(recipe)
+    schedule = Schedule() if steps is None else Schedule(steps=steps)
     progress = Progress(on_gpu=False)
 
     def on_step(step: int, loss: float, right: float, tokens: int) -> None:
-        progress.step(step, steps, loss, tokens, f"{right:.0%} right")
+        progress.step(step, schedule.steps, loss, tokens, f"{right:.0%} right")
 
     try:
-        make_base(recipe, rows, out, Schedule(steps=steps), seed, on_step)
+        make_base(loaded, rows, out, schedule, seed, on_step)
     finally:
         progress.close()
     click.echo(f"Done: {out}", err=True)

@@ -87,7 +87,7 @@ Examples:
     "--write",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write an accelerate configuration and a Slurm script there.",
+    help="Write a Slurm script there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def plan(
@@ -111,7 +111,7 @@ def plan(
     Ends with 2 where the recipe is refused.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.launch import launch_line, write_launch_files
+    from mcp_bench.trainer.launch import launch_line, write_slurm_script
     from mcp_bench.trainer.plan import plan as make_plan
     from mcp_bench.trainer.recipe import load_recipe
 
@@ -130,8 +130,7 @@ def plan(
         reasons = "".join(f"\n- {why}" for why in made.refused)
         raise WrongUseError(f"{name} cannot work as it is:{reasons}")
     if write is not None:
-        for path in write_launch_files(loaded, recipe, write, line):
-            click.echo(f"Written: {path}", err=True)
+        click.echo(f"Written: {write_slurm_script(loaded, recipe, write, line)}", err=True)
 
 
 def _read(data: tuple[Path, ...], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:

@@ -47,6 +47,13 @@ def run(arguments: Sequence[str], *, wrong: Sequence[int] = ()) -> Any:
     return json.loads(text) if "--json" in arguments else None
 
 
+def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """Write training rows, in place of those of an earlier try; return where, how many, and their hash."""
+    run(["export", *arguments, "--reasoning", "drop", "--out", str(out), "--force"])
+    manifest = json.loads(out.with_name(f"{out.name}.manifest.json").read_text())
+    return {"data": str(out), "sha256": manifest["sha256"], "rows": manifest["rows"]}
+
+
 def record(marker: Path, arguments: Sequence[str]) -> str:
     """Record a run, or go on with the one that was begun for the same step; return its id.
 

@@ -10,17 +10,29 @@ from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 
 
-class LoopSettings(BaseModel):
-    """Tasks are ids; `train` is learned from, `dev` decides, `test` is only reported."""
+class TrialSettings(BaseModel):
+    """What training models and measuring them takes. Tasks are ids."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     recipe: str
-    """Path of the recipe as it was when the loop began, with what was put over it."""
-    turns: PositiveInt
+    """As it was named. What was put over it is in the recipe that is kept beside these settings."""
     benchmark: str
-    train: list[str] = Field(min_length=1)
     dev: list[str] = Field(min_length=1)
+    """What models are measured on."""
+    max_tokens: PositiveInt | None = None
+    """Of each answer of a model."""
+    jobs: PositiveInt = 1
+    engine: str = "auto"
+    base_steps: PositiveInt | None = None
+    """Training steps of the base model that is made where the recipe has none; None: as many as it takes."""
+
+
+class LoopSettings(TrialSettings):
+    """`train` is learned from, `dev` decides, `test` is only reported."""
+
+    turns: PositiveInt
+    train: list[str] = Field(min_length=1)
     test: list[str]
     teacher: str
     teacher_model: str | None = None
@@ -28,14 +40,8 @@ class LoopSettings(BaseModel):
     attempts: PositiveInt = 2
     """Tries of the model at each training task, from the second turn on."""
     temperature: float = Field(default=0.8, gt=0)
-    max_tokens: PositiveInt | None = None
-    """Of each answer of the model."""
     patience: PositiveInt = 2
     """Turns in a row that are not promoted, after which the loop ends."""
-    jobs: PositiveInt = 1
-    engine: str = "auto"
-    base_steps: PositiveInt = 900
-    """Training steps of the base model, where the recipe has none and one is made."""
     seed: int = 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.gate import verdict
+from mcp_bench.trainer.loop.scores import SPLITS
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
@@ -50,7 +51,9 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, tell: Tell) -> dict[str
         if best["dev"]["strict"] == 1.0:
             tell("every task of dev is solved: the loop ends here")
             break
-    return {"base": start, "turns": turns, "best": best}
+    history = {"base": start, "turns": turns, "best": best}
+    folder.end(history)
+    return history
 
 
 def _attempt(folder: LoopFolder, steps: Steps, turn: int, model: Path) -> str:
@@ -83,7 +86,7 @@ def _gate(best: Outcome, measured: Outcome, changed: Outcome) -> Outcome:
 def _line(measured: Outcome) -> str:
     return ", ".join(
         f"{split} partial {_number(measured[split]['partial'])}, strict {_number(measured[split]['strict'])}"
-        for split in ("dev", "test")
+        for split in SPLITS
         if split in measured
     )
 

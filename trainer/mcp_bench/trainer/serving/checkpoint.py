@@ -26,6 +26,10 @@ class Checkpoint:
     model_type: str
     chat_template: str
     weight_bytes: int = 0
+    dtype: str | None = None
+    """What its numbers are, as its configuration says."""
+    greedy: bool = True
+    """Whether a request that names no settings gets the likeliest tokens, as its generation settings say."""
 
 
 def is_adapter(folder: Path) -> bool:
@@ -43,12 +47,16 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         raise WrongUseError(f"no folder {folder}: name the folder of a checkpoint, with a config.json in it")
     if not (folder / "config.json").is_file():
         raise WrongUseError(f"{folder} has no config.json: is it the folder of a checkpoint?{_near(folder)}")
-    model_type = read_json(folder / "config.json").get("model_type")
+    config = read_json(folder / "config.json")
+    model_type = config.get("model_type")
     if not isinstance(model_type, str):
         raise WrongUseError(f"{folder / 'config.json'} names no model_type")
     _check_weights(folder)
     size = sum(file.stat().st_size for suffix in WEIGHTS for file in folder.glob(suffix))
-    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder), size)
+    dtype = config.get("dtype", config.get("torch_dtype"))
+    settings = folder / "generation_config.json"
+    greedy = not (settings.is_file() and read_json(settings).get("do_sample"))
+    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder), size, dtype, greedy)
 
 
 def read_chat_template(folder: Path) -> str:

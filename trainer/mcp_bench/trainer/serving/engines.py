@@ -119,7 +119,12 @@ def command(
             ("--max-model-len", capacity.max_model_len),
         ):
             argv += [flag, str(number)] if number is not None else []
-        argv += [] if has_accelerator() else ["--enforce-eager"]  # compiling costs minutes on a CPU
+        if checkpoint.greedy:  # vLLM looks for a temperature, and takes 1 where there is none
+            argv += ["--override-generation-config", '{"temperature": 0.0}']
+        if not has_accelerator():
+            argv.append("--enforce-eager")  # compiling costs minutes on a CPU
+            if checkpoint.dtype == "float32":
+                argv += ["--dtype", "float32"]  # of itself it takes 16 bits, which is another model
         return [*argv, *extra]
     if (capacity.tensor_parallel or 1) > 1 or (capacity.data_parallel or 1) > 1:
         raise WrongUseError("transformers serve runs one copy of a model: --tensor-parallel needs vLLM")

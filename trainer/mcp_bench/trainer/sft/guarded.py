@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import Sampler
+from trl.kernels.chunked_logprob import _use_triton
+from trl.trainer import utils
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.batches import ROWS
@@ -15,6 +18,24 @@ from mcp_bench.trainer.sft.guards import LossGuard
 
 OnStep = Callable[[dict[str, Any], list[int]], None]
 """Is given what a step logs, and the numbers of its rows."""
+
+
+WIDEST_TILE: int = utils._CHUNKED_LOGPROB_CHUNK_SIZE
+
+
+def fit_head(vocabulary: int) -> None:
+    """Spare TRL's head what a CPU need not do.
+
+    It has tiles no wider than the vocabulary: those made for large ones have rows 128 KiB apart. And it
+    scores only what is trained on, as on a GPU; TRL does not do that elsewhere, for the sake of devices that
+    compile anew for every shape.
+    """
+    utils._CHUNKED_LOGPROB_CHUNK_SIZE = min(WIDEST_TILE, vocabulary)
+    utils._use_triton = _scores_less  # type: ignore[attr-defined]
+
+
+def _scores_less(device: torch.device) -> bool:
+    return device.type == "cpu" or _use_triton(device)
 
 
 class GuardedTrainer(SFTTrainer):

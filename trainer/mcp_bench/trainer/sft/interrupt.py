@@ -11,6 +11,8 @@ from typing import Any
 import click
 from transformers import TrainerCallback
 
+from mcp_bench.trainer.sft.processes import any_of_them
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -21,7 +23,8 @@ class StopAfterStep(TrainerCallback):
         self.asked = False
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        if self.asked:
+        # signals reach processes at different steps, and all have to stop after the same one
+        if any_of_them(self.asked):
             control.should_save = control.should_training_stop = True
         return control
 

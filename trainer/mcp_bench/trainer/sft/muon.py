@@ -6,7 +6,7 @@ Muon: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. AdamW: http
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -45,10 +45,10 @@ class MuonAdamW(Optimizer):
                 loss = closure()
         for group in self.param_groups:
             update = _muon if group["muon"] else _adam
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    weight.mul_(1 - group["lr"] * group["weight_decay"])
-                    weight.add_(update(weight, weight.grad, self.state[weight]), alpha=-group["lr"])
+            given = [weight for weight in group["params"] if weight.grad is not None]
+            for weight, change in zip(given, update(given, self.state), strict=True):
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                weight.add_(change, alpha=-group["lr"])
         return loss
 
 
@@ -57,39 +57,52 @@ def _outside(name: str) -> bool:
     return "embed" in name or "lm_head" in name
 
 
-def _muon(weight: Tensor, gradient: Tensor, state: dict[str, Any]) -> Tensor:
-    if "momentum" not in state:
-        state["momentum"] = torch.zeros_like(weight)
-    momentum: Tensor = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-    update = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
-    scale: float = max(1, weight.size(0) / weight.size(1)) ** 0.5
-    return _orthogonal(update) * scale
+def _muon(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) -> list[Tensor]:
+    """Return the updates of matrices; those of one shape are made together, which spares many small steps."""
+    shapes: dict[torch.Size, list[int]] = {}
+    updates: list[Tensor] = []
+    for number, weight in enumerate(weights):
+        state, gradient = states[weight], weight.grad
+        assert gradient is not None  # noqa: S101 - only such weights come here
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(weight)
+        momentum: Tensor = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        updates.append(gradient.lerp(momentum, MOMENTUM))  # Nesterov's
+        shapes.setdefault(weight.shape, []).append(number)
+    for (rows, columns), numbers in shapes.items():
+        scale = max(1, rows / columns) ** 0.5
+        turned = _orthogonal(torch.stack([updates[number] for number in numbers])) * scale
+        for number, update in zip(numbers, turned.unbind(), strict=True):
+            updates[number] = update
+    return updates
 
 
-def _orthogonal(matrix: Tensor, iterations: int = 5) -> Tensor:
-    """Return U V' of a matrix U S V', nearly."""
+def _orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
+    """Return U V' of each matrix U S V', nearly; shape (matrices, rows, columns)."""
     a, b, c = NEWTON_SCHULZ
-    tall = matrix.size(0) > matrix.size(1)
-    x = matrix.T if tall else matrix
-    x = x / (x.norm() + 1e-7)
+    tall = matrices.size(-2) > matrices.size(-1)
+    x = matrices.mT if tall else matrices
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(iterations):
-        square = x @ x.T
+        square = x @ x.mT
         x = a * x + (b * square + c * square @ square) @ x
-    turned: Tensor = x.T if tall else x
+    turned: Tensor = x.mT if tall else x
     return turned
 
 
-def _adam(weight: Tensor, gradient: Tensor, state: dict[str, Any]) -> Tensor:
-    if "mean" not in state:
-        state |= {
-            "step": torch.zeros(()),
-            "mean": torch.zeros_like(weight),
-            "square": torch.zeros_like(weight),
-        }
-    state["step"] += 1
-    mean: Tensor = state["mean"].lerp_(gradient, 1 - BETAS[0])
-    square: Tensor = state["square"].mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-    steps = state["step"].item()
-    corrected = (square / (1 - BETAS[1] ** steps)).sqrt_().add_(EPSILON)
-    update: Tensor = mean / (1 - BETAS[0] ** steps) / corrected
-    return update
+def _adam(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) -> Iterator[Tensor]:
+    for weight in weights:
+        state, gradient = states[weight], weight.grad
+        assert gradient is not None  # noqa: S101 - only such weights come here
+        if "mean" not in state:
+            state |= {
+                "step": torch.zeros(()),
+                "mean": torch.zeros_like(weight),
+                "square": torch.zeros_like(weight),
+            }
+        state["step"] += 1
+        mean: Tensor = state["mean"].lerp_(gradient, 1 - BETAS[0])
+        square: Tensor = state["square"].mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        steps = state["step"].item()
+        corrected = (square / (1 - BETAS[1] ** steps)).sqrt_().add_(EPSILON)
+        yield mean / (1 - BETAS[0] ** steps) / corrected

@@ -20,7 +20,12 @@ class Progress:
     """Adds speed, memory and time left to each step, and shows it."""
 
     def __init__(
-        self, out: TextIO = sys.stderr, *, on_gpu: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        out: TextIO = sys.stderr,
+        *,
+        on_gpu: bool,
+        shown: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = out
         self._on_gpu = on_gpu
@@ -29,7 +34,8 @@ class Progress:
         self._recent.append((clock(), 0))
         self._tokens = 0
         self._shown = clock()
-        self._live = out.isatty()
+        self._live = shown and out.isatty()
+        self._visible = shown
 
     def step(self, step: int, steps: int, loss: float, tokens: int, more: str = "") -> dict[str, Any]:
         """Take the tokens of a step; return what there is to store of its speed and memory."""
@@ -42,7 +48,7 @@ class Progress:
         memory = peak_memory(on_gpu=self._on_gpu)
         per_step = seconds / max(1, len(self._recent) - 1)
         left = per_step * (steps - step)
-        if self._live or now - self._shown >= QUIET_SECONDS or step == steps:
+        if self._visible and (self._live or now - self._shown >= QUIET_SECONDS or step == steps):
             self._shown = now
             parts = [f"step {step}/{steps}", f"loss {loss:.4f}", *([more] if more else [])]
             parts += [

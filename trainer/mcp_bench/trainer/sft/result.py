@@ -13,12 +13,17 @@ from mcp_bench.trainer.templates import Templates
 
 
 def save_result(
-    model: Any, tokenizer: Any, templates: Templates, stops: Iterable[int], generation: Generation | None,
+    model: Any,
+    weights: Any,
+    tokenizer: Any,
+    templates: Templates,
+    stops: Iterable[int],
+    generation: Generation | None,
     folder: Path,
-) -> None:  # fmt: skip
+) -> None:
     """Write weights (or the adapter), tokenizer, the template to serve with and the generation settings.
 
-    `folder` is there as a whole or not at all.
+    `weights` is the model's state dict, in whole. `folder` is there as a whole or not at all.
     """
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
@@ -30,7 +35,7 @@ def save_result(
         for name, value in generation.model_dump(exclude_none=True).items():
             if name != "temperature" or value > 0:
                 setattr(settings, name, value)
-    model.save_pretrained(beside)
+    model.save_pretrained(beside, state_dict=weights)
     settings.save_pretrained(beside)  # an adapter's folder would have none
     tokenizer.chat_template = templates.serving
     tokenizer.save_pretrained(beside)

@@ -31,7 +31,6 @@ def sft_config(
         weight_decay=training.weight_decay,
         max_grad_norm=training.max_grad_norm,
         bf16=training.precision != "fp32",
-        # accelerate does what FSDP can do itself: see launch.py
         activation_checkpointing=training.checkpointing == "offload"
         or (training.checkpointing == "on" and hardware.sharding == "none"),
         activation_offloading=training.checkpointing == "offload",
@@ -49,5 +48,38 @@ def sft_config(
         save_steps=training.save_every,
         save_total_limit=KEPT,
         report_to=list(report_to) or "none",
+        project="mcp-bench",
+        run_name=checkpoints.parent.name,
         disable_tqdm=True,
+        **_sharding(recipe),
     )
+
+
+def _sharding(recipe: Recipe) -> dict[str, Any]:
+    """Return how several devices share the model, and a sequence."""
+    hardware = recipe.hardware
+    if hardware.sharding != "fsdp2":
+        return {}
+    settings: dict[str, Any] = {
+        "fsdp": True,
+        "fsdp_config": {
+            "version": 2,
+            "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+            "transformer_layer_cls_to_wrap": [recipe.model.architecture.layer_class],
+            "reshard_after_forward": True,
+            "state_dict_type": "SHARDED_STATE_DICT",
+            "cpu_ram_efficient_loading": True,
+            # offloaded layer inputs are the trainer's own business: this would do it twice
+            "activation_checkpointing": recipe.training.checkpointing == "on",
+        },
+    }
+    if hardware.context_parallel > 1:
+        from accelerate.parallelism_config import ParallelismConfig
+        from accelerate.utils import TorchContextParallelConfig
+
+        settings["parallelism_config"] = ParallelismConfig(
+            dp_shard_size=hardware.devices // hardware.context_parallel,
+            cp_size=hardware.context_parallel,
+            cp_handler=TorchContextParallelConfig(cp_comm_strategy="allgather"),
+        )
+    return settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.checkpoints import last_whole, number
 from mcp_bench.trainer.sft.guards import DivergedError, LossGuard
 from mcp_bench.trainer.sft.progress import Progress
@@ -66,7 +66,7 @@ def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Out
             if not isinstance(error, MemoryError) and not any(word in str(error) for word in MEMORY_ERRORS):
                 raise
             fewer = _fewer(sequences)
-            if fewer is None or _processes() > 1:
+            if fewer is None or processes.count() > 1:
                 raise OutOfMemoryError(_advice(ready, sequences)) from error
         accumulate = sequences * accumulate // fewer
         sequences = fewer
@@ -84,20 +84,21 @@ def _attempt(
 
     recipe, examples = ready.recipe, ready.prepared.examples
     checkpoint = last_whole(folder.checkpoints)
-    folder.keep_metrics(number(checkpoint) if checkpoint else 0)
+    if processes.rank() == 0:
+        folder.keep_metrics(number(checkpoint) if checkpoint else 0)
     stopping = StopAfterStep()
-    progress = Progress(on_gpu=recipe.hardware.device != "cpu")
+    progress = Progress(on_gpu=recipe.hardware.device != "cpu", shown=processes.rank() == 0)
     lengths = [len(example.tokens) for example in examples]
 
     def on_step(line: dict[str, Any], rows: Sequence[int]) -> None:
         # packed rows have no numbers; TRL counts their tokens, from the start of the run
         tokens = sum(lengths[row] for row in rows)
         figures = progress.step(line["step"], line["steps"], line["loss"], tokens)
-        if _rank() == 0:
+        if processes.rank() == 0:
             with folder.metrics.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, **figures}) + "\n")
 
-    trainer = _trainer(folder, ready, sequences, accumulate, report_to, on_step)
+    trainer = make_trainer(folder, ready, sequences, accumulate, report_to, on_step)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stopping)
     try:
@@ -111,28 +112,33 @@ def _attempt(
     done = state.global_step >= state.max_steps
     if done:
         model = trainer.accelerator.unwrap_model(trainer.model)
-        if _rank() == 0:
+        weights = trainer.accelerator.get_state_dict(trainer.model)  # gathered from all processes
+        if processes.rank() == 0:
+            stops = stop_tokens(examples, ready.tokenizer)
             save_result(
-                model, ready.tokenizer, ready.templates, stop_tokens(examples, ready.tokenizer),
-                recipe.generation, folder.model,
-            )  # fmt: skip
+                model, weights, ready.tokenizer, ready.templates, stops, recipe.generation, folder.model
+            )
+        trainer.accelerator.wait_for_everyone()
     losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
     return Outcome(state.global_step, state.max_steps, losses[-1] if losses else math.nan, not done)
 
 
-def _trainer(
+def make_trainer(
     folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str], on_step: Any
 ) -> Any:
+    """Return TRL's trainer for what is ready, as a recipe wants it; `on_step` gets what each step logs, and
+    the numbers of its rows. Nothing is on disk before it trains."""
     from transformers.utils.logging import disable_progress_bar
 
     from mcp_bench.trainer.sft.batches import RightPadding, dataset
-    from mcp_bench.trainer.sft.guarded import GuardedTrainer
+    from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, load_model
     from mcp_bench.trainer.sft.order import LikeLengths
     from mcp_bench.trainer.sft.settings import sft_config
 
     recipe = ready.recipe
     disable_progress_bar()  # of each file that is loaded or written
+    fit_head(recipe.model.architecture.vocab_size)
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
     optimizers: tuple[Any, None] = (None, None)
@@ -216,14 +222,6 @@ def _free_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _rank() -> int:
-    return int(os.environ.get("RANK", "0"))
-
-
-def _processes() -> int:
-    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def _tell(text: str) -> None:

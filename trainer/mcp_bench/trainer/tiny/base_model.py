@@ -1,41 +1,23 @@
 """Trains a base model from random weights on recall text, in minutes on two CPU cores.
 
 What a task takes (calls, tools, requests) is left to fine-tuning. What cannot be learned from some hundred
-trajectories is learned here: to copy. The loss is on answers only, since the made-up text around them has
-nothing in it that could be learned.
+trajectories is learned here: to copy (Olsson et al. 2022, arXiv:2209.11895). The loss is on what is said
+again only, since the made-up text around it has nothing in it that could be learned.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.trainer.data import Example
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.tiny.recall_text import RecallText
+from mcp_bench.trainer.tiny.recall_text import LARGEST, RecallText
+from mcp_bench.trainer.tiny.schedule import Schedule
 from mcp_bench.trainer.tiny.tokenizer import make_tokenizer
-
-WARMUP = 20
-"""Steps until the learning rate is reached."""
-DECAY = 0.4
-"""Share of the steps, the last ones, over which it goes to 0 (Hägele et al. 2024, arXiv:2405.18392)."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """`steps` of `sequences` times `length` tokens."""
-
-    steps: int = 900
-    sequences: int = 16
-    length: int = 256
-    learning_rate: float = 3e-3
-    muon_learning_rate: float = 0.02
-
 
 OnStep = Callable[[int, float, float, int], None]
 """Step, loss, share of the answers' tokens that were right, and tokens."""
@@ -46,7 +28,7 @@ def make_base(
 ) -> None:
     """Train a model of the recipe's architecture and save it with its tokenizer.
 
-    `rows` give the vocabulary, and words that text is made of; nothing of them is learned.
+    `rows` give the vocabulary, which text is made of; nothing else of them is used.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed
@@ -67,11 +49,11 @@ def make_base(
     )
     model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     optimizer = MuonAdamW(model, lr=schedule.learning_rate, muon_lr=schedule.muon_learning_rate)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, schedule.steps))
-    texts = examples(RecallText(seed, words(rows)), tokenizer, schedule.length)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.rate)
+    text = RecallText(seed, syllables(tokenizer))
     model.train()
-    for step in range(1, schedule.steps + 1):
-        ids, labels = _batch([next(texts) for _ in range(schedule.sequences)])
+    for step, (sequences, length) in enumerate(schedule.shapes(), 1):
+        ids, labels = _batch([example(text, tokenizer, length) for _ in range(sequences)])
         loss, right = _loss(model, ids, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -84,28 +66,25 @@ def make_base(
     tokenizer.save_pretrained(folder)
 
 
-def words(rows: Sequence[Row]) -> list[str]:
-    """Return the words of the requests in the rows, in alphabetical order."""
-    found = {
-        word.lower()
-        for row in rows
-        for message in row.messages
-        if message["role"] == "user"
-        for word in re.findall("[A-Za-z]+", message["content"] or "")
-    }
-    return sorted(found)
+def syllables(tokenizer: Any) -> list[str]:
+    """Return the tokens that have letters alone, in alphabetical order."""
+    return sorted(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha())
 
 
-def examples(text: RecallText, tokenizer: Any, length: int) -> Iterator[Example]:
-    """Yield examples of exactly `length` tokens, as many pieces of text one after the other as fill them."""
-    while True:
-        tokens, trained = array("i"), bytearray()
-        while len(tokens) < length:
-            for piece, learned in text.draw():
-                ids = tokenizer.encode(piece, add_special_tokens=False)
-                tokens.extend(ids)
-                trained.extend([learned] * len(ids))
-        yield Example("recall text", tokens[:length], bytes(trained[:length]))
+def example(text: RecallText, tokenizer: Any, length: int) -> Example:
+    """Return exactly `length` tokens: as many pieces of text, one after the other, as fill them.
+
+    The pieces are the larger the more room there is.
+    """
+    encode = tokenizer.backend_tokenizer.encode  # one by one: threads cost short texts more than they spare
+    tokens, trained = array("i"), bytearray()
+    while len(tokens) < length:
+        for piece, learned_from in text.draw(min(LARGEST, max(1, (length - len(tokens)) // 64))):
+            ids = encode(piece, add_special_tokens=False).ids
+            tokens.extend(ids)
+            read = len(ids) if learned_from is None else min(learned_from, len(ids))
+            trained.extend([0] * read + [1] * (len(ids) - read))
+    return Example("recall text", tokens[:length], bytes(trained[:length]))
 
 
 def _batch(drawn: Sequence[Example]) -> tuple[Any, Any]:
@@ -125,7 +104,3 @@ def _loss(model: Any, ids: Any, labels: Any) -> tuple[Any, float]:
     kept = wanted != -100
     logits = model.lm_head(hidden[kept])  # of answers alone: the rest would cost as much and is not used
     return cross_entropy(logits, wanted[kept]), (logits.argmax(-1) == wanted[kept]).float().mean().item()
-
-
-def _rate(step: int, steps: int) -> float:
-    return min(1.0, (step + 1) / WARMUP, (steps - step) / (steps * DECAY))

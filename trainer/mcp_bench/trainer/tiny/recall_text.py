@@ -1,6 +1,6 @@
 """Text that teaches one thing: to find what was said before, and to say it again.
 
-It has records, statements and menus of made-up names, each followed by questions whose answers stand above.
+It has values, records, sentences and menus of made-up words, each followed by what is to be said again of it.
 It knows no task, no tool and no format of a call: a model of this text alone solves nothing.
 """
 
@@ -9,143 +9,194 @@ from __future__ import annotations
 import json
 import random
 import string
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-Piece = tuple[str, bool]
-"""Text, and whether a model is to learn to say it."""
+Piece = tuple[str, int | None]
+"""Text, and from which of its tokens on a model is to learn to say it; None: it is only read."""
+READ, SAID = None, 0
+CUE = 2
+"""What is asked next cannot be known, but how it goes on can, once it has begun: it stands above."""
 
-SYLLABLES = [
-    "ba",
-    "ke",
-    "lo",
-    "mi",
-    "nu",
-    "ra",
-    "se",
-    "ti",
-    "vo",
-    "an",
-    "er",
-    "in",
-    "st",
-    "or",
-    "la",
-    "th",
-    "ch",
-    "ou",
-    "ing",
-    "el",
-    "do",
-    "sh",
-    "ga",
-    "pe",
-]
+LARGEST = 4
 HEX = "0123456789abcdef"
 
 
 class RecallText:
-    """Draws pieces of text. `words` are mixed in, so that their tokens are not strangers."""
+    """Draws pieces of text. `syllables` are what its words are made of.
 
-    def __init__(self, seed: int, words: Sequence[str]) -> None:
+    These are best the tokens that a model knows: all of them are then learned to be copied, and a name that
+    it never saw is made of familiar ones.
+    """
+
+    def __init__(self, seed: int, syllables: Sequence[str]) -> None:
         self._random = random.Random(seed)  # noqa: S311 - text to learn from, nothing secret
-        self._words = words
-        self._kinds: tuple[Callable[[], list[Piece]], ...] = (
-            self.recall, self.recall, self.recall, self.find, self.find, self.find,
-            self.extract, self.extract, self.extract, self.menu, self.menu,
-        )  # fmt: skip
+        self._syllables = syllables
+        self._size = LARGEST
+        self._short = 3 * (self.echo,) + 2 * (self.retell,) + (self.recall, self.find)
+        self._all = (self.echo, self.menu) + 2 * (
+            self.retell,
+            self.recall,
+            self.find,
+            self.extract,
+            self.amend,
+        )
 
-    def draw(self) -> list[Piece]:
-        """Return one piece of text of any kind."""
-        return self._random.choice(self._kinds)()
+    def draw(self, size: int = LARGEST) -> list[Piece]:
+        """Return one piece of text, of about 35 tokens times `size`, which is 1 to `LARGEST`.
+
+        The shortest are mostly said again word for word. This is where copying begins: hardly a token in
+        them cannot be known.
+        """
+        self._size = size
+        return self._random.choice(self._short if size == 1 else self._all)()
+
+    def echo(self) -> list[Piece]:
+        """Some values, twice."""
+        between = self._random.choice(("\n", ", ", '","'))
+        text = between.join(self._value() for _ in range(self._some(4))) + "\n"
+        return [(text, READ), (text, SAID)]
+
+    def retell(self) -> list[Piece]:
+        """A record, and neighbouring keys and values of it, with other spaces."""
+        record = self._record()
+        pieces: list[Piece] = [(f"{_json(record)}\n", READ)]
+        for _ in range(self._some(2)):
+            count = min(self._some(3), len(record))
+            first = self._random.randint(0, len(record) - count)
+            told = json.dumps(dict(list(record.items())[first : first + count]))
+            start = told.index('": "') + 4
+            pieces += [(told[:start], CUE), (f"{told[start:]}\n", SAID)]
+        return pieces
 
     def recall(self) -> list[Piece]:
-        """A record, and the values of some of its keys."""
-        record = {self._key(): self._value() for _ in range(self._random.randint(2, 6))}
-        if self._random.random() < 0.7:
-            record = {"id": self._id(), **record}
-        asked = self._random.sample(list(record), min(len(record), 3))
-        return [(_json(record) + "\n", False), *self._answers((key, record[key]) for key in asked)]
+        """A record, and the values of its keys in any order."""
+        record = self._record()
+        keys = self._random.sample(list(record), len(record))
+        return [(_json(record) + "\n", READ), *_answers((f'{{"{key}": "', record[key]) for key in keys)]
 
     def find(self) -> list[Piece]:
-        """Some records, and the ids of some by their names."""
+        """Records that look alike, and the id of each by one of its values."""
+        prefix, keys = self._prefix(), [self._key() for _ in range(self._some(3))]
         records = [
-            {"id": self._id(), self._key(): self._value(), "name": self._value(), self._key(): self._value()}
-            for _ in range(self._random.choice((1, 1, 2, 3)))
+            {"id": self._id(prefix), **{key: self._value() for key in keys}}
+            for _ in range(self._random.randint(1, self._size))
         ]
-        asked = self._random.sample(records, min(len(records), 2))
-        return [
-            (_json({"items": records}) + "\n", False),
-            *self._answers((record["name"], record["id"]) for record in asked),
-        ]
+        text = _json({"items": records, "total": len(records)})
+        having = Counter(value for record in records for value in set(record.values()))
+        asked = [(record[key], record["id"]) for record in records for key in keys]
+        self._random.shuffle(asked)
+        once = ((f'"{value}" {{"id": "', found) for value, found in asked if having[value] == 1)
+        return [(text + "\n", READ), *_answers(once)]
 
     def extract(self) -> list[Piece]:
-        """A sentence with a value in it, and the value."""
-        before, after = self._phrase(), self._phrase()
-        value, other, key = self._value(), self._value(), self._key()
-        kind = self._random.randrange(3)
-        if kind == 0:
-            return [(f'{before.capitalize()} "{value}" {after}.\n"', False), (f'{value}"\n', True)]
-        if kind == 1:
-            return [
-                (f"{before.capitalize()} {value} = {other}, {after}.\n{value} = ", False),
-                (f"{other}\n", True),
-            ]
-        return [(f'{key}: {value}; {after}\n{{"', False), (f'{key}": "{value}"}}\n', True)]
+        """Sentences with two values each, and the second by the first."""
+        sentences, asked = [], []
+        for _ in range(self._some(3)):
+            key, value, other = self._key(), self._value(), self._value()
+            sentences.append(self._sentence(value, key, other))
+            asked.append((f'"{value}" {{"{key}": "', other))
+        self._random.shuffle(asked)
+        return [(" ".join(sentences) + "\n", READ), *_answers(asked)]
+
+    def amend(self) -> list[Piece]:
+        """A sentence with a new value, records that have the old one, and of these the id: both are said."""
+        key, name, prefix = self._key(), self._key(), self._prefix()
+        named, value = self._kind(), self._kind()
+        more = {self._key(): self._value() for _ in range(self._some(3))}
+        records = [
+            {"id": self._id(prefix), name: named(), **more, key: value()}
+            for _ in range(self._random.choice((1, 1, self._some(3))))
+        ]
+        meant, new = self._random.choice(records), value()
+        sentence = self._sentence(meant[name], key, new)
+        text = f'{sentence}\n{_json({"items": records, "total": len(records)})}\n{{"id": "'
+        return [(text, READ), (f'{meant["id"]}", "{key}": "{new}"}}\n', SAID)]
 
     def menu(self) -> list[Piece]:
         """Names with parameters, one to a line, and the whole name for its last word."""
-        group = self._word().lower()
+        group = self._key()
         verbs = list(dict.fromkeys(self._word().lower() for _ in range(self._random.randint(3, 5))))
-        lines = [f"{group}_{verb}({self._parameters()}) {self._phrase().capitalize()}\n" for verb in verbs]
-        asked = self._random.sample(verbs, min(len(verbs), 2))
-        return [("".join(lines), False), *self._answers((verb, f"{group}_{verb}") for verb in asked)]
+        lines = [f"{group}_{verb}({self._parameters()}) {self._phrase().capitalize()}.\n" for verb in verbs]
+        asked = self._random.sample(verbs, len(verbs))
+        answers = _answers((f'"{verb}" {{"in": "', f"{group}_{verb}") for verb in asked)
+        return [("".join(lines), READ), *answers]
 
-    def _answers(self, pairs: Any) -> Iterator[Piece]:
-        for asked, answer in pairs:
-            yield f"{asked} = ", False
-            yield f"{answer}\n", True
+    def _sentence(self, about: str, key: str, value: str) -> str:
+        sentence = self._random.choice(
+            (
+                f'{self._phrase()} "{about}" {self._phrase()}: {value}.',
+                f"{self._phrase()} {key} {about} = {value}, {self._phrase()}.",
+                f"{about} {self._phrase()} {key}: {value}.",
+                f"{self._phrase()} {about} {self._phrase()} {key} {value}?",
+            )
+        )
+        return sentence[0].upper() + sentence[1:]
+
+    def _some(self, most: int) -> int:
+        """Return how many: 1 to `most` in the largest pieces, fewer in smaller ones."""
+        return self._random.randint(1, max(1, most * self._size // LARGEST))
+
+    def _record(self) -> dict[str, str]:
+        return {"id": self._id(self._prefix()), **{self._key(): self._value() for _ in range(self._some(6))}}
 
     def _parameters(self) -> str:
         return ", ".join(self._key() for _ in range(self._random.randint(1, 3)))
 
-    def _phrase(self) -> str:
-        return " ".join(self._word() for _ in range(self._random.randint(1, 5)))
+    def _phrase(self, most: int = 5) -> str:
+        return " ".join(self._word() for _ in range(self._random.randint(1, most)))
 
     def _word(self) -> str:
-        draw, chance = self._random, self._random.random()
-        if chance < 0.35:
-            return draw.choice(self._words)
-        if chance < 0.7:
-            return "".join(draw.choice(SYLLABLES) for _ in range(draw.randint(1, 4)))
-        return "".join(draw.choice(string.ascii_lowercase) for _ in range(draw.randint(2, 8)))
+        return "".join(self._random.choice(self._syllables) for _ in range(self._random.randint(1, 3)))
 
     def _name(self) -> str:
         word = self._word()
-        return word[:1].upper() + word[1:]
+        return word[0].upper() + word[1:]
 
     def _key(self) -> str:
-        return "_".join(self._word().lower() for _ in range(self._random.randint(1, 2)))
+        return "_".join(self._word().lower() for _ in range(self._random.choice((1, 1, 2))))
 
-    def _id(self) -> str:
-        letters = "".join(self._random.choice(string.ascii_lowercase) for _ in range(3))
-        return f"{letters}_{''.join(self._random.choice(HEX) for _ in range(6))}"
+    def _digits(self, count: int) -> str:
+        return "".join(self._random.choices(string.digits, k=count))
+
+    def _prefix(self) -> str:
+        return "".join(self._random.choices(string.ascii_lowercase, k=3))
+
+    def _id(self, prefix: str) -> str:
+        return f"{prefix}_{''.join(self._random.choices(HEX, k=6))}"
+
+    def _date(self) -> str:
+        draw = self._random.randint
+        return f"20{draw(20, 29)}-{draw(1, 12):02}-{draw(1, 28):02}"
 
     def _value(self) -> str:
-        draw = self._random
+        return self._kind()()
+
+    def _kind(self) -> Callable[[], str]:
+        """Return what draws values of one kind."""
+        draw, name, word = self._random.randint, self._name, self._word
         kinds: tuple[tuple[int, Callable[[], str]], ...] = (
-            (35, lambda: " ".join(self._name() for _ in range(draw.randint(1, 3)))),
-            (10, lambda: f"{self._name()} {self._word()} {draw.randint(1, 999)}"),
-            (10, lambda: f"{self._word()}.{self._word()}@{self._word()}-{self._word()}.example"),
-            (7, lambda: f"20{draw.randint(20, 29)}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}"),
-            (5, lambda: f"+1 {draw.randint(100, 999)} {draw.randint(100, 999)} {draw.randint(1000, 9999)}"),
-            (7, lambda: f"{draw.choice(string.ascii_uppercase)}-{draw.randint(100, 9999)}"),
-            (10, self._id),
-            (6, lambda: str(draw.randint(1, 9999))),
-            (10, self._word),
+            (30, lambda: " ".join(name() for _ in range(draw(1, 3)))),
+            (10, lambda: f"{self._phrase(3).capitalize()} {self._digits(3)}"),
+            (12, lambda: f"{word()}.{word()}@{word()}-{word()}.example".lower()),
+            (8, self._date),
+            (5, lambda: f"{self._date()}T{draw(0, 23):02}:{draw(0, 59):02}:00Z"),
+            (6, lambda: f"+1 {self._digits(3)} {self._digits(3)} {self._digits(4)}"),
+            (7, lambda: f"{word().upper()[:4]}-{self._digits(4)}"),
+            (6, lambda: self._id(self._prefix())),
+            (4, lambda: f"{draw(0, 99)}.{draw(0, 9)}"),
+            (4, lambda: f"{draw(1, 200)} {name()} {name()}, {name()}"),
+            (3, lambda: self._digits(draw(1, 6))),
+            (5, word),
         )
         weights = [weight for weight, _ in kinds]
-        return draw.choices(kinds, weights)[0][1]()
+        return self._random.choices(kinds, weights)[0][1]
+
+
+def _answers(asked: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+    for cue, answer in asked:
+        yield cue, CUE
+        yield f'{answer}"}}\n', SAID
 
 
 def _json(value: object) -> str:

@@ -1,0 +1,1 @@
+"""A report as one page of HTML, with its charts as pictures beside it."""

@@ -1,0 +1,61 @@
+"""From what was asked for to the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.html_report.compared import compared
+from mcp_bench.recorder.html_report.page import write_page
+from mcp_bench.recorder.html_report.recordings import about, recorded
+from mcp_bench.recorder.html_report.sections import Section
+from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.tally import finished
+from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.registry import load
+
+
+def kept(episodes: Iterable[StoredEpisode]) -> list[StoredEpisode]:
+    """Return the episodes that are over, to be read more than once: without their long texts."""
+    return [replace(episode, prompt="", answer=None) for episode in episodes if finished(episode)]
+
+
+def sections_of_loop(folder: Path) -> Sequence[Section]:
+    """Return what the trainer has to say of a loop (entry point `loop` of `mcp_bench.report_sections`).
+
+    Raises:
+        MissingDependencyError: the trainer is not installed.
+        WrongUseError: there is no loop in the folder.
+    """
+    try:
+        read = load("report_section", "loop")
+    except UnknownNameError as error:
+        raise MissingDependencyError(
+            "--loop needs the trainer, which is not installed: pip install mcp-bench-trainer (in a checkout: "
+            "pip install -e ./trainer)"
+        ) from error
+    sections: Sequence[Section] = read(folder)
+    return sections
+
+
+def make_page(
+    path: Path,
+    episodes: Sequence[StoredEpisode],
+    by: Sequence[str],
+    comparison: dict[str, Any] | None,
+    loop: Path | None,
+    told: Sequence[Section],
+) -> list[Path]:
+    """Write the page about a loop, a comparison and recordings, where there are any; return the pictures."""
+    sections = [*told, *([compared(comparison)] if comparison else [])]
+    lines = [f"In {loop.absolute()}"] if loop else []
+    if episodes or not sections:
+        sections += recorded(episodes, by)
+        lines.append(about(episodes))
+    lines.append(f"mcp-bench {version('mcp-bench-kit')}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    title = f"Loop {loop.absolute().name}" if loop else "Scores of recordings"
+    return write_page(path, title, lines, sections)

@@ -1,0 +1,151 @@
+"""Sections as one HTML file that needs nothing else, and its charts as PNGs in a folder beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_bench.recorder.html_report.palette import DARK, LIGHT
+from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.printable import in_line
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+NOTHING = "-"
+MOST_LINES = 1000
+"""Of a table: what is over is counted below it."""
+
+
+def check(path: Path) -> None:
+    """Check that a page can be made, before anything is read for it.
+
+    Raises:
+        MissingDependencyError: matplotlib or Jinja2 is not installed.
+        WrongUseError: the name of the file is not that of a page.
+    """
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise WrongUseError(f"--html {path}: the name of a page ends with .html")
+    for name in ("jinja2", "matplotlib"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                f"--html needs the Python package {name}: pip install 'mcp-bench-kit[report]'"
+            ) from error
+
+
+def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[Section]) -> list[Path]:
+    """Write the page and its pictures, in place of older ones; return the paths of the pictures.
+
+    `about` are lines below the title. The pictures of `report.html` are in `report-png/`.
+
+    Raises:
+        BenchError: the files cannot be written.
+    """
+    from mcp_bench.recorder.html_report.drawing import png, svg
+
+    names = _names(sections)
+    text = _environment().get_template("page.html.jinja").render(
+        title=title, about=about, sections=sections, names=names, svg=svg, light=LIGHT, dark=DARK
+    )  # fmt: skip
+    folder = path.with_name(f"{path.stem}-png")
+    pictures = {
+        folder / f"{names[id(chart)]}.png": png(chart) for section in sections for chart in section.charts
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if pictures:
+            folder.mkdir(exist_ok=True)
+            _remove_older(folder)
+        for picture, content in pictures.items():
+            picture.write_bytes(content)
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise BenchError(f"cannot write {error.filename or path}: {error.strerror}") from error
+    return list(pictures)
+
+
+def _remove_older(folder: Path) -> None:
+    """Remove the pictures of an earlier page of the same name, and nothing that we did not make."""
+    for path in folder.glob("*.png"):
+        with path.open("rb") as file:
+            ours = b"tEXtSoftware\0mcp-bench" in file.read(256)  # it stands before the picture
+        if ours:
+            path.unlink()
+
+
+def _names(sections: Sequence[Section]) -> dict[int, str]:
+    """Return a name for each chart, by its id: of a file, and of ids within the page."""
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    for chart in (chart for section in sections for chart in section.charts):
+        plain = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:60].rstrip("-") or "chart"
+        name, more = plain, 1
+        while name in taken:
+            more += 1
+            name = f"{plain}-{more}"
+        taken.add(name)
+        found[id(chart)] = name
+    return found
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # everything on the page but our own markup: what hides or reorders text is written out
+        finalize=lambda value: (
+            in_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
+    )
+    environment.filters["cell"] = cell
+    environment.filters["drawn"] = Markup
+    environment.filters["id"] = id
+    environment.tests["figure"] = lambda value: not isinstance(value, str)
+    environment.filters["rows_left_out"] = _rows_left_out
+    environment.globals.update(most_lines=MOST_LINES, most_rows=MOST_ROWS)
+    return environment
+
+
+def _rows_left_out(chart: Chart) -> int:
+    return max(0, len(getattr(chart, "rows", ())) - MOST_ROWS)
+
+
+def cell(value: Cell) -> str:
+    """Return what a table shows: three decimals as on a terminal, a dash for nothing."""
+    match value:
+        case None:
+            return NOTHING
+        case str():
+            return value
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.3f}"
+        case Score():
+            return _score(value)
+
+
+def _score(score: Score) -> str:
+    if score.value is None:
+        return NOTHING
+    sign = "+" if score.signed else ""
+
+    def shown(number: Any) -> str:
+        return f"{number:{sign}.3f}"
+
+    interval = score.interval
+    return shown(score.value) + (f" [{shown(interval[0])}, {shown(interval[1])}]" if interval else "")

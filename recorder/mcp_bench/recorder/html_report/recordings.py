@@ -1,0 +1,216 @@
+"""Sections about recorded episodes: scores by group, by domain and by level."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mcp_bench.recorder.html_report.sections import (
+    INTERVALS,
+    Cell,
+    DotChart,
+    Dots,
+    Fact,
+    Score,
+    Section,
+    Table,
+    counted,
+)
+from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.report import report, usual_attempts
+
+Row = dict[str, Any]
+_SAASWORLD = re.compile(r"[^.]+\.(\d+)\.(?:train|dev|test)\.\d+")
+"""A task's id that tells its level: family, level, split, number."""
+_SPENT = (
+    ("calls per episode", "tool_calls_per_episode"),
+    ("failed calls", "failed_calls"),
+    ("tokens in", "input_tokens"),
+    ("tokens out", "output_tokens"),
+    ("cost, $", "cost_usd"),
+    ("verified", "verified"),
+)
+MOST_GROUPS = 8
+"""That get charts of their own."""
+
+
+def recorded(episodes: Sequence[StoredEpisode], by: Sequence[str]) -> list[Section]:
+    """Return the sections about episodes that are over, grouped by some of `report.GROUPS`."""
+    groups = _groups(episodes, by)
+    rows = {key: report(group, by)[0] for key, group in groups.items()}
+    names = labels(list(rows.values()), by)
+    named = dict(zip(rows, names, strict=True))
+    sections = [_scores(list(rows.values()), names, by)]
+    domains = {} if "domain" in by else {key: _by_domain(group) for key, group in groups.items()}
+    for title, noun, tables in (
+        ("By domain", "domain", domains),
+        ("By level", "level", {key: _by_level(group) for key, group in groups.items()}),
+    ):
+        sections += _parts(title, noun, {named[key]: found for key, found in tables.items()})
+    return sections
+
+
+def about(episodes: Sequence[StoredEpisode]) -> str:
+    """Return a line that says which recordings a page is about."""
+    if not episodes:
+        return "No recordings."
+    days = sorted({_day(episode.started_us) for episode in episodes})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    runs = counted(len({episode.run for episode in episodes}), "run")
+    return f"{counted(len(episodes), 'episode')} of {runs}, {span}"
+
+
+def labels(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
+    """Return what to call each row: the values of the fields in which they differ; of a single one, all."""
+    differ = [name for name in by if len({row[name] for row in rows}) > 1] or by
+    found = [" · ".join(str(row[name]) for name in differ if row[name] is not None) for row in rows]
+    return [label or "all" for label in found]
+
+
+def score(row: Row, name: str) -> Score:
+    """Return partial or strict of a row of a report."""
+    interval = row[f"{name}_ci"]
+    lowered = row[f"{name}_invalid_as_0"] if row["invalid"] else None
+    return Score(row[name], tuple(interval) if interval else None, lowered)
+
+
+def score_chart(name: str, title: str, noun: str, parts: Sequence[tuple[str, Row]]) -> DotChart:
+    """Return the chart of partial and strict of labelled rows; `noun` heads the labels in its table."""
+    scores = {kind: [score(row, kind) for _, row in parts] for kind in ("partial", "strict")}
+    invalid = any(row["invalid"] for _, row in parts)
+    columns = [noun, "episodes", "invalid", "tasks", "partial", "strict"]
+    columns += ["partial, invalid as 0", "strict, invalid as 0"] if invalid else []
+    tasks = sum(row["tasks"] for _, row in parts)
+    n = f"n = {counted(tasks, 'task')}" if len(parts) == 1 else "n is at the right of each row"
+    ticks = "; upright ticks are the scores with every invalid episode as 0" if invalid else ""
+    return DotChart(
+        name=name,
+        title=title,
+        says=f"{n}; dots are means over valid graded episodes, {INTERVALS}{ticks}.",
+        table=Table(title, columns, [_figures(label, row, lowered=invalid) for label, row in parts]),
+        rows=[(label, _note(row)) for label, row in parts],
+        series=[
+            Dots("partial", "partial", scores["partial"]),
+            Dots("strict (all of it)", "strict", scores["strict"]),
+        ],
+    )
+
+
+def _groups(
+    episodes: Iterable[StoredEpisode], by: Sequence[str]
+) -> dict[tuple[Any, ...], list[StoredEpisode]]:
+    found: dict[tuple[Any, ...], list[StoredEpisode]] = {}
+    for episode in episodes:
+        found.setdefault(tuple(getattr(episode, name) for name in by), []).append(episode)
+    return {key: found[key] for key in sorted(found, key=lambda key: [str(part) for part in key])}
+
+
+def _by_domain(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
+    return [(row["domain"], row) for row in report(episodes, ["domain"])]
+
+
+def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
+    levels: dict[int, list[StoredEpisode]] = {}
+    for episode in episodes:
+        if told := _SAASWORLD.fullmatch(episode.task):
+            levels.setdefault(int(told[1]), []).append(episode)
+    return [(f"level {level}", report(levels[level], ())[0]) for level in sorted(levels)]
+
+
+def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Section:
+    if not rows:
+        return Section("Scores", ["There are no recordings yet. Make some with `mcp-bench record`."])
+    same = [f"{name} {rows[0][name]}" for name in by if len({row[name] for row in rows}) == 1]
+    words = [f"All of {', '.join(same)}."] if same and len(rows) > 1 else []
+    words += _trouble(rows)
+    chart = score_chart("scores", "Partial and strict", "of", list(zip(names, rows, strict=True)))
+    return Section("Scores", words, _facts(rows), [_whole(rows, names)], [chart])
+
+
+def _facts(rows: Sequence[Row]) -> list[Fact]:
+    scores = [(kind, score(rows[0], kind)) for kind in ("partial", "strict") if len(rows) == 1]
+    episodes, invalid, verified = (
+        sum(row[name] for row in rows) for name in ("episodes", "invalid", "verified")
+    )
+    facts = [
+        *(_score_fact(kind, found) for kind, found in scores),
+        Fact("episodes", f"{episodes:,}", f"{verified:,} verified"),
+        Fact("invalid", f"{invalid:,}", f"{invalid / episodes:.1%} of the episodes" if invalid else ""),
+        Fact("tool calls", f"{sum(row['tool_calls'] for row in rows):,}",
+             f"{sum(row['failed_calls'] for row in rows):,} failed"),
+    ]  # fmt: skip
+    spent = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    return [*facts, *([Fact("cost", f"${sum(spent):.2f}", "as the agents told it")] if spent else [])]
+
+
+def _trouble(rows: Sequence[Row]) -> list[str]:
+    reasons: Counter[str] = sum((Counter(row["invalid_reasons"]) for row in rows), Counter())
+    if not reasons:
+        return []
+    told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    episodes = sum(row["episodes"] for row in rows)
+    return [
+        f"{reasons.total():,} of {episodes:,} episodes are invalid ({told}): they say "
+        "nothing about the agent and are in no score, except where each of them counts as 0."
+    ]
+
+
+def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return the table of all that there is to say of each group, its price included."""
+    columns: list[tuple[str, list[Cell]]] = [
+        ("of", list(names)),
+        ("episodes", [row["episodes"] for row in rows]),
+        ("invalid", [row["invalid"] for row in rows]),
+        ("partial", [score(row, "partial") for row in rows]),
+        ("strict", [score(row, "strict") for row in rows]),
+    ]
+    attempts = [usual_attempts(row) or {} for row in rows]
+    columns += [
+        (title, [entry.get(name) for entry in attempts])
+        for title, name in (("attempts, k", "k"), ("pass@k", "pass_at_k"), ("pass^k", "pass_hat_k"))
+    ]
+    columns += [(title, [row[name] for row in rows]) for title, name in _SPENT]
+    told = [(title, cells) for title, cells in columns if any(cell is not None for cell in cells)]
+    return Table(
+        "What each group scored, and what it took",
+        [title for title, _ in told],
+        list(zip(*(cells for _, cells in told), strict=True)),
+    )
+
+
+def _parts(title: str, noun: str, groups: Mapping[str, Sequence[tuple[str, Row]]]) -> list[Section]:
+    """Return the section with a chart for each group that has parts; none where none has more than one."""
+    told = {label: parts for label, parts in groups.items() if len(parts) > 1}
+    if not told:
+        return []
+    shown = dict(list(told.items())[:MOST_GROUPS])
+    more = len(told) - len(shown)
+    words = [f"The first {len(shown)} groups; {more} more have no chart here (--by, --run)."] if more else []
+    charts = [
+        score_chart(f"{noun} {label}", f"{label}: by {noun}" if len(groups) > 1 else title, noun, parts)
+        for label, parts in shown.items()
+    ]
+    return [Section(title, words, charts=charts)]
+
+
+def _figures(label: str, row: Row, *, lowered: bool) -> list[Cell]:
+    cells: list[Cell] = [label, row["episodes"], row["invalid"], row["tasks"]]
+    cells += [score(row, "partial"), score(row, "strict")]
+    return [*cells, *([row["partial_invalid_as_0"], row["strict_invalid_as_0"]] if lowered else [])]
+
+
+def _note(row: Row) -> str:
+    return counted(row["tasks"], "task") + (f", {row['invalid']} invalid" if row["invalid"] else "")
+
+
+def _score_fact(kind: str, found: Score) -> Fact:
+    span = found.interval
+    shown = "-" if found.value is None else f"{found.value:.2f}"
+    return Fact(kind, shown, f"{span[0]:.2f} to {span[1]:.2f}" if span else "")
+
+
+def _day(microseconds: int) -> str:
+    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%d}"

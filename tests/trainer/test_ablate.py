@@ -1,0 +1,125 @@
+"""An ablation: what it says, and, shortened, that it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mcp_bench.bridge.cli.root import root
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.trainer.ablation.table import print_result
+from mcp_bench.trainer.ablation.verdict import result, verdict
+from mcp_bench.trainer.cli.ablate import ablate
+from mcp_bench.trainer.loop.scores import scores
+
+TRAIN = [f"simple-{family}.1.train.{n}" for n in range(4) for family in ("contact-details", "mail-filing")]
+DEV = [f"simple-contact-details.1.dev.{n}" for n in range(3)]
+
+
+def difference(value: float | None, interval: Sequence[float] | None, better: int, seeds: int) -> Any:
+    partial = {"difference": value, "difference_ci": interval}
+    return [{"a": "low", "b": "high", "partial": partial, "better_in": better, "seeds": seeds}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (difference(0.4, [0.2, 0.6], 3, 3), "separated, the high cohort trains the better model"),
+        (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed says otherwise
+        (difference(0.1, [-0.1, 0.3], 3, 3), "not separated"),
+        (difference(-0.4, [-0.6, -0.2], 0, 3), "separated the wrong way"),
+        (difference(-0.4, [-0.6, -0.2], 1, 3), "not separated"),
+        (difference(None, None, 0, 0), "nothing to say"),
+        (difference(0.4, None, 1, 1), "nothing to say"),
+    ],
+)
+def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: str) -> None:
+    assert verdict(rows).startswith(words)
+
+
+def record(drop: float, tasks: Sequence[str], *more: str) -> str:
+    named = [word for task in tasks for word in ("--task", task)]
+    arguments = [
+        "--agent",
+        "oracle",
+        "--agent-option",
+        f"drop={drop}",
+        *named,
+        "--jobs",
+        "2",
+        "--json",
+        *more,
+    ]
+    done = CliRunner().invoke(root, ["record", *arguments])
+    return str(json.loads(done.stdout)["run"])
+
+
+def test_scores_of_seeds_are_pooled_and_compared_by_task(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    # the oracle tells how imperfect it is where models tell their name
+    drops = {"high": 0.001, "random": 0.999, "low": 1}
+    arms: dict[str, Any] = {
+        name: {
+            "model": f"drop={drop:g}",
+            "rows": 4,
+            "seeds": [scores(record(drop, DEV)) for _ in range(2 if name == "low" else 1)],
+        }
+        for name, drop in drops.items()
+    }
+    arms["high"]["seeds"] *= 2
+    arms["random"]["seeds"] *= 2
+    found = result(arms)
+    assert (found["cohorts"]["high"]["partial"], found["cohorts"]["low"]["partial"]) == (1.0, 0.0)
+    assert found["cohorts"]["low"]["episodes"] == 6 and found["cohorts"]["low"]["tasks"] == 3
+    row = next(row for row in found["differences"] if (row["a"], row["b"]) == ("low", "high"))
+    assert (row["common_tasks"], row["seeds"], row["better_in"]) == (3, 2, 2)
+    assert found["verdict"].startswith("separated, the high cohort")
+    print_result(found)
+    assert "Verdict: separated" in capsys.readouterr().out
+
+
+def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    out = tmp_path / "ablation"
+    wrong: list[tuple[list[str], type[Exception], str]] = [
+        ([], WrongUseError, "name a --recipe and the --size"),
+        (["--recipe", "tiny-cpu"], WrongUseError, "the --size of the cohorts"),
+        (["--recipe", "tiny", "--size", "1"], UnknownNameError, "unknown recipe 'tiny'"),
+        (["--recipe", "tiny-cpu", "--size", "1", "--run", "run_x"], UnknownNameError, "unknown run 'run_x'"),
+        (["--resume", str(out)], WrongUseError, "no ablation in"),
+    ]
+    for arguments, kind, reason in wrong:
+        more = [] if "--resume" in arguments else ["--out", str(out)]
+        done = CliRunner().invoke(ablate, [*arguments, *more])
+        assert isinstance(done.exception, kind) and reason in str(done.exception)
+        assert not out.exists()
+
+
+@pytest.mark.full
+def test_an_ablation_from_recordings_to_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real training, serving and measuring, shortened; a second call has nothing left to do."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    record(0.5, TRAIN, "--repeat", "3")
+    dev = tmp_path / "dev.txt"
+    dev.write_text("\n".join(DEV[:2]))
+    out = tmp_path / "ablation"
+    small = ["--base-steps", "3", "--set", "training.epochs=1", "--max-tokens", "16"]
+    asked = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", str(dev), *small]
+    done = CliRunner().invoke(root, ["ablate", *asked, "--out", str(out), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert {name: cohort["rows"] for name, cohort in found["cohorts"].items()} == dict.fromkeys(
+        ("high", "random", "low"), 4
+    )
+    rows = [(out / name / "data.jsonl").read_text() for name in ("high", "low")]
+    assert rows[0] != rows[1]
+    again = CliRunner().invoke(root, ["ablate", "--resume", str(out), "--json"], catch_exceptions=False)
+    assert json.loads(again.stdout) == found
+    assert "$ mcp-bench" not in again.stderr

@@ -1,0 +1,45 @@
+"""Several processes train as one would: the same batches, the same curve, one model. (FSDP2 needs GPUs.)"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from short_training import curve, rows, save_tokenizer, settings, write_rows
+
+from mcp_bench.trainer.launch import launch_line
+from mcp_bench.trainer.recipe import load_recipe
+
+BATCH = 4
+
+
+def train(folder: Path, devices: int) -> list[float]:
+    """Train with `BATCH` rows a step, by the line that a plan ends with; return the losses."""
+    folder.mkdir()
+    tokenizer, data = save_tokenizer(folder / "tokenizer"), write_rows(folder / "rows.jsonl", rows())
+    words = settings(
+        training__sequences_per_device=BATCH // devices,
+        hardware__devices=devices,
+        model__tokenizer=str(tokenizer),
+    )
+    overrides = [word for word in words if word != "--set"]
+    argv = shlex.split(launch_line(load_recipe("tiny-cpu", overrides)[1], "tiny-cpu", overrides, [str(data)]))
+    run = folder / "tiny-cpu-run"
+    if devices == 1:
+        argv += ["--out", str(run)]
+    environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (run / "model" / "model.safetensors").is_file()
+    return [loss for _, loss, _ in curve(run)]
+
+
+@pytest.mark.full
+def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+    alone = train(tmp_path / "alone", 1)
+    assert len(alone) == len(rows()) // BATCH
+    assert train(tmp_path / "together", 2) == pytest.approx(alone, abs=1e-3)

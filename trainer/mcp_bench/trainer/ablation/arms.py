@@ -1,0 +1,93 @@
+"""The arms of an ablation: a cohort, trained on from one base with one budget, once for each seed.
+
+ablation.json, recipe.yaml   what was asked for
+base/                        the base model, where the recipe has none: the same for all
+high/data.jsonl              a cohort
+high/seed-0/train/           a training run
+high/seed-0/measure.json     its scores
+result.json                  what came of it all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from mcp_bench.recorder.cli.score_table import share
+from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
+from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.measuring import model_name, served, tasks
+from mcp_bench.trainer.loop.scores import scores
+from mcp_bench.trainer.loop.training import make_base, train_model
+from mcp_bench.trainer.recipe import load_recipe
+
+Tell = Callable[[str], None]
+
+
+class Arms:
+    def __init__(self, folder: Path, settings: AblationSettings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.recipe = folder / "recipe.yaml"
+
+    def run(self, tell: Tell) -> dict[str, Outcome]:
+        """Run what is left; return of each cohort its data, and of each of its seeds the scores.
+
+        Seeds come one after the other, with all cohorts in each: what is stopped early is still balanced.
+
+        Raises:
+            StepFailedError: a command failed or was stopped. The same call goes on from there.
+        """
+        data = {name: once(self.folder / name / "data.json", partial(self._choose, name)) for name in COHORTS}
+        over = self._base([Path(chosen["data"]) for chosen in data.values()])
+        measured: dict[str, list[Outcome]] = {name: [] for name in COHORTS}
+        for seed in range(self.settings.seeds):
+            for name in COHORTS:
+                found = self._arm(name, seed, Path(data[name]["data"]), over)
+                measured[name].append(found)
+                tell(
+                    f"{name}, seed {seed}: partial {share(found['partial'])}, strict {share(found['strict'])}"
+                )
+        return {name: {**data[name], "model": self._model(name), "seeds": measured[name]} for name in COHORTS}
+
+    def _model(self, cohort: str) -> str:
+        """Return what the models of a cohort are called in the recordings, whatever their seed."""
+        return model_name(f"{self.folder.name}-{cohort}")
+
+    def _choose(self, cohort: str) -> Outcome:
+        out = self.folder / cohort / "data.jsonl"
+        out.parent.mkdir(exist_ok=True)
+        chosen = [word for name in self.settings.runs for word in ("--run", name)]
+        return export(out, [*chosen, "--cohort", cohort, "--size", str(self.settings.size)])
+
+    def _base(self, data: list[Path]) -> list[str]:
+        """Return the override that names the base model; where the recipe has none, it is made."""
+        _, recipe = load_recipe(str(self.recipe))
+        if recipe.model.base is not None:
+            return []
+        out = self.folder / "base"
+        asked = self.settings
+
+        def work() -> Outcome:
+            make_base(self.recipe, data, out, 0, asked.base_steps)
+            return {"model": str(out)}
+
+        return [f"model.base={once(self.folder / 'base.json', work)['model']}"]
+
+    def _arm(self, cohort: str, seed: int, data: Path, over: list[str]) -> Outcome:
+        folder = self.folder / cohort / f"seed-{seed}"
+
+        def train() -> Outcome:
+            return train_model(self.recipe, data, folder / "train", [*over, f"training.seed={seed}"])
+
+        def measure() -> Outcome:
+            asked = self.settings
+            model, port = Path(trained["model"]), folder / "measure.port"
+            with served(model, self._model(cohort), port, asked.engine, asked.max_tokens) as endpoint:
+                named = tasks(asked.benchmark, asked.dev, asked.jobs)
+                return scores(record(folder / "measure.begun", [*endpoint, *named]))
+
+        trained = once(folder / "train.json", train)
+        return once(folder / "measure.json", measure)

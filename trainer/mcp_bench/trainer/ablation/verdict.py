@@ -1,0 +1,60 @@
+"""What an ablation comes to: cohorts compared on the same tasks, and a plain word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from mcp_bench.recorder.comparison import compare
+from mcp_bench.recorder.report import report
+from mcp_bench.trainer.ablation.settings import COHORTS
+from mcp_bench.trainer.loop.scores import SCORES, episodes_of
+
+Arm = Mapping[str, Any]
+"""A cohort: the `model` name of all its seeds, and of each of `seeds` the scores and their `run`."""
+
+
+def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
+    """Return the mean scores of each cohort over its seeds with 95 % intervals, the paired differences, and
+    the verdict.
+
+    The unit of the bootstrap is the task, with the mean of its episodes over all seeds. How much seeds differ
+    shows in their own scores, which stand beside it.
+    """
+    episodes = {
+        name: [one for seed in arm["seeds"] for one in episodes_of(seed["run"])] for name, arm in arms.items()
+    }
+    cohorts = {}
+    for name, arm in arms.items():
+        [row] = report(episodes[name], ())
+        cohorts[name] = {**arm, **{key: row[key] for key in SCORES}}
+    differences = []
+    for better, worse in combinations(COHORTS, 2):
+        a, b = (f"model={arms[name]['model']}" for name in (worse, better))
+        [row] = compare([*episodes[worse], *episodes[better]], a, b, ())["rows"]
+        seeds = [
+            ours["partial"] > theirs["partial"]
+            for ours, theirs in zip(arms[better]["seeds"], arms[worse]["seeds"], strict=True)
+            if ours["partial"] is not None and theirs["partial"] is not None
+        ]
+        found = {key: row[key] for key in ("common_tasks", "partial", "strict")}
+        differences.append({"a": worse, "b": better, **found, "seeds": len(seeds), "better_in": sum(seeds)})
+    return {"cohorts": cohorts, "differences": differences, "verdict": verdict(differences)}
+
+
+def verdict(differences: Sequence[Mapping[str, Any]]) -> str:
+    """Return in words whether the best graded cohort trained a better model than the worst graded one."""
+    [found] = [row for row in differences if (row["a"], row["b"]) == ("low", "high")]
+    difference, interval = found["partial"]["difference"], found["partial"]["difference_ci"]
+    if difference is None or interval is None:
+        return "nothing to say: the cohorts have too few graded tasks in common"
+    told = (
+        f"high less low: partial {difference:+.3f} [{interval[0]:+.3f}, {interval[1]:+.3f}],"
+        f" higher in {found['better_in']} of {found['seeds']} seeds"
+    )
+    if interval[0] > 0 and found["better_in"] == found["seeds"]:
+        return f"separated, the high cohort trains the better model ({told})"
+    if interval[1] < 0 and not found["better_in"]:
+        return f"separated the wrong way, the low cohort trains the better model ({told})"
+    return f"not separated ({told})"

@@ -1,0 +1,37 @@
+"""A model as an agent: the arguments of `mcp-bench record`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mcp_bench.trainer.serving import serve
+
+
+def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
+    """Return the arguments that name tasks."""
+    named = [word for task in ids for word in ("--task", task)]
+    return ["--benchmark", benchmark, *named, "--jobs", str(jobs)]
+
+
+def model_name(text: str) -> str:
+    """Return a name for a model in the recordings that every server takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
+
+
+@contextmanager
+def served(
+    model: Path, name: str, port_file: Path, engine: str, max_tokens: int | None
+) -> Iterator[list[str]]:
+    """Serve a model; yield the arguments that reach it by its `name`.
+
+    The port is kept in a file: a recording that goes on after a stop finds its model where it was.
+    """
+    port = int(port_file.read_text()) if port_file.is_file() else 0
+    with serve(model, engine=engine, port=port, model_name=name) as server:
+        port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
+        option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
+        yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
+    port_file.unlink()

@@ -1,0 +1,109 @@
+"""How the models of a loop were trained: the losses, what they learned from, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, isfinite
+from statistics import fmean
+from typing import Any
+
+from mcp_bench.recorder.html_report.sections import Cell, Chart, Line, LineChart, Score, Section, Table
+from mcp_bench.trainer.loop.stored_turn import Turn
+from mcp_bench.trainer.sft.run_folder import RunFolder
+
+POINTS = 100
+"""Of a curve at most: with more steps, a point is the mean of some."""
+FAINTEST = 0.35
+GIB = 2**30
+
+
+def training(turns: Sequence[Turn]) -> list[Section]:
+    """Return the section about training, as far as it went; none before the first step."""
+    steps = {turn.number: _steps(turn) for turn in turns}
+    begun = [turn for turn in turns if steps[turn.number]]
+    if not begun:
+        return []
+    tables = [Table("What each model learned from, and what it took", *_figures(begun, steps))]
+    tried = [turn for turn in turns if turn.attempt]
+    if tried:
+        tables.append(Table("The models' own attempts at training tasks, at temperature", *_attempts(tried)))
+    words = "Every turn trains from the base, on all that went well so far."
+    return [Section("Training", [words], tables=tables, charts=[_losses(begun, steps)])]
+
+
+def _steps(turn: Turn) -> list[dict[str, Any]]:
+    folder = RunFolder(turn.folder / "train")
+    return list(folder.read_metrics()) if folder.metrics.is_file() else []
+
+
+def _losses(turns: Sequence[Turn], steps: dict[int, list[dict[str, Any]]]) -> Chart:
+    window = max(ceil(len(steps[turn.number]) / POINTS) for turn in turns)
+    curves = {turn.number: _curve(steps[turn.number], window) for turn in turns}
+    first, last = turns[0].number, turns[-1].number
+    means = f"Each point is the mean of {window} steps; " if window > 1 else "Each point is a step; "
+    later = "later turns are darker on a light page, and lighter on a dark one." if last > first else ""
+    return LineChart(
+        name="loss",
+        title="Training loss",
+        says=f"{means}loss on the tokens of the assistant. {later}".strip(),
+        table=Table(
+            "Training loss",
+            ["model", "step", "loss"],
+            [[turn.name, step, loss] for turn in turns for step, loss in curves[turn.number]],
+        ),
+        x_label="step",
+        share=False,
+        lines=[
+            Line(
+                turn.name,
+                "loss",
+                [step for step, _ in curves[turn.number]],
+                [Score(loss) for _, loss in curves[turn.number]],
+                strength=1 - (1 - FAINTEST) * (last - turn.number) / max(1, last - first),
+            )
+            for turn in turns
+        ],
+    )
+
+
+def _curve(steps: Sequence[dict[str, Any]], window: int) -> list[tuple[int, float]]:
+    """Return `(last step, mean loss)` of each window of steps; a loss that is no number is left out."""
+    found = []
+    for start in range(0, len(steps), window):
+        group = steps[start : start + window]
+        losses = [line["loss"] for line in group if isfinite(line["loss"])]
+        if losses:
+            found.append((int(group[-1]["step"]), fmean(losses)))
+    return found
+
+
+def _figures(
+    turns: Sequence[Turn], steps: dict[int, list[dict[str, Any]]]
+) -> tuple[Sequence[str], list[list[Cell]]]:
+    columns = ("model", "rows", "rows too long", "steps", "tokens", "first loss", "last loss", "peak GiB", "")
+    rows: list[list[Cell]] = []
+    for turn in turns:
+        lines, done = steps[turn.number], turn.train or {}
+        rows.append(
+            [
+                turn.name,
+                done.get("rows", (turn.curate or {}).get("rows")),
+                done.get("too_long"),
+                len(lines),
+                sum(line["tokens"] for line in lines),
+                float(lines[0]["loss"]),
+                float(lines[-1]["loss"]),
+                max(line["memory_bytes"] for line in lines) / GIB,
+                "" if done else f"under way, to step {lines[-1]['steps']:,}",
+            ]
+        )
+    return columns, rows
+
+
+def _attempts(turns: Sequence[Turn]) -> tuple[Sequence[str], list[list[Cell]]]:
+    rows: list[list[Cell]] = []
+    for turn in turns:
+        scores = (turn.attempt or {})["scores"]
+        counts = [scores[name] for name in ("episodes", "invalid", "tasks", "partial", "strict")]
+        rows.append([f"before {turn.name}", *counts])
+    return ("attempts", "episodes", "invalid", "tasks", "partial", "strict"), rows

@@ -1,0 +1,69 @@
+"""What loops came to: the base model against the best one, by groups of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from mcp_bench.recorder.cli.score_table import print_wide, score
+from mcp_bench.servers.printable import in_line
+from mcp_bench.trainer.loop.scores import SPLITS
+
+
+def print_scores(histories: Sequence[dict[str, Any]]) -> None:
+    """Print a row for each split and group of tasks: with one loop the 95 % intervals, with several the means
+    and the score of each."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("split", "tasks of"):
+        table.add_column(name, no_wrap=True)
+    for name in ("tasks", "invalid", "base partial", "best partial", "base strict", "best strict"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for split, group in _groups(histories):
+        base, best = (_rows(histories, model, split, group) for model in ("base", "best"))
+        counts = [_same(row[name] for row in (*base, *best)) for name in ("tasks", "invalid")]
+        scores = [_cell(rows, name) for name in ("partial", "strict") for rows in (base, best)]
+        table.add_row(*(Text(in_line(cell)) for cell in (split, group, *counts, *scores)))
+    print_wide(table, lambda: _print_stacked(histories))
+
+
+def _print_stacked(histories: Sequence[dict[str, Any]]) -> None:
+    for split, group in _groups(histories):
+        click.secho(in_line(f"{split}, {group}"), bold=True)
+        for name in ("partial", "strict"):
+            cells = [_cell(_rows(histories, model, split, group), name) for model in ("base", "best")]
+            click.echo(f"  {name:<8}base {cells[0]}, best {cells[1]}")
+
+
+def _groups(histories: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return split and group of each row: those that all loops have."""
+    found = [
+        {
+            (split, group)
+            for split in SPLITS
+            if split in history["base"]
+            for group in history["base"][split]["groups"]
+        }
+        for history in histories
+    ]
+    return sorted(set.intersection(*found))
+
+
+def _rows(histories: Iterable[dict[str, Any]], model: str, split: str, group: str) -> list[dict[str, Any]]:
+    return [history[model][split]["groups"][group] for history in histories]
+
+
+def _cell(rows: Sequence[dict[str, Any]], name: str) -> str:
+    if len(rows) == 1:
+        return score(rows[0][name], rows[0][f"{name}_ci"])
+    known = [row[name] for row in rows if row[name] is not None]
+    each = ", ".join(score(row[name], None) for row in rows)
+    return f"{score(fmean(known) if known else None, None)} ({each})"
+
+
+def _same(values: Iterable[int]) -> str:
+    return " / ".join(map(str, sorted(set(values))))

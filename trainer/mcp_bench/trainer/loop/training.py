@@ -1,0 +1,45 @@
+"""Training runs as steps: begun once, gone on with after a stop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcp_bench.trainer.loop.commands import run
+from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.sft.run_folder import RunFolder
+
+
+def make_base(recipe: Path, data: Sequence[Path], out: Path, seed: int, steps: int | None) -> None:
+    """Make a very small base model whose vocabulary comes from the data."""
+    shutil.rmtree(out, ignore_errors=True)  # of one that was stopped
+    more = ["--seed", str(seed), *(["--steps", str(steps)] if steps is not None else [])]
+    files = [word for path in data for word in ("--data", str(path))]
+    run(["train", "tiny-base", "--recipe", str(recipe), *files, "--out", str(out), *more])
+
+
+def train_model(recipe: Path, data: Path, out: Path, overrides: Sequence[str]) -> Outcome:
+    """Train a model by a recipe, or go on with that; return where it is, and the figures of the run."""
+    if (out / "data.json").is_file():
+        run(["train", "sft", "--resume", str(out)])
+    else:
+        shutil.rmtree(out, ignore_errors=True)
+        over = [word for value in overrides for word in ("--set", value)]
+        run(["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over])
+    return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
+
+
+def _figures(out: Path) -> Outcome:
+    """Return what there is to say of a training run in a line."""
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    data = json.loads((out / "data.json").read_text())
+    return {
+        "steps": len(lines),
+        "first_loss": lines[0]["loss"],
+        "last_loss": lines[-1]["loss"],
+        "tokens": sum(line["tokens"] for line in lines),
+        "rows": data["rows"],
+        "too_long": len(data["too_long"]),
+    }
