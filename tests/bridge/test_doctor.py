@@ -304,7 +304,9 @@ def test_ctrl_c_leaves_nothing_behind(bench, hanging: Path) -> None:
 
 
 def test_ctrl_c_during_a_fork_is_not_lost(bench, hanging: Path, tmp_path: Path) -> None:
-    hook = "import os, signal; os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))"
+    hook = (
+        "import os, signal; os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))"
+    )
     (tmp_path / "third-party" / "sitecustomize.py").write_text(hook)
     assert "Aborted" in bench.run("doctor", "hangs", "--timeout", "3600", code=1).stderr
 
