@@ -22,7 +22,7 @@ ids() { # LEVEL SPLIT FIRST COUNT FAMILIES: so many tasks of each family
         for family in $5; do echo "simple-$family.$1.$2.$number"; done
     done
 }
-ids 1 train 0 "${TRAIN:-125}" "$trained" > "$out/train.txt"
+ids 1 train 0 "${TRAIN:-175}" "$trained" > "$out/train.txt"
 # the families were chosen by what such a model can learn; of dev, only tasks that nothing was chosen by
 ids 1 dev 300 "${DEV:-16}" "$trained" > "$out/dev.txt"
 ids 2 dev 300 "${HARDER:-3}" "$trained" >> "$out/dev.txt" # look-alike records beside the right one
