@@ -25,6 +25,12 @@ def provider(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+ONCE = pytest.mark.parametrize(
+    "provider", ["openai", pytest.param("anthropic", marks=pytest.mark.full)], indirect=True
+)
+"""For what both dialects do by the same code."""
+
+
 class Chat:
     """The client with its two servers."""
 
@@ -132,6 +138,7 @@ def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
     assert told_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"
 
 
+@ONCE
 def test_text_that_cannot_be_written_is_mended(chat: Chat) -> None:
     chat.script(Step((call("note", {"text": "half \ud83d"}),), text="so \udc00"), Step(text="ok"))
     told = chat.run()
@@ -139,6 +146,7 @@ def test_text_that_cannot_be_written_is_mended(chat: Chat) -> None:
     assert told.journal == [("note", {"text": "half ?", "colour": "red"})]
 
 
+@ONCE
 def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:
     chat.script(Step((call("add", {"a": 1, "b": 1}),), text="going on"), endless=True)
     told = chat.run("--max-steps", "3")
@@ -146,6 +154,7 @@ def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:
     assert told.final == {"type": "final", "answer": "going on", "stopped": "max_steps"}
 
 
+@ONCE
 @pytest.mark.parametrize(
     "fault",
     [
@@ -163,6 +172,7 @@ def test_passing_faults_are_survived(chat: Chat, fault: Fault) -> None:
     assert last["model_calls"] == 3, "attempts that failed are no model calls"
 
 
+@ONCE
 def test_an_endpoint_that_stays_broken_is_an_endpoint_error(chat: Chat) -> None:
     chat.endpoint.fault = Fault(status=500, headers=SOON, message="Out of order.")
     told = chat.run("--max-retries", "2")
@@ -181,7 +191,14 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
     assert "dummy-key-1234" not in told.stderr + json.dumps(told.events)
 
 
-@pytest.mark.parametrize("text", ["", "<html>hello</html>", "{}", '{"choices": [], "content": null}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"choices": [], "content": null}',
+        *(pytest.param(text, marks=pytest.mark.full) for text in ("<html>hello</html>", "{}")),
+    ],
+)
 def test_an_answer_that_is_none_is_an_endpoint_error(chat: Chat, text: str) -> None:
     chat.endpoint.fault = Fault(text=text)
     told = chat.run("--max-retries", "0")
@@ -211,6 +228,7 @@ def test_another_bad_request_is_the_endpoints_error(chat: Chat) -> None:
     assert [kind for kind, _ in told.errors] == ["endpoint"]
 
 
+@ONCE
 def test_what_it_did_is_told_even_if_it_is_killed(chat: Chat) -> None:
     gate = Gate()
     chat.endpoint.fault = Fault(gate=gate, after=1)
@@ -226,6 +244,7 @@ def test_what_it_did_is_told_even_if_it_is_killed(chat: Chat) -> None:
     assert [event["usage"]["model_calls"] for event in told.events if event["type"] == "usage"] == [1]
 
 
+@ONCE
 def test_a_server_that_dies_is_an_mcp_error(chat: Chat) -> None:
     chat.script(Step((call("leave"),)), Step(text="never"))
     told = chat.run()
