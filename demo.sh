@@ -22,18 +22,19 @@ ids() { # LEVEL SPLIT FIRST COUNT FAMILIES: so many tasks of each family
         for family in $5; do echo "simple-$family.$1.$2.$number"; done
     done
 }
-ids 1 train 0 "${TRAIN:-175}" "$trained" > "$out/train.txt"
+ids 1 train 0 "${TRAIN:-250}" "$trained" > "$out/train.txt"
 # the families were chosen by what such a model can learn; of dev, only tasks that nothing was chosen by
-ids 1 dev 300 "${DEV:-16}" "$trained" > "$out/dev.txt"
-ids 2 dev 300 "${HARDER:-3}" "$trained" >> "$out/dev.txt" # look-alike records beside the right one
+ids 1 dev 400 "${DEV:-16}" "$trained" > "$out/dev.txt"
+ids 2 dev 400 "${HARDER:-3}" "$trained" >> "$out/dev.txt" # look-alike records beside the right one
 ids 1 test 0 "${TEST:-4}" "$never_trained" > "$out/test.txt"
 
 loops=()
 for ((seed = 0; seed < ${SEEDS:-1}; seed++)); do
     loop="$out/loop-$seed"
     loops+=("$loop")
-    if [ -e "$loop/history.json" ]; then continue; fi
-    if [ -e "$loop/loop.json" ]; then # of a demo that was stopped
+    if [ -e "$loop/history.json" ]; then
+        : # done
+    elif [ -e "$loop/loop.json" ]; then # of a demo that was stopped
         run loop --resume "$loop"
     else
         # shellcheck disable=SC2086 # words on purpose

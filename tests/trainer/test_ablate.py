@@ -18,6 +18,7 @@ from mcp_bench.trainer.cli.ablate import ablate
 from mcp_bench.trainer.loop.scores import scores
 
 TRAIN = [f"simple-{family}.1.train.{n}" for n in range(4) for family in ("contact-details", "mail-filing")]
+VALID = {"episodes": 20, "invalid": 2}
 DEV = [f"simple-contact-details.1.dev.{n}" for n in range(3)]
 
 
@@ -39,7 +40,13 @@ def difference(value: float | None, interval: Sequence[float] | None, better: in
     ],
 )
 def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: str) -> None:
-    assert verdict(rows).startswith(words)
+    assert verdict(dict.fromkeys(("high", "low"), VALID), rows).startswith(words)
+
+
+def test_cohorts_with_many_invalid_episodes_are_not_compared() -> None:
+    cohorts = {"high": VALID, "low": {"episodes": 20, "invalid": 3}}
+    told = verdict(cohorts, difference(0.4, [0.2, 0.6], 3, 3))
+    assert told == "nothing to say: 3 of 20 episodes of the cohort low are invalid"
 
 
 def record(drop: float, tasks: Sequence[str], *more: str) -> str:
@@ -91,7 +98,7 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: p
     wrong: list[tuple[list[str], type[Exception], str]] = [
         ([], WrongUseError, "name a --recipe and the --size"),
         (["--recipe", "tiny-cpu"], WrongUseError, "the --size of the cohorts"),
-        (["--recipe", "tiny", "--size", "1"], UnknownNameError, "unknown recipe 'tiny'"),
+        (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "there are no runs to choose from"),
         (["--recipe", "tiny-cpu", "--size", "1", "--run", "run_x"], UnknownNameError, "unknown run 'run_x'"),
         (["--resume", str(out)], WrongUseError, "no ablation in"),
     ]

@@ -103,6 +103,7 @@ class RunSummary:
     created_us: int
     benchmark: str
     agent: str
+    model: str | None
     planned: int
     done: int
 
@@ -153,7 +154,7 @@ class RunReader:
 
     def summary(self) -> RunSummary | None:
         rows = self._query(
-            "SELECT id, created_us, benchmark, agent, json_array_length(plan),"
+            "SELECT id, created_us, benchmark, agent, model, json_array_length(plan),"
             " CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)"
             " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
             " FROM runs"

@@ -21,7 +21,9 @@ def nodes(recipe: Recipe) -> int:
     return -(-recipe.hardware.devices // recipe.hardware.devices_per_node)
 
 
-def launch_line(recipe: Recipe, name: str, overrides: Sequence[str], data: Sequence[str]) -> str:
+def launch_line(
+    recipe: Recipe, name: str, overrides: Sequence[str], data: Sequence[str], tokenizer: str | None = None
+) -> str:
     """Return the shell line that trains: `mcp-bench train sft` itself on one device, under torchrun on more.
     On several machines it is given on each of them, with the name of one as `HEAD` in the environment."""
     command = ["train", "sft", name]
@@ -29,16 +31,29 @@ def launch_line(recipe: Recipe, name: str, overrides: Sequence[str], data: Seque
         command += ["--data", file]
     for override in overrides:
         command += ["--set", override]
+    command += ["--tokenizer", tokenizer] if tokenizer is not None else []
     if recipe.hardware.devices == 1:
         return shlex.join(["mcp-bench", *command])
     command += ["--out", f"{_stem(name)}-run"]
     return f"{_torchrun(recipe)} -m mcp_bench.bridge.cli.root {shlex.join(command)}"
 
 
+def launcher_arguments(recipe: Recipe) -> list[str]:
+    """Return the arguments of Python that start a module on all devices of this machine: torchrun's, if there
+    are several."""
+    if recipe.hardware.devices == 1:
+        return []
+    return ["-m", "torch.distributed.run", *_on_one_machine(recipe)]
+
+
+def _on_one_machine(recipe: Recipe) -> list[str]:
+    return ["--standalone", f"--nproc-per-node={recipe.hardware.devices}"]
+
+
 def _torchrun(recipe: Recipe) -> str:
     machines = nodes(recipe)
     if machines == 1:
-        return f"torchrun --standalone --nproc-per-node={recipe.hardware.devices}"
+        return shlex.join(["torchrun", *_on_one_machine(recipe)])
     meeting = f'--rdzv-backend=c10d --rdzv-endpoint="$HEAD:{PORT}"'
     return f"torchrun --nnodes={machines} --nproc-per-node={recipe.hardware.devices_per_node} {meeting}"
 

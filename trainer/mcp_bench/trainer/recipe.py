@@ -133,6 +133,14 @@ class Recipe(Section):
         return self.replicas * self.training.sequences_per_device * self.training.accumulate
 
 
+def rooted(recipe: Recipe) -> Recipe:
+    """Return a recipe that means the same files from any working directory: it is to be stored."""
+    source = recipe.model
+    named = {"base": source.base, "tokenizer": source.tokenizer, "chat_template": source.chat_template}
+    there = {key: str(Path(path).absolute()) for key, path in named.items() if path and Path(path).exists()}
+    return recipe.model_copy(update={"model": source.model_copy(update=there)})
+
+
 def shipped() -> dict[str, Path]:
     """Return the recipes of this package: name to file, in alphabetical order."""
     folder = Path(str(resources.files("mcp_bench.trainer"))) / "recipes"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import yaml
-
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.trainer.memory import RESERVE, device_memory
-from mcp_bench.trainer.recipe import Recipe, load_recipe
+from mcp_bench.trainer.recipe import Recipe
 
 GIB = 2**30
 
@@ -24,18 +22,6 @@ def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
     """
     if reasons := [*refusals(recipe), *more]:
         raise WrongUseError("the recipe cannot work:" + "".join(f"\n- {reason}" for reason in reasons))
-
-
-def workable_recipe(name: str, overrides: Iterable[str]) -> str:
-    """Return the text of a recipe with what is put over it, to be kept beside what is made with it.
-
-    Raises:
-        UnknownNameError: no such recipe.
-        WrongUseError: it is none, or cannot work.
-    """
-    _, recipe = load_recipe(name, overrides)
-    refuse(recipe)
-    return yaml.safe_dump(recipe.model_dump(mode="json", exclude_unset=True), sort_keys=False)
 
 
 def _splitting(recipe: Recipe) -> Iterator[str]:

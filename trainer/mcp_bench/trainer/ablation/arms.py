@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from mcp_bench.recorder.cli.score_table import share
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
 from mcp_bench.trainer.loop.commands import export, record
 from mcp_bench.trainer.loop.folder import Outcome, once
@@ -39,6 +40,8 @@ class Arms:
 
         Raises:
             StepFailedError: a command failed or was stopped. The same call goes on from there.
+            WrongUseError: a cohort has rows that are too long to train on, so that cohorts would differ in
+                more than their grades.
         """
         data = {name: once(self.folder / name / "data.json", partial(self._choose, name)) for name in COHORTS}
         over = self._base([Path(chosen["data"]) for chosen in data.values()])
@@ -60,6 +63,7 @@ class Arms:
         out = self.folder / cohort / "data.jsonl"
         out.parent.mkdir(exist_ok=True)
         chosen = [word for name in self.settings.runs for word in ("--run", name)]
+        chosen += ["--benchmark", self.settings.benchmark]
         return export(out, [*chosen, "--cohort", cohort, "--size", str(self.settings.size)])
 
     def _base(self, data: list[Path]) -> list[str]:
@@ -80,7 +84,14 @@ class Arms:
         folder = self.folder / cohort / f"seed-{seed}"
 
         def train() -> Outcome:
-            return train_model(self.recipe, data, folder / "train", [*over, f"training.seed={seed}"])
+            found = train_model(self.recipe, data, folder / "train", [*over, f"training.seed={seed}"])
+            if found["too_long"]:
+                raise WrongUseError(
+                    f"{found['too_long']} rows of the cohort {cohort} are longer than data.max_length and "
+                    "were left out: cohorts would differ in more than their grades. Begin again with runs of "
+                    "shorter tasks (--run), or with a larger data.max_length (--set)"
+                )
+            return found
 
         def measure() -> Outcome:
             asked = self.settings

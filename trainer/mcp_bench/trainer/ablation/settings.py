@@ -14,7 +14,7 @@ class AblationSettings(TrialSettings):
     """Each cohort of `runs` trains `seeds` models, which work on `dev`."""
 
     runs: list[str]
-    """Recordings to choose from; none means all."""
+    """Recordings to choose from: those that there were when it began."""
     size: PositiveInt
     """Rows of each cohort."""
     seeds: PositiveInt

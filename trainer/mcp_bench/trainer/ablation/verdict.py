@@ -9,6 +9,7 @@ from typing import Any
 from mcp_bench.recorder.comparison import compare
 from mcp_bench.recorder.report import report
 from mcp_bench.trainer.ablation.settings import COHORTS
+from mcp_bench.trainer.loop.gate import MOST_INVALID
 from mcp_bench.trainer.loop.scores import SCORES, episodes_of
 
 Arm = Mapping[str, Any]
@@ -34,17 +35,20 @@ def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
         a, b = (f"model={arms[name]['model']}" for name in (worse, better))
         [row] = compare([*episodes[worse], *episodes[better]], a, b, ())["rows"]
         seeds = [
-            ours["partial"] > theirs["partial"]
+            None not in (ours["partial"], theirs["partial"]) and ours["partial"] > theirs["partial"]
             for ours, theirs in zip(arms[better]["seeds"], arms[worse]["seeds"], strict=True)
-            if ours["partial"] is not None and theirs["partial"] is not None
         ]
         found = {key: row[key] for key in ("common_tasks", "partial", "strict")}
         differences.append({"a": worse, "b": better, **found, "seeds": len(seeds), "better_in": sum(seeds)})
-    return {"cohorts": cohorts, "differences": differences, "verdict": verdict(differences)}
+    return {"cohorts": cohorts, "differences": differences, "verdict": verdict(cohorts, differences)}
 
 
-def verdict(differences: Sequence[Mapping[str, Any]]) -> str:
+def verdict(cohorts: Mapping[str, Arm], differences: Sequence[Mapping[str, Any]]) -> str:
     """Return in words whether the best graded cohort trained a better model than the worst graded one."""
+    for name in ("high", "low"):
+        invalid, episodes = cohorts[name]["invalid"], cohorts[name]["episodes"]
+        if episodes and invalid / episodes > MOST_INVALID:
+            return f"nothing to say: {invalid} of {episodes} episodes of the cohort {name} are invalid"
     [found] = [row for row in differences if (row["a"], row["b"]) == ("low", "high")]
     difference, interval = found["partial"]["difference"], found["partial"]["difference_ci"]
     if difference is None or interval is None:

@@ -89,17 +89,17 @@ def _begin(
     from mcp_bench.trainer.ablation.settings import AblationSettings
     from mcp_bench.trainer.loop.folder import new_folder
     from mcp_bench.trainer.loop.settings import task_ids
-    from mcp_bench.trainer.refusals import workable_recipe
+    from mcp_bench.trainer.loop.trial_recipe import trial_recipe
     from mcp_bench.trainer.sft.run_folder import write_whole
 
     if recipe is None or choices["size"] is None:
         raise WrongUseError("name a --recipe and the --size of the cohorts, or an ablation to --resume")
-    text = workable_recipe(recipe, overrides)
-    run_paths(choices["runs"])
+    runs = [path.name for path in run_paths(choices["runs"])]  # later ones would make cohorts differ
+    if not runs:
+        raise WrongUseError("there are no runs to choose from: record some (see `mcp-bench record --help`)")
     dev = task_ids(choices["benchmark"], "dev", choices.pop("dev"))
-    settings = AblationSettings.model_validate(
-        {"recipe": recipe, "dev": dev, **choices, "runs": list(choices["runs"])}
-    )
+    settings = AblationSettings.model_validate({"recipe": recipe, "dev": dev, **choices, "runs": runs})
+    text = trial_recipe(recipe, overrides)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
     write_whole(folder / "ablation.json", settings.model_dump_json(indent=1) + "\n")

@@ -113,15 +113,15 @@ def _begin(
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
     from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
-    from mcp_bench.trainer.refusals import workable_recipe
+    from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
     if recipe is None:
         raise WrongUseError("name a --recipe (see `mcp-bench train recipes`), or a loop to --resume")
-    text = workable_recipe(recipe, overrides)
     asked = {
         split: task_ids(choices["benchmark"], split, choices.pop(split)) for split in ("train", "dev", "test")
     }
     settings = LoopSettings.model_validate({"recipe": recipe, **asked, **choices})
+    text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)

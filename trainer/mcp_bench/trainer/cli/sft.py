@@ -94,7 +94,8 @@ def sft(
         _only_resume(recipe, data, tokenizer, overrides, out)
         loaded, name, sources = folder.read()
         if folder.model.is_dir():
-            click.echo(f"{resume} is done: {folder.model}", err=True)
+            if processes.rank() == 0:
+                _tell_done(folder, as_json)
             return
         _check(loaded)
         ready = make_ready(loaded, name, sources)
@@ -124,6 +125,13 @@ def _conclude(folder: RunFolder, outcome: Outcome, as_json: bool) -> None:
         )
         return
     click.echo(f"Done: {folder.model} (loss {outcome.loss:.4f} after {outcome.steps} steps)", err=True)
+
+
+def _tell_done(folder: RunFolder, as_json: bool) -> None:
+    click.echo(f"{folder.path} is done: {folder.model}", err=True)
+    if as_json:
+        *_, last = folder.read_metrics()
+        click.echo(json.dumps(_document(folder, last["step"], last["step"], last["loss"])))
 
 
 def _only_resume(recipe: str | None, *others: object) -> None:

@@ -121,7 +121,7 @@ def plan(
     rows, prepared = _read(data, tokenizer, loaded) if data else (None, None)
     made = make_plan(name, loaded, rows, prepared)
     files = [str(path) for path in data] or ["train.jsonl"]
-    line = launch_line(loaded, recipe, overrides, files)
+    line = launch_line(loaded, recipe, overrides, files, tokenizer)
     if as_json:
         click.echo(json.dumps(_document(made, line)))
     else:

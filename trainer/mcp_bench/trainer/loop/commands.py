@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
+import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import click
@@ -16,35 +16,48 @@ import click
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.printable import in_line
+from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
-MCP_BENCH = (sys.executable, "-m", "mcp_bench.bridge.cli.root")
+MODULE = ("-m", "mcp_bench.bridge.cli.root")
+STDERR = 2
 
 
 class StepFailedError(BenchError):
     """A command of a step did not do what it was to do; its own words stand above."""
 
 
-def run(arguments: Sequence[str], *, wrong: Sequence[int] = ()) -> Any:
+def run(arguments: Sequence[str], *, wrong: Sequence[int] = (), launcher: Sequence[str] = ()) -> Any:
     """Run a command; return its JSON document, where it was asked for one. What it says goes to our stderr.
 
-    `wrong` are exit codes beside 0 that come with a document as well.
+    `wrong` are exit codes beside 0 that may come with a document as well. `launcher` are arguments of Python
+    that start the command's module, where it is not Python alone. Whatever ends us ends it, too.
 
     Raises:
         StepFailedError: it ended otherwise.
         KeyboardInterrupt: it was stopped, as we were.
     """
     click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
-    piped = subprocess.PIPE if "--json" in arguments else sys.stderr
-    with subprocess.Popen([*MCP_BENCH, *arguments], stdout=piped, text=True) as process:
-        try:
-            text, _ = process.communicate()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)  # a terminal has told it as well; a script has not
-            process.communicate()
-            raise
-    if process.returncode not in (0, *wrong):
-        raise StepFailedError(f"mcp-bench {arguments[0]} ended with exit code {process.returncode}")
-    return json.loads(text) if "--json" in arguments else None
+    asked = "--json" in arguments
+    with TemporaryFile() as answer:
+        argv = [sys.executable, *launcher, *MODULE, *arguments]
+        code = _exit_code(argv, answer if asked else STDERR)
+        answer.seek(0)
+        document = json.loads(answer.read() or "null")
+    if code not in (0, *wrong) or (asked and document is None):
+        raise StepFailedError(f"mcp-bench {arguments[0]} ended with exit code {code}")
+    return document
+
+
+def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
+    process = SupervisedProcess(argv, os.environ, Path.cwd(), stdout, STDERR)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.interrupt()  # once, and it has all the time it takes; a second Ctrl-C ends it
+        process.wait()
+        raise
+    finally:
+        process.end()
 
 
 def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
@@ -78,11 +91,16 @@ def record(marker: Path, arguments: Sequence[str]) -> str:
 
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
-    """Say whether a run has exactly the tasks that we ask for: another recording may have begun meanwhile."""
+    """Say whether a run has the agent, the model and exactly the tasks that we ask for: another recording may
+    have begun meanwhile."""
     from mcp_bench.recorder.reader import RunReader
 
+    asked = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
     with RunReader(runs_dir() / run_id) as reader:
+        there = reader.summary()
+        if there is None or (there.agent, there.model) != (asked["--agent"], asked.get("--model")):
+            return False
         return reader.planned_tasks() == tasks
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.serving import serve
+from mcp_bench.trainer.serving.server import claim_port
 
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
@@ -28,10 +30,22 @@ def served(
     """Serve a model; yield the arguments that reach it by its `name`.
 
     The port is kept in a file: a recording that goes on after a stop finds its model where it was.
+
+    Raises:
+        WrongUseError: that port is taken.
+        BenchError: the engine ended before we were done: what was recorded of it is not the model's work.
     """
     port = int(port_file.read_text()) if port_file.is_file() else 0
+    try:
+        claim_port("127.0.0.1", port)
+    except WrongUseError as error:
+        raise WrongUseError(
+            f"port {port}, where a recording that was begun has its model, is taken: free it and go on, or "
+            f"begin the recording again: rm {port_file} {port_file.parent}/*.begun"
+        ) from error
     with serve(model, engine=engine, port=port, model_name=name) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
         yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
+        server.wait(0)
     port_file.unlink()

@@ -49,14 +49,24 @@ def task_ids(benchmark: str, split: str, asked: str) -> list[str]:
     """Return the ids that `asked` means: the first so many tasks of a split, or those in a file, a line each.
 
     Raises:
-        WrongUseError: it is neither; a task of the file is of another split.
+        WrongUseError: it is neither; a task of the file is of another split; it is none, and `test` is not
+            what is asked for.
         UnknownNameError: there is no such benchmark or task.
     """
     from mcp_bench.servers.registry import load
 
     found: Benchmark = load("benchmark", benchmark)
-    if asked.isdecimal():
-        return [task.id for task in found.tasks(split, int(asked))] if int(asked) else []
+    names = _first(found, split, int(asked)) if asked.isdecimal() else _in_file(found, split, asked)
+    if not names and split != "test":
+        raise WrongUseError(f"--{split} {asked}: there is no task in that")
+    return names
+
+
+def _first(benchmark: Benchmark, split: str, number: int) -> list[str]:
+    return [task.id for task in benchmark.tasks(split, number)] if number else []
+
+
+def _in_file(benchmark: Benchmark, split: str, asked: str) -> list[str]:
     path = Path(asked)
     try:
         names = path.read_text(encoding="utf-8").split()
@@ -65,7 +75,7 @@ def task_ids(benchmark: str, split: str, asked: str) -> list[str]:
             f"--{split} {asked}: neither a number of tasks nor a file of ids ({error})"
         ) from error
     for name in names:
-        task = found.task(name)
+        task = benchmark.task(name)
         if task.split != split:
             raise WrongUseError(f"{path}: {name} is a task of {task.split}, not of {split}")
     return names

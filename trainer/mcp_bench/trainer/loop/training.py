@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcp_bench.trainer.launch import launcher_arguments
 from mcp_bench.trainer.loop.commands import run
 from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
 
@@ -22,12 +24,14 @@ def make_base(recipe: Path, data: Sequence[Path], out: Path, seed: int, steps: i
 
 def train_model(recipe: Path, data: Path, out: Path, overrides: Sequence[str]) -> Outcome:
     """Train a model by a recipe, or go on with that; return where it is, and the figures of the run."""
+    launcher = launcher_arguments(load_recipe(str(recipe), overrides)[1])
     if (out / "data.json").is_file():
-        run(["train", "sft", "--resume", str(out)])
+        run(["train", "sft", "--resume", str(out)], launcher=launcher)
     else:
         shutil.rmtree(out, ignore_errors=True)
         over = [word for value in overrides for word in ("--set", value)]
-        run(["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over])
+        asked = ["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over]
+        run(asked, launcher=launcher)
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
 
 

@@ -32,7 +32,8 @@ def merge_adapter(folder: Path) -> Path:
     base = read_json(folder / ADAPTER).get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise WrongUseError(f"{folder / ADAPTER} does not name its base model (base_model_name_or_path)")
-    merged, digest = folder / "merged", _digest(weights, folder / ADAPTER)
+    beside = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jinja"))
+    merged, digest = folder / "merged", _digest(weights, *beside)
     mark = merged / MADE_FROM
     if mark.is_file() and mark.read_text(encoding="ascii") == digest:
         return merged

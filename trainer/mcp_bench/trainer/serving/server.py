@@ -21,9 +21,9 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.printable import printable
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
-from mcp_bench.trainer.serving.engine_process import EngineProcess
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
 from mcp_bench.trainer.serving.families import choose_parsers
+from mcp_bench.trainer.supervised_process import SupervisedProcess
 
 START_SECONDS = 300.0
 POLL_SECONDS = 0.2
@@ -41,7 +41,7 @@ class Server:
     model: str
     engine: str
     log: Path
-    process: EngineProcess
+    process: SupervisedProcess
 
     @property
     def pid(self) -> int:
@@ -90,7 +90,8 @@ def serve(
     argv = command(found, loaded, listening, parsers, capacity, tuple(extra))
     folder = _folder(name, loaded.folder)
     log = folder / "engine.log"
-    process = EngineProcess(argv, environment(found, loaded, os.environ), folder, log)
+    with log.open("ab") as output:
+        process = SupervisedProcess(argv, environment(found, loaded, os.environ), folder, output, output)
     try:
         server = Server(_base_url(host, listening.port), name, found.name, log, process)
         _await_ready(server, start_timeout, on_wait)

@@ -10,8 +10,11 @@ WHOLE = "whole"
 
 
 def mark_whole(checkpoint: Path) -> None:
-    """Say that a checkpoint has been written to its end; its files are on the disk first."""
-    for path in checkpoint.iterdir():
+    """Say that a checkpoint has been written to its end; its files are on the disk first.
+
+    A sharded one has folders in it.
+    """
+    for path in filter(Path.is_file, checkpoint.rglob("*")):
         with path.open("rb") as file:
             os.fsync(file.fileno())
     (checkpoint / WHOLE).touch()

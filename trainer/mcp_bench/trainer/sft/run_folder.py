@@ -20,7 +20,7 @@ import yaml
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
-from mcp_bench.trainer.recipe import Recipe, load_recipe
+from mcp_bench.trainer.recipe import Recipe, load_recipe, rooted
 
 
 class RunFolder:
@@ -47,10 +47,10 @@ class RunFolder:
             )
         self.path.mkdir(parents=True, exist_ok=True)
         self.recipe.write_text(
-            yaml.safe_dump(recipe.model_dump(mode="json", exclude_unset=True), sort_keys=False)
+            yaml.safe_dump(rooted(recipe).model_dump(mode="json", exclude_unset=True), sort_keys=False)
         )
         content = {
-            "tokenizer": tokenizer,
+            "tokenizer": str(Path(tokenizer).absolute()) if Path(tokenizer).exists() else tokenizer,
             "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
             "rows": len(prepared.examples),
             "tokens": prepared.tokens,
