@@ -110,6 +110,19 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.full
+def test_rows_that_are_too_long_leave_no_cohorts_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    record(0.5, TRAIN, "--repeat", "3")
+    small = ["--base-steps", "3", "--set", "training.epochs=1", "--set", "data.max_length=500"]
+    asked = ["--recipe", "tiny-cpu", "--size", "8", "--seeds", "1", "--dev", "1", *small]
+    result = CliRunner().invoke(ablate, [*asked, "--out", str(tmp_path / "ablation")])
+    assert isinstance(result.exception, WrongUseError)
+    assert "of the cohort high are longer than data.max_length" in str(result.exception)
+
+
+@pytest.mark.full
 def test_an_ablation_from_recordings_to_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real training, serving and measuring, shortened; a second call has nothing left to do."""
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
 TRAIN = ("simple-contact-details.1.train.0", "simple-mail-filing.1.train.1")
 DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")
@@ -80,6 +82,8 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
         (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a file"),
         (["--recipe", "tiny-cpu", "--train", str(ids)], "is a task of dev, not of train"),
         (["--recipe", "tiny-cpu", "--benchmark", "saaswold"], "unknown benchmark 'saaswold' (did you mean"),
+        (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0: there is no task in that"),
+        (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "are on 2 machines"),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
@@ -88,6 +92,26 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
         assert isinstance(result.exception, WrongUseError)
         assert reason in str(result.exception)
         assert not out.exists()
+
+
+def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: Path) -> None:
+    asked = ["--recipe", "tiny-cpu", "--set", "model.base=no/such/folder", "--out", str(tmp_path / "loop")]
+    result = CliRunner().invoke(loop, asked)
+    assert isinstance(result.exception, BenchError)
+    assert "model.base no/such/folder is no folder, and no download either" in str(result.exception)
+    assert not (tmp_path / "loop").exists()
+
+
+def test_a_stored_recipe_means_the_same_files_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("base").mkdir()
+    Path("mine.jinja").touch()
+    over = ["model.base=base", "model.chat_template=mine.jinja", "model.tokenizer=hub/name"]
+    stored = yaml.safe_load(trial_recipe("tiny-cpu", over))["model"]
+    assert (stored["base"], stored["tokenizer"]) == (str(tmp_path / "base"), "hub/name")
+    assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 
 
 @pytest.mark.full  # one turn is what the demo's test has

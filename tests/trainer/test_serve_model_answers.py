@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tiny_checkpoints import (
 from tokenizers_on_the_spot import CHATML
 
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.loop.measuring import served
 from mcp_bench.trainer.serving import serve
 
 pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
@@ -138,6 +140,26 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
         with pytest.raises(BenchError, match="ended with exit code -9"):
             server.wait(60)
     assert (adapter / "merged" / "chat_template.jinja").read_text() == CHATML
+
+
+def test_what_was_asked_of_an_engine_that_died_is_no_measurement(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(CHATML)
+    folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
+    port = tmp_path / "measure.port"
+    with (
+        pytest.raises(BenchError, match="transformers ended with exit code -9"),
+        served(folder, "base", port, "transformers", None),
+    ):
+        [engine] = [
+            int(path.parent.name)
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if port.read_text() in (words := path.read_text().split("\0")) and "-S" not in words
+        ]
+        ended = os.pidfd_open(engine)
+        os.kill(engine, signal.SIGKILL)
+        select.select([ended], [], [])
+        os.close(ended)
+    assert port.exists()  # the recording goes on there
 
 
 def test_an_engine_that_dies_at_start_shows_why(tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
     assert (out / "model" / "model.safetensors").read_bytes() == (
         whole / "model" / "model.safetensors"
     ).read_bytes()
-    assert f"{out} is done" in sft("--resume", out).stderr
+    again = sft("--resume", out, "--json")
+    assert f"{out} is done" in again.stderr
+    assert json.loads(again.stdout)["model"] == str(out / "model")
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:

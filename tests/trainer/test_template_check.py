@@ -101,6 +101,7 @@ def test_the_command_refuses_before_anything_is_loaded_on_a_device(tmp_path: Pat
     arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
     result = CliRunner().invoke(train, arguments)
     assert result.exception is None  # it forgets in the same way in training: only the last turn thinks
+    assert f"--data {data} --tokenizer {tmp_path / 'tokenizer'}\n" in result.stdout  # what it says to start
 
     template = tmp_path / "train.jinja"
     template.write_text(

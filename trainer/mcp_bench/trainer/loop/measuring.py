@@ -11,6 +11,9 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 
+SETTLE_SECONDS = 1.0
+"""Until an engine's end is known, at most."""
+
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
     """Return the arguments that name tasks."""
@@ -47,5 +50,5 @@ def served(
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
         yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
-        server.wait(0)
+        server.wait(SETTLE_SECONDS)
     port_file.unlink()
