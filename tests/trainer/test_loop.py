@@ -102,6 +102,17 @@ def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: P
     assert not (tmp_path / "loop").exists()
 
 
+def test_a_base_from_a_hub_is_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "models--lab--tiny"  # as a download leaves it
+    (cache / "refs").mkdir(parents=True)
+    (cache / "refs" / "main").write_text("abc")
+    (cache / "snapshots" / "abc").mkdir(parents=True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    stored = yaml.safe_load(trial_recipe("tiny-cpu", ["model.base=lab/tiny"]))
+    assert stored["model"]["base"] == str(cache / "snapshots" / "abc")
+
+
 def test_a_stored_recipe_means_the_same_files_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
