@@ -11,9 +11,9 @@ import plain_user
 import pytest
 from attacks.arena import Arena
 from bench_commands import FIXTURES, Bench
+from levels import these_levels
 
 NOBODY = 61990
-WITHOUT_ROOT = ("landlock", "bwrap")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; others are one")
 
@@ -39,7 +39,7 @@ def bench(bench_home: Path) -> PlainBench:
     return bench
 
 
-@pytest.mark.parametrize("level", WITHOUT_ROOT)
+@these_levels("landlock", "bwrap")  # they need no privilege
 def test_it_works_for_a_plain_user(bench: PlainBench, level: str) -> None:
     bench.run("record", "--agent", "oracle", "--benchmark", "notebook", "--isolation", level)
     assert bench.run_folder.stat().st_uid == NOBODY
@@ -49,7 +49,7 @@ def test_it_works_for_a_plain_user(bench: PlainBench, level: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("level", WITHOUT_ROOT)
+@these_levels("landlock", "bwrap")  # they need no privilege
 def test_nothing_succeeds_for_a_plain_user_either(bench: PlainBench, level: str) -> None:
     measured = Arena(bench, level).measure()
     assert [name for name, succeeded in measured.succeeded.items() if succeeded] == []

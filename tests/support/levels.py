@@ -16,6 +16,11 @@ def each_level(*more: str) -> Any:
     return pytest.mark.parametrize("level", [*more, *map(_param, SEALING)])
 
 
+def these_levels(*names: str) -> Any:
+    """Parametrize a test with some levels; what does not work here is skipped."""
+    return pytest.mark.parametrize("level", [*map(_param, names)])
+
+
 def _param(name: str) -> Any:
     support = BY_NAME[name].support()
     return pytest.param(name, marks=pytest.mark.skipif(not support.works, reason=f"{name}: {support.detail}"))
