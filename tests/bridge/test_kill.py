@@ -10,6 +10,7 @@ import json
 import os
 import random
 import selectors
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -81,6 +82,8 @@ class Sweep:
     def start(self) -> subprocess.Popen[str]:
         if self.recorded:
             return self.bench.start("record", "--jobs", "3", "--resume", self.bench.run_folder.name)
+        # of a referee that died before it had set its run up: the next one makes a folder of its own
+        shutil.rmtree(self.bench.home / "runs", ignore_errors=True)
         return self.bench.start(
             "record", "--agent", "script", "--agent-option", f"file={self.agent}", "--benchmark", "notebook",
             "--task", "colours", "--repeat", str(SLOTS), "--jobs", "3",
