@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -153,6 +154,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Attempt:
     with ModelEndpoint([script()]) as endpoint:
         check_conversation(work.run(endpoint.openai_url))
     return work
+
+
+def test_calls_are_in_the_models_order_whichever_ends_first(finished: Attempt, tmp_path: Path) -> None:
+    events = finished.output.stdout.read_text().splitlines()
+    first, second = [number for number, event in enumerate(events) if '"desk_add"' in event]
+    events[first], events[second] = events[second], events[first]
+    stdout = tmp_path / "stdout"
+    stdout.write_text("\n".join(events))
+    check_conversation(finished.agent.read(replace(finished.output, stdout=stdout), finished.server))
 
 
 @settings(max_examples=60, deadline=None)

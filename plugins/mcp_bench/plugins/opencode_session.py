@@ -1,6 +1,7 @@
 """What opencode says of a session on stdout (`opencode run --format json`).
 
 Each part of a message is told once it is complete; a step is one answer of the model and its calls.
+Calls of one step run at the same time and are told as they end; the ids of parts are in the model's order.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def add(session: Session, event: Mapping[str, Any], names: Mapping[str, str]) ->
 
 def add_call(session: Session, part: Mapping[str, Any], names: Mapping[str, str]) -> None:
     name, state = names.get(part["tool"], part["tool"]), part["state"]
-    session.turns.call(part["callID"], name, dict(state["input"]))
+    session.turns.call(part["callID"], name, dict(state["input"]), rank=str(part.get("id", "")))
     if state["status"] == "completed":
         session.turns.result(part["callID"], str(state["output"]))
     elif state["status"] == "error":

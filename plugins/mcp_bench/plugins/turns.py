@@ -18,6 +18,7 @@ class Turns:
     def __init__(self) -> None:
         self._turns: list[Message] = []
         self._results: dict[str, Message] = {}
+        self._ranks: dict[str, str] = {}
         self._open = False
 
     def text(self, text: str) -> None:
@@ -30,7 +31,9 @@ class Turns:
             turn = self._turn()
             turn.reasoning = "\n\n".join([*([turn.reasoning] if turn.reasoning else []), text])
 
-    def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+    def call(self, call_id: str, name: str, arguments: dict[str, Any], *, rank: str = "") -> None:
+        """Add a call to its turn. `rank` is its place there, for agents that tell of calls as they end."""
+        self._ranks[call_id] = rank
         call = ToolCall(id=call_id, function=FunctionCall(name=name, arguments=arguments))
         self._turn().tool_calls.append(call)
 
@@ -49,6 +52,7 @@ class Turns:
     def messages(self) -> list[Message]:
         messages: list[Message] = []
         for turn in self._turns:
+            turn.tool_calls.sort(key=lambda call: self._ranks[call.id])
             messages.append(turn)
             answered = [call for call in turn.tool_calls if call.id in self._results]
             messages += [
