@@ -1,12 +1,19 @@
 """Shared by all tests: every test gets a home of its own, and asynchronous ones run on asyncio."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.trainer.cpu_threads import wait_shortly
+
+# what fails in a helper should show its values, too
+pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).with_name("support").iterdir()))
+
+# shells have what they run in the background ignore Ctrl-C, and what tests start would, too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # before torch is imported by anything: workers share the cores
 wait_shortly()
