@@ -78,7 +78,8 @@ def _process(
     end, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(elsewhere, parts, theirs), daemon=True)
     with end:
-        with theirs, _uninterrupted():
+        resource_tracker.ensure_running()  # when it starts, it lets signals through again
+        with theirs, uninterrupted():
             process.start()
         try:
             yield end
@@ -88,10 +89,13 @@ def _process(
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Have what starts meanwhile not hear of Ctrl-C, which goes to all processes of a terminal: this one ends
-    the others."""
-    resource_tracker.ensure_running()  # when it starts, it lets signals through again
+    the others, and hears of it when the context is left.
+
+    During a fork it would be lost: what a hook of `os.register_at_fork` raises is dropped, and logging has
+    one.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

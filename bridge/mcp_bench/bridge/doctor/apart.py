@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
@@ -12,6 +11,7 @@ from mcp_bench.bridge.doctor.examination import examine
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.progress import Progress
 from mcp_bench.bridge.supervisor import become_subreaper, end_descendants
+from mcp_bench.recorder.processes import uninterrupted
 from mcp_bench.servers.errors import BenchError
 
 
@@ -23,13 +23,11 @@ def examine_apart(checks: Sequence[Check], seconds: float) -> list[list[Finding]
     """
     context = multiprocessing.get_context("fork")  # checks are functions, and no thread runs yet
     ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_examine, args=(checks, seconds, theirs), daemon=False)
     become_subreaper()
-    # what is raised by Ctrl-C during a fork is lost: hooks that run then (logging has one) may not fail
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    process = context.Process(target=_examine, args=(checks, seconds, theirs, before), daemon=False)
     try:
-        process.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with uninterrupted():
+            process.start()
         theirs.close()
         with Progress() as progress:
             while True:
@@ -51,11 +49,7 @@ def examine_apart(checks: Sequence[Check], seconds: float) -> list[list[Finding]
         end_descendants()  # with the process gone nothing new is started, and orphans come here
 
 
-def _examine(
-    checks: Sequence[Check], seconds: float, connection: Connection, before: Collection[int]
-) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _examine(checks: Sequence[Check], seconds: float, connection: Connection) -> None:
     with suppress(BrokenPipeError):
         found = examine(checks, seconds, lambda waiting: connection.send(("waiting", waiting)))
         connection.send(("found", found))
