@@ -133,12 +133,18 @@ class Recipe(Section):
         return self.replicas * self.training.sequences_per_device * self.training.accumulate
 
 
-def rooted(recipe: Recipe) -> Recipe:
-    """Return a recipe that means the same files from any working directory: it is to be stored."""
-    source = recipe.model
-    named = {"base": source.base, "tokenizer": source.tokenizer, "chat_template": source.chat_template}
-    there = {key: str(Path(path).absolute()) for key, path in named.items() if path and Path(path).exists()}
-    return recipe.model_copy(update={"model": source.model_copy(update=there)})
+def recipe_text(recipe: Recipe) -> str:
+    """Return a recipe as it is stored: it means the same files from any working directory."""
+    content = recipe.model_dump(mode="json", exclude_unset=True)
+    for key in ("base", "tokenizer", "chat_template"):
+        if name := content["model"].get(key):
+            content["model"][key] = anchored(name)
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def anchored(name: str) -> str:
+    """Return the whole path of a file or folder that is there; else the name, which may be a hub's."""
+    return str(Path(name).absolute()) if Path(name).exists() else name
 
 
 def shipped() -> dict[str, Path]:

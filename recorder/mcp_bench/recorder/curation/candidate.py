@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.task_names import family
 
 Signature = npt.NDArray[np.uint32]
 
@@ -48,13 +49,6 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
         calls=episode.calls,
         failed_calls=episode.failed_calls,
     )
-
-
-def family(task: str, domain: str) -> str:
-    """Return what a task is a variant of: its id up to the first dot (saasworld's ids are
-    `family.level.split.number`), or, where it has none, its domain."""
-    name, dot, _ = task.partition(".")
-    return name if dot else domain
 
 
 def quality(candidate: Candidate) -> tuple[bool, float, int, int, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
+from mcp_bench.recorder.whole_file import write_whole
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.printable import in_line
 
@@ -64,9 +65,7 @@ def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[
             _remove_older(folder)
         for picture, content in pictures.items():
             picture.write_bytes(content)
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise BenchError(f"cannot write {error.filename or path}: {error.strerror}") from error
     return list(pictures)

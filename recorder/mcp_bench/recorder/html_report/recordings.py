@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,10 +20,9 @@ from mcp_bench.recorder.html_report.sections import (
 )
 from mcp_bench.recorder.reader import StoredEpisode
 from mcp_bench.recorder.report import report, usual_attempts
+from mcp_bench.recorder.task_names import level
 
 Row = dict[str, Any]
-_SAASWORLD = re.compile(r"[^.]+\.(\d+)\.(?:train|dev|test)\.\d+")
-"""A task's id that tells its level: family, level, split, number."""
 _SPENT = (
     ("calls per episode", "tool_calls_per_episode"),
     ("failed calls", "failed_calls"),
@@ -115,9 +113,9 @@ def _by_domain(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
 def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
     levels: dict[int, list[StoredEpisode]] = {}
     for episode in episodes:
-        if told := _SAASWORLD.fullmatch(episode.task):
-            levels.setdefault(int(told[1]), []).append(episode)
-    return [(f"level {level}", report(levels[level], ())[0]) for level in sorted(levels)]
+        if (found := level(episode.task)) is not None:
+            levels.setdefault(found, []).append(episode)
+    return [(f"level {number}", report(levels[number], ())[0]) for number in sorted(levels)]
 
 
 def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Section:

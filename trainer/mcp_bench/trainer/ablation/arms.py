@@ -3,6 +3,7 @@
 ablation.json, recipe.yaml   what was asked for
 base/                        the base model, where the recipe has none: the same for all
 high/data.jsonl              a cohort
+high/lengths.json            its tokens
 high/seed-0/train/           a training run
 high/seed-0/measure.json     its scores
 result.json                  what came of it all
@@ -17,7 +18,7 @@ from pathlib import Path
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
-from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.commands import export, record, run
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import scores
@@ -44,11 +45,14 @@ class Arms:
                 more than their grades.
         """
         data = {name: once(self.folder / name / "data.json", partial(self._choose, name)) for name in COHORTS}
-        over = self._base([Path(chosen["data"]) for chosen in data.values()])
+        rows = {name: Path(data[name]["data"]) for name in COHORTS}
+        base = self._base(list(rows.values()))
+        for name in COHORTS:
+            once(self.folder / name / "lengths.json", partial(self._check, name, rows[name], base))
         measured: dict[str, list[Outcome]] = {name: [] for name in COHORTS}
         for seed in range(self.settings.seeds):
             for name in COHORTS:
-                found = self._arm(name, seed, Path(data[name]["data"]), over)
+                found = self._arm(name, seed, rows[name], base)
                 measured[name].append(found)
                 tell(
                     f"{name}, seed {seed}: partial {share(found['partial'])}, strict {share(found['strict'])}"
@@ -66,11 +70,11 @@ class Arms:
         chosen += ["--benchmark", self.settings.benchmark]
         return export(out, [*chosen, "--cohort", cohort, "--size", str(self.settings.size)])
 
-    def _base(self, data: list[Path]) -> list[str]:
-        """Return the override that names the base model; where the recipe has none, it is made."""
+    def _base(self, data: list[Path]) -> str:
+        """Return the base model, which is made where the recipe has none."""
         _, recipe = load_recipe(str(self.recipe))
         if recipe.model.base is not None:
-            return []
+            return recipe.model.base
         out = self.folder / "base"
         asked = self.settings
 
@@ -78,20 +82,28 @@ class Arms:
             make_base(self.recipe, data, out, 0, asked.base_steps)
             return {"model": str(out)}
 
-        return [f"model.base={once(self.folder / 'base.json', work)['model']}"]
+        return str(once(self.folder / "base.json", work)["model"])
 
-    def _arm(self, cohort: str, seed: int, data: Path, over: list[str]) -> Outcome:
+    def _check(self, cohort: str, data: Path, base: str) -> Outcome:
+        """Count tokens: a row that is too long would be left out in training."""
+        _, recipe = load_recipe(str(self.recipe))
+        tokenizer = recipe.model.tokenizer or base
+        asked = ["train", "plan", str(self.recipe), "--data", str(data), "--tokenizer", tokenizer, "--json"]
+        counted: Outcome = run(asked)["data"]
+        if too_long := len(counted["too_long"]):
+            raise WrongUseError(
+                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and would be left "
+                "out: cohorts would differ in more than their grades. Begin again with runs of shorter tasks "
+                "(--run), or with a larger data.max_length (--set)"
+            )
+        return counted
+
+    def _arm(self, cohort: str, seed: int, data: Path, base: str) -> Outcome:
         folder = self.folder / cohort / f"seed-{seed}"
 
         def train() -> Outcome:
-            found = train_model(self.recipe, data, folder / "train", [*over, f"training.seed={seed}"])
-            if found["too_long"]:
-                raise WrongUseError(
-                    f"{found['too_long']} rows of the cohort {cohort} are longer than data.max_length and "
-                    "were left out: cohorts would differ in more than their grades. Begin again with runs of "
-                    "shorter tasks (--run), or with a larger data.max_length (--set)"
-                )
-            return found
+            over = [f"model.base={base}", f"training.seed={seed}"]
+            return train_model(self.recipe, data, folder / "train", over)
 
         def measure() -> Outcome:
             asked = self.settings

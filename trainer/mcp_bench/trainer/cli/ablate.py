@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.trainer.cli.trial_options import trial_options
+from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.ablation.settings import AblationSettings
@@ -31,14 +31,7 @@ Examples:
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models for each cohort."
 )
-@click.option(
-    "--out", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the ablation. Default: a new one in $MCP_BENCH_HOME/ablations.",
-)  # fmt: skip
-@click.option(
-    "--resume", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Go on with one that was stopped; its own settings hold.",
-)  # fmt: skip
+@folder_options("ablation")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
            as_json: bool, **choices: Any) -> None:  # fmt: skip
@@ -51,10 +44,10 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
 
     Ctrl-C stops it; --resume goes on with the step that was not done.
     """
+    from mcp_bench.recorder.whole_file import write_whole
     from mcp_bench.trainer.ablation.arms import Arms
     from mcp_bench.trainer.ablation.table import print_result
     from mcp_bench.trainer.ablation.verdict import result
-    from mcp_bench.trainer.sft.run_folder import write_whole
 
     folder, settings = _begun(resume) if resume else _begin(recipe, overrides, out, choices)
     click.echo(f"Ablation: {folder}", err=True)
@@ -85,12 +78,12 @@ def _begin(
     recipe: str | None, overrides: tuple[str, ...], out: Path | None, choices: dict[str, Any]
 ) -> tuple[Path, AblationSettings]:
     from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.recorder.whole_file import write_whole
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.ablation.settings import AblationSettings
     from mcp_bench.trainer.loop.folder import new_folder
     from mcp_bench.trainer.loop.settings import task_ids
     from mcp_bench.trainer.loop.trial_recipe import trial_recipe
-    from mcp_bench.trainer.sft.run_folder import write_whole
 
     if recipe is None or choices["size"] is None:
         raise WrongUseError("name a --recipe and the --size of the cohorts, or an ablation to --resume")

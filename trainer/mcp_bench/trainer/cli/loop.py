@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.trainer.cli.trial_options import trial_options
+from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.loop.folder import LoopFolder
@@ -54,14 +54,7 @@ Examples:
     help="End after so many turns in a row that were not promoted.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the base model and the attempts.")
-@click.option(
-    "--out", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the loop. Default: a new one in $MCP_BENCH_HOME/loops.",
-)  # fmt: skip
-@click.option(
-    "--resume", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Go on with a loop that was stopped; its own settings hold.",
-)  # fmt: skip
+@folder_options("loop")
 @click.option(
     "--show", "shown", multiple=True, metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
     help="Print the scores of a loop that has ended; of several (repeatable), their mean as well.",

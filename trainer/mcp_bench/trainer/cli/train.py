@@ -114,6 +114,7 @@ def plan(
     from mcp_bench.trainer.launch import launch_line, write_slurm_script
     from mcp_bench.trainer.plan import plan as make_plan
     from mcp_bench.trainer.recipe import load_recipe
+    from mcp_bench.trainer.refusals import refuse
 
     if tokenizer is not None and not data:
         raise WrongUseError("--tokenizer counts the tokens of rows: give them with --data")
@@ -126,9 +127,7 @@ def plan(
         click.echo(json.dumps(_document(made, line)))
     else:
         _show(made, line)
-    if made.refused:
-        reasons = "".join(f"\n- {why}" for why in made.refused)
-        raise WrongUseError(f"{name} cannot work as it is:{reasons}")
+    refuse(loaded)
     if write is not None:
         click.echo(f"Written: {write_slurm_script(loaded, recipe, write, line)}", err=True)
 

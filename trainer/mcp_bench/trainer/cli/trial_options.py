@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -50,6 +51,19 @@ TRIAL_OPTIONS = (
         help="What serves the models.",
     ),
 )
+
+
+def folder_options(noun: str) -> Callable[[F], F]:
+    """Return what adds `out` and `resume`: where a trial is kept, and which one is gone on with."""
+    folder = click.Path(path_type=Path, file_okay=False)
+    out = f"Folder of the {noun}. Default: a new one in $MCP_BENCH_HOME/{noun}s."
+    resume = f"Go on with the {noun} in it, which was stopped; its own settings hold."
+
+    def add(command: F) -> F:
+        command = click.option("--resume", metavar="FOLDER", type=folder, help=resume)(command)
+        return click.option("--out", metavar="FOLDER", type=folder, help=out)(command)
+
+    return add
 
 
 def trial_options(command: F) -> F:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.paths import home
+from mcp_bench.recorder.whole_file import write_whole
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import LoopSettings
-from mcp_bench.trainer.sft.run_folder import write_whole
 
 Outcome = dict[str, Any]
 

@@ -38,17 +38,23 @@ def served(
         WrongUseError: that port is taken.
         BenchError: the engine ended before we were done: what was recorded of it is not the model's work.
     """
-    port = int(port_file.read_text()) if port_file.is_file() else 0
-    try:
-        claim_port("127.0.0.1", port)
-    except WrongUseError as error:
-        raise WrongUseError(
-            f"port {port}, where a recording that was begun has its model, is taken: free it and go on, or "
-            f"begin the recording again: rm {port_file} {port_file.parent}/*.begun"
-        ) from error
-    with serve(model, engine=engine, port=port, model_name=name) as server:
+    with serve(model, engine=engine, port=_port(port_file), model_name=name) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
         yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
         server.wait(SETTLE_SECONDS)
     port_file.unlink()
+
+
+def _port(file: Path) -> int:
+    """Return the port that a recording was begun at; 0, any, where none was."""
+    if not file.is_file():
+        return 0
+    port = int(file.read_text())
+    try:
+        return claim_port("127.0.0.1", port)
+    except WrongUseError as error:
+        raise WrongUseError(
+            f"port {port}, where a recording that was begun has its model, is taken: free it and go on, or "
+            f"begin the recording again: rm {file} {file.parent}/*.begun"
+        ) from error

@@ -9,6 +9,7 @@ from mcp_bench.recorder.comparison import compare
 from mcp_bench.recorder.reader import StoredEpisode, run_paths
 from mcp_bench.recorder.report import report, stored_episodes
 from mcp_bench.recorder.tally import finished
+from mcp_bench.recorder.task_names import family, level
 from mcp_bench.servers.errors import BenchError
 
 SPLITS = ("dev", "test")
@@ -22,7 +23,7 @@ SCORES = (
 def scores(run: str) -> dict[str, Any]:
     """Return mean partial and strict of a run with 95 % intervals, and the same for families of tasks.
 
-    A family is a task's id to its first dot; by it go the tasks of one level, where the next part is one.
+    Where tasks have levels, a family is in as many parts.
     """
     return _scores(run, episodes_of(run))
 
@@ -30,13 +31,13 @@ def scores(run: str) -> dict[str, Any]:
 def scores_by_group(run: str, trained: Collection[str]) -> dict[str, Any]:
     """Return the same, and for groups of families: those of one level, and apart from each other families of
     which a task is in `trained` and those never seen."""
-    seen = {task.partition(".")[0] for task in trained}
+    seen = {family(task, task) for task in trained}
     episodes = episodes_of(run)
 
     def group(task: str) -> str:
-        name, level = _family(task)
-        words = [f"level {level}"] if level else []
-        return ", ".join([*words, "trained families" if name in seen else "new families"])
+        number = level(task)
+        words = [] if number is None else [f"level {number}"]
+        return ", ".join([*words, "trained families" if family(task, task) in seen else "new families"])
 
     return {**_scores(run, episodes), "groups": _each(episodes, group)}
 
@@ -54,7 +55,7 @@ def flips(before: str, after: str) -> dict[str, Any]:
 
 
 def _scores(run: str, episodes: Sequence[StoredEpisode]) -> dict[str, Any]:
-    families = _each(episodes, lambda task: ".".join(filter(None, _family(task))))
+    families = _each(episodes, _family)
     return {"run": run, **_row(report(episodes, ())), "families": families}
 
 
@@ -71,11 +72,10 @@ def episodes_of(run: str) -> list[StoredEpisode]:
     return found
 
 
-def _family(task: str) -> tuple[str, str]:
-    """Return the name of a task's family, and its level, if it has one."""
-    name, _, rest = task.partition(".")
-    level = rest.partition(".")[0]
-    return name, level if level.isdecimal() else ""
+def _family(task: str) -> str:
+    """Return the name of a task's family, with its level, if it has one."""
+    number = level(task)
+    return family(task, task) + ("" if number is None else f".{number}")
 
 
 def _each(episodes: Iterable[StoredEpisode], name: Callable[[str], str]) -> dict[str, dict[str, Any]]:

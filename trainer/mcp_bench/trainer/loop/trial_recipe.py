@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import yaml
-
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.launch import nodes
-from mcp_bench.trainer.recipe import Recipe, load_recipe, rooted
+from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import refuse
 
 
@@ -27,8 +25,7 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
     source = recipe.model
     if source.base is not None:
         source = source.model_copy(update={"base": str(_folder(source.base))})
-    kept = rooted(recipe.model_copy(update={"model": source}))
-    return yaml.safe_dump(kept.model_dump(mode="json", exclude_unset=True), sort_keys=False)
+    return recipe_text(recipe.model_copy(update={"model": source}))
 
 
 def _too_far(recipe: Recipe) -> Iterator[str]:

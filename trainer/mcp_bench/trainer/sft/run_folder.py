@@ -10,17 +10,15 @@ model/          the result: weights, tokenizer, template and generation settings
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from mcp_bench.recorder.whole_file import write_whole
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
-from mcp_bench.trainer.recipe import Recipe, load_recipe, rooted
+from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text
 
 
 class RunFolder:
@@ -46,11 +44,9 @@ class RunFolder:
                 "another folder"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        self.recipe.write_text(
-            yaml.safe_dump(rooted(recipe).model_dump(mode="json", exclude_unset=True), sort_keys=False)
-        )
+        self.recipe.write_text(recipe_text(recipe))
         content = {
-            "tokenizer": str(Path(tokenizer).absolute()) if Path(tokenizer).exists() else tokenizer,
+            "tokenizer": anchored(tokenizer),
             "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
             "rows": len(prepared.examples),
             "tokens": prepared.tokens,
@@ -106,13 +102,3 @@ def digest(path: Path) -> str:
             return file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there as a whole or, after a crash, not at all."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
