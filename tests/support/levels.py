@@ -13,7 +13,7 @@ SEALING = tuple(name for name in BY_NAME if name != "none")
 
 def each_level(*more: str) -> Any:
     """Parametrize a test with every level that seals, and `more`; what does not work here is skipped."""
-    return pytest.mark.parametrize("level", [*more, *map(_param, SEALING)])
+    return these_levels(*more, *SEALING)
 
 
 def these_levels(*names: str) -> Any:

@@ -28,6 +28,7 @@ from tiny_checkpoints import (
 )
 from tokenizers_on_the_spot import CHATML
 
+from mcp_bench.bridge.supervisor import descendants
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.loop.measuring import served
 from mcp_bench.trainer.serving import serve
@@ -151,9 +152,9 @@ def test_what_was_asked_of_an_engine_that_died_is_no_measurement(tmp_path: Path)
         served(folder, "base", port, "transformers", None),
     ):
         [engine] = [
-            int(path.parent.name)
-            for path in Path("/proc").glob("[0-9]*/cmdline")
-            if port.read_text() in (words := path.read_text().split("\0")) and "-S" not in words
+            process
+            for process in descendants(os.getpid())
+            if port.read_text() in Path(f"/proc/{process}/cmdline").read_text().split("\0")
         ]
         ended = os.pidfd_open(engine)
         os.kill(engine, signal.SIGKILL)
