@@ -221,6 +221,10 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
         (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu?)"),
         (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch sees no GPU here"),
         (
+            ["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer],
+            "needs the Python package kernels",
+        ),
+        (
             ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],
             "the number of those started is 1",
         ),

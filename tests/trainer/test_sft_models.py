@@ -16,9 +16,13 @@ from short_training import settings as overrides
 from tiny_checkpoints import template
 
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.memory import device_memory
+from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
 from mcp_bench.trainer.sft.order import LikeLengths
+from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.sft.train import make_ready, make_trainer
 
 LINEAR = {
     "model__architecture__model_type": "qwen3_5_text",
@@ -51,11 +55,12 @@ def run(out: Path, data: Path, tokenizer: Path, **changed: object) -> list[float
 def test_qwen3_and_qwen3_5_learn_on_their_own_templates_and_an_adapter_learns_on_top(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(8))
     bases: dict[str, Path] = {}
-    for family, named, sizes in (("qwen3", "qwen3", {}), ("qwen3_5", "qwen3_5_nothink", LINEAR)):
-        tokenizer = save_tokenizer(tmp_path / family, template(f"{named}_training"))
+    for family, named, sizes in (("qwen3", "qwen3", {}), ("qwen3_5", "qwen3_5_nothink_training", LINEAR)):
+        tokenizer = save_tokenizer(tmp_path / family, template(named))
         out = tmp_path / f"{family}-run"
         losses = run(out, data, tokenizer, training__epochs=3, data__max_length=2048, **sizes)
         assert losses[-1] < losses[0] - 0.5, family
+        assert_checkpoints_can_be_served(out)
         bases[family] = out / "model"
     losses = run(
         tmp_path / "adapter", data, bases["qwen3"], training__epochs=8, training__learning_rate=0.01,
@@ -65,6 +70,30 @@ def test_qwen3_and_qwen3_5_learn_on_their_own_templates_and_an_adapter_learns_on
     assert losses[-1] < losses[0] - 0.05
     adapter = json.loads((tmp_path / "adapter" / "model" / "adapter_config.json").read_text())
     assert adapter["base_model_name_or_path"] == str(bases["qwen3"])
+    assert_checkpoints_can_be_served(tmp_path / "adapter")
+
+
+def assert_checkpoints_can_be_served(run: Path) -> None:
+    """They have the template and the settings of the result; the base's own template is another one."""
+    for name in ("chat_template.jinja", "generation_config.json"):
+        served = (run / "model" / name).read_text()
+        found = [path.read_text() for path in run.glob(f"checkpoints/*/{name}")]
+        assert found and {served} == set(found), name
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16-mixed", "bf16"])
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
+def test_weights_beside_an_adapter_take_the_memory_of_the_plan(tmp_path: Path, precision: str) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows(4))
+    run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"))
+    changed = overrides(
+        model__base=str(tmp_path / "run" / "model"), training__precision=precision,
+        lora__rank=8, lora__alpha=16, lora__targets=["q_proj", "down_proj"],
+    )  # fmt: skip
+    _, recipe = load_recipe("tiny-cpu", changed[1::2])
+    ready = make_ready(recipe, str(recipe.model.base), [data])
+    model = make_trainer(RunFolder(tmp_path / "adapter"), ready, 4, 1, (), lambda *_: None).model
+    assert sum(p.numel() * p.element_size() for p in model.parameters()) == device_memory(recipe)["weights"]
 
 
 def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -> None:

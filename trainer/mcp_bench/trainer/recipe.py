@@ -26,7 +26,19 @@ from pydantic import (
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
 from mcp_bench.trainer.architecture import Architecture
 
-Attention = Literal["eager", "sdpa", "kernels-community/flash-attn2", "kernels-community/flash-attn3"]
+Attention = Literal[
+    "eager",
+    "sdpa",
+    "flash_attention_2",
+    "kernels-community/flash-attn2",
+    "kernels-community/flash-attn3",
+]
+KERNELS: dict[Attention, str] = {
+    "flash_attention_2": "flash_attn",
+    "kernels-community/flash-attn2": "kernels",
+    "kernels-community/flash-attn3": "kernels",
+}
+"""FlashAttention, and the module it needs: the kernel itself, or what fetches it from the hub."""
 
 
 def _word(value: object) -> object:
@@ -94,7 +106,7 @@ class Training(Section):
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: PositiveFloat = 1.0
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
-    """`bf16-mixed` keeps weights and optimizer in 32 bits and computes in 16; `bf16` keeps all in 16."""
+    """`bf16-mixed` and `bf16` compute in 16 bits; the one keeps what is trained in 32, the other adapters."""
     attention: Attention = "sdpa"
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""

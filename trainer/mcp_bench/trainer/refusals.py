@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.trainer.memory import RESERVE, device_memory
-from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.recipe import KERNELS, Recipe
 
 GIB = 2**30
 
@@ -54,7 +54,7 @@ def _splitting(recipe: Recipe) -> Iterator[str]:
 
 def _devices(recipe: Recipe) -> Iterator[str]:
     hardware, training = recipe.hardware, recipe.training
-    fused = training.attention.startswith("kernels-community/")
+    fused = training.attention in KERNELS
     if hardware.device == "cpu":
         if hardware.sharding != "none":
             yield "hardware.sharding fsdp2 is for GPUs: on CPUs accelerate would leave it out without a word"

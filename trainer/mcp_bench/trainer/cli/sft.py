@@ -161,8 +161,11 @@ def _settings(
 
 def _check(recipe: Recipe) -> None:
     """Refuse what cannot work, before any row is read."""
+    from importlib.util import find_spec
+
     import torch
 
+    from mcp_bench.trainer.recipe import KERNELS
     from mcp_bench.trainer.refusals import refuse
     from mcp_bench.trainer.sft import processes
 
@@ -170,6 +173,13 @@ def _check(recipe: Recipe) -> None:
     here = []
     if hardware.device == "cuda" and not torch.cuda.is_available():
         here.append("hardware.device is cuda, and torch sees no GPU here")
+    attention = recipe.training.attention
+    if (module := KERNELS.get(attention)) and find_spec(module) is None:
+        here.append(
+            f"training.attention {attention} needs the Python package {module}, which is not installed: "
+            "`pip install --no-build-isolation 'mcp-bench-trainer[gpu]'` has it, or set "
+            "training.attention=sdpa"
+        )
     if hardware.devices != there:
         here.append(
             f"hardware.devices is {hardware.devices}, with a process for each, and the number of those "

@@ -80,7 +80,10 @@ class GuardedTrainer(SFTTrainer):
         super()._save_checkpoint(model, trial)  # type: ignore[no-untyped-call]
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
-            mark_whole(Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}")
+            folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
+            settings = self.accelerator.unwrap_model(self.model).generation_config
+            settings.save_pretrained(folder)  # an adapter's folder would have none
+            mark_whole(folder)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """A card of our own says more: what the model was trained on."""

@@ -16,14 +16,20 @@ class BrokenModelError(WrongUseError):
 def load_model(recipe: Recipe, tokenizer: Any) -> Any:
     """Return the model to train, a `transformers` PreTrainedModel in the recipe's precision.
 
+    Weights that an adapter is trained beside are in the precision of the computation: they stay as they are.
+
     Raises:
         BrokenModelError: there is no such base, it has no weights, its sizes are not the recipe's, or its
             embedding has fewer rows than the tokenizer has tokens.
     """
     import torch
 
-    dtype = torch.bfloat16 if recipe.training.precision == "bf16" else torch.float32
-    kwargs = {"dtype": dtype, "attn_implementation": recipe.training.attention}
+    training, frozen = recipe.training, recipe.lora is not None
+    in_16_bits = training.precision == "bf16" or (frozen and training.precision == "bf16-mixed")
+    kwargs = {
+        "dtype": torch.bfloat16 if in_16_bits else torch.float32,
+        "attn_implementation": training.attention,
+    }
     if recipe.model.base is None:
         model = _random(recipe, tokenizer, kwargs)
     else:

@@ -12,21 +12,13 @@ from mcp_bench.trainer.recipe import Generation
 from mcp_bench.trainer.templates import Templates
 
 
-def save_result(
-    model: Any,
-    weights: Any,
-    tokenizer: Any,
-    templates: Templates,
-    stops: Iterable[int],
-    generation: Generation | None,
-    folder: Path,
+def make_servable(
+    model: Any, tokenizer: Any, templates: Templates, stops: Iterable[int], generation: Generation | None
 ) -> None:
-    """Write weights (or the adapter), tokenizer, the template to serve with and the generation settings.
+    """Give a model the settings to be asked with, and its tokenizer the template: whatever is saved has them.
 
-    `weights` is the model's state dict, in whole. `folder` is there as a whole or not at all.
+    Tokens of the data are made before: the template in training is another one.
     """
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
     settings = model.generation_config
     settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
     settings.pad_token_id = tokenizer.pad_token_id
@@ -35,9 +27,18 @@ def save_result(
         for name, value in generation.model_dump(exclude_none=True).items():
             if name != "temperature" or value > 0:
                 setattr(settings, name, value)
-    model.save_pretrained(beside, state_dict=weights)
-    settings.save_pretrained(beside)  # an adapter's folder would have none
     tokenizer.chat_template = templates.serving
+
+
+def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights (or the adapter), tokenizer, template and generation settings.
+
+    `weights` is the model's state dict, in whole. `folder` is there as a whole or not at all.
+    """
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    model.save_pretrained(beside, state_dict=weights)
+    model.generation_config.save_pretrained(beside)  # an adapter's folder would have none
     tokenizer.save_pretrained(beside)
     shutil.rmtree(folder, ignore_errors=True)
     beside.rename(folder)

@@ -80,7 +80,7 @@ def _attempt(
     from transformers import PrinterCallback
 
     from mcp_bench.trainer.sft.interrupt import StopAfterStep
-    from mcp_bench.trainer.sft.result import save_result, stop_tokens
+    from mcp_bench.trainer.sft.result import make_servable, save_result, stop_tokens
 
     recipe, examples = ready.recipe, ready.prepared.examples
     checkpoint = last_whole(folder.checkpoints)
@@ -101,6 +101,8 @@ def _attempt(
     trainer = make_trainer(folder, ready, sequences, accumulate, report_to, on_step)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stopping)
+    stops = stop_tokens(examples, ready.tokenizer)
+    make_servable(trainer.model, ready.tokenizer, ready.templates, stops, recipe.generation)
     try:
         with stopping.listening():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -114,10 +116,7 @@ def _attempt(
         model = trainer.accelerator.unwrap_model(trainer.model)
         weights = trainer.accelerator.get_state_dict(trainer.model)  # gathered from all processes
         if processes.rank() == 0:
-            stops = stop_tokens(examples, ready.tokenizer)
-            save_result(
-                model, weights, ready.tokenizer, ready.templates, stops, recipe.generation, folder.model
-            )
+            save_result(model, weights, ready.tokenizer, folder.model)
         trainer.accelerator.wait_for_everyone()
     losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
     return Outcome(state.global_step, state.max_steps, losses[-1] if losses else math.nan, not done)
