@@ -92,6 +92,9 @@ def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
     [
         (["--split", "test", "--task", "simple-task-progress.1.train.0"], "of split 'train', not of 'test'"),
         (["--split", "tset", "--task", "simple-task-progress.1.train.0"], "did you mean test"),
+        (["--tag", "level-1", "--task", "simple-task-progress.1.train.0"], "leave out one"),
+        (["--tag", "level-1", "--tag", "level-2"], "with the tags level-1, level-2"),
+        (["--tag", "level1"], "did you mean level-1"),
         (["--max-calls", "0"], "'--max-calls'"),
         (["--max-cost", "0"], "'--max-cost'"),
         (["--max-cost", "nan"], "'--max-cost'"),
@@ -109,6 +112,13 @@ def test_a_task_of_the_split_that_is_named_is_taken(bench) -> None:
     task = "simple-task-progress.1.train.0"
     bench.run("record", "--agent", "oracle", "--split", "train", "--task", task)
     assert bench.rows("select task, split from episodes") == [{"task": task, "split": "train"}]
+
+
+def test_tags_choose_tasks_of_a_split(bench) -> None:
+    bench.run("record", "--agent", "noop", "--split", "dev", "--tag", "level-2", "--limit", "2")
+    assert [row["task"].split(".")[1:3] for row in bench.rows("select task from episodes")] == [
+        ["2", "dev"]
+    ] * 2
 
 
 def test_each_repeat_of_an_imperfect_oracle_makes_other_mistakes_each_time_the_same(bench) -> None:

@@ -48,9 +48,20 @@ def test_tasks_as_json_are_whole(tmp_path: Path) -> None:
     assert "Emma Johnson" in found[0]["prompt"]
 
 
+def test_tags_choose_and_ids_can_be_written_to_a_file(tmp_path: Path) -> None:
+    chosen = ["tasks", "saasworld", "--split", "train", "--tag", "level-1"]
+    ids = run(tmp_path, *chosen, "--limit", "3", "--ids").stdout.splitlines()
+    assert [name.split(".")[1:3] for name in ids] == [["1", "train"]] * 3
+    family = ids[0].partition(".")[0]
+    both = run(tmp_path, *chosen, "--tag", family, "--ids").stdout.splitlines()
+    assert both[0] == ids[0] and {name.partition(".")[0] for name in both} == {family}
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
+        (["saasworld", "--tag", "level-11"], "unknown tag 'level-11' (did you mean level-1"),
+        (["saasworld", "--ids", "--json"], "leave out one of them"),
         (["agentdoj"], "unknown benchmark 'agentdoj' (did you mean agentdojo?)"),
         (["agentdojo", "--split", "tset"], "unknown split 'tset' (did you mean test?)"),
         (["agentdojo", "--limit", "0"], "'--limit'"),

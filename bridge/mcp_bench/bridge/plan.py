@@ -8,26 +8,39 @@ from itertools import islice
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Task
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.tagged import tagged
 
 
 def chosen_tasks(
-    benchmark: Benchmark, split: str | None, task_ids: Sequence[str], limit: int | None
+    benchmark: Benchmark,
+    split: str | None,
+    task_ids: Sequence[str],
+    limit: int | None,
+    tags: Sequence[str] = (),
 ) -> list[Task]:
-    """Return the tasks to record: those named, or those of a split, at most `limit`.
+    """Return the tasks to record: those named, or those of a split that have all of `tags`, at most `limit`.
 
     Raises:
-        UnknownNameError: no such split or task.
-        WrongUseError: the choice is empty, or a named task is of another split.
+        UnknownNameError: no such split, task or tag.
+        WrongUseError: the choice is empty, tasks are named beside tags, or a named task is of another split.
     """
+    if task_ids and tags:
+        raise WrongUseError("--tag chooses among the tasks of a split, and --task names them: leave out one")
     if task_ids:
         tasks = list(islice((benchmark.task(task_id) for task_id in dict.fromkeys(task_ids)), limit))
         if split not in (None, "all"):
             check_split(benchmark, tasks, split)
     else:
-        tasks = list(benchmark.tasks(split, limit))
+        tasks = list(tagged(benchmark, split, tags, limit))
     if not tasks:
-        raise WrongUseError(f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r}")
+        raise WrongUseError(
+            f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r}" + _with(tags)
+        )
     return tasks
+
+
+def _with(tags: Sequence[str]) -> str:
+    return f" with the tags {', '.join(tags)}" if tags else ""
 
 
 def check_split(benchmark: Benchmark, tasks: Sequence[Task], split: str) -> None:

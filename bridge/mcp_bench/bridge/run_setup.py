@@ -42,6 +42,7 @@ class Choices:
     benchmark: str
     split: str | None = None
     tasks: Sequence[str] = ()
+    tags: Sequence[str] = ()
     limit: int | None = None
     server: str | None = None
     """A command line or URL: record this server instead of a benchmark."""
@@ -83,7 +84,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     if choices.server is None:
         bench = load("benchmark", choices.benchmark)
         refuse_control(bench.tools(), bench.name)
-        tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit)
+        tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
         episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
     else:
         server = parse_server(choices.server)

@@ -18,6 +18,7 @@ Examples:
   mcp-bench tasks saasworld                        the default set
   mcp-bench tasks saasworld --split test --limit 5
   mcp-bench tasks saasworld --json                 with whole prompts
+  mcp-bench tasks saasworld --split train --tag level-1 --ids > ids.txt
 """
 
 
@@ -51,15 +52,28 @@ def benchmarks(as_json: bool) -> None:
 @click.command(epilog=TASKS_EPILOG)
 @click.argument("benchmark")
 @click.option("--split", metavar="NAME", help="Only this split (train, dev, test), or all.")
+@click.option(
+    "--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag (repeatable: with all)."
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The first N tasks only.")
+@click.option("--ids", is_flag=True, help="Print ids alone, one a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with whole prompts.")
-def tasks(benchmark: str, split: str | None, limit: int | None, as_json: bool) -> None:
+def tasks(
+    benchmark: str, split: str | None, tags: tuple[str, ...], limit: int | None, ids: bool, as_json: bool
+) -> None:
     """List the tasks of BENCHMARK."""
     from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.registry import load
+    from mcp_bench.servers.tagged import tagged
 
+    if ids and as_json:
+        raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
     source: Benchmark = load("benchmark", benchmark)
-    found = list(source.tasks(split, limit))
+    found = list(tagged(source, split, tags, limit))
+    if ids:
+        for task in found:
+            click.echo(task.id)
+        return
     if as_json:
         listing = [task.model_dump(mode="json", exclude_none=True) for task in found]
         click.echo(json.dumps(listing, indent=2))

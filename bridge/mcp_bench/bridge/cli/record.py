@@ -71,6 +71,9 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 )
 @click.option("--task", "tasks", metavar="ID", multiple=True, help="One task by its id; may be repeated.")
 @click.option(
+    "--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag (repeatable: with all)."
+)
+@click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="At most N tasks; all of the split if not given."
 )
 @click.option(
@@ -254,6 +257,7 @@ def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
             "benchmark": "--benchmark",
             "split": "--split",
             "tasks": "--task",
+            "tags": "--tag",
             "limit": "--limit",
             "max_calls": "--max-calls",
         }
