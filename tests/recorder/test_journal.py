@@ -18,9 +18,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded import begin, request, response, run_info
+from recorded import begin, large, request, response, run_info
 
-from mcp_bench.recorder.body import Body, GrowingBody
+from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.journal import NAMES, FrameEntry, Journal, RanEntry, read
 from mcp_bench.recorder.reader import RunReader
@@ -28,12 +28,6 @@ from mcp_bench.recorder.run_folder import RunFolder
 
 pytestmark = pytest.mark.anyio
 DURABILITIES = pytest.mark.parametrize("durability", ["normal", "full"])
-
-
-def large(body: bytes) -> Body:
-    growing = GrowingBody(large=1)
-    growing.add(body)
-    return growing.take()
 
 
 def killed_now(folder: RunFolder, into: Path) -> Path:
@@ -130,10 +124,11 @@ def test_what_was_stored_is_found_whenever_its_writer_is_killed(
 def no_room(folder: RunFolder) -> Iterator[None]:
     """Leave the database no room; the journal has some."""
     connection = folder.recording.writer.connection
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-    yield
-    connection.execute("PRAGMA max_page_count = 1000000")
+    with folder.recording.writer.lock:  # what waits is not to be committed meanwhile: it would fail
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        yield
+        connection.execute("PRAGMA max_page_count = 1000000")
 
 
 async def test_the_order_of_execution_is_found_again(folder: RunFolder, episode: str, tmp_path: Path) -> None:
@@ -154,7 +149,8 @@ async def test_what_waits_is_committed_soon_by_itself(folder: RunFolder, episode
     )
     await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
     assert committed.wait(60)
-    assert query(folder.path, "SELECT tool FROM calls") == [("tool",)]
+    with folder.recording.writer.lock:  # until then it has only begun to
+        assert query(folder.path, "SELECT tool FROM calls") == [("tool",)]
 
 
 async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, episode: str) -> None:
@@ -171,8 +167,9 @@ async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, epis
 async def test_a_journal_that_cannot_be_taken_in_stays_and_is_told_of(
     folder: RunFolder, episode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
-    copy = killed_now(folder, tmp_path)
+    with folder.recording.writer.lock:  # so that it does not commit meanwhile
+        await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
+        copy = killed_now(folder, tmp_path)
     (copy / "lock").unlink()
     (copy / "lock").mkdir()
     RunReader(copy).close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded import begin, line, planned, request, response
+from recorded import begin, large, line, planned, request, response
 
 from mcp_bench.recorder.conversation import body_bytes
 from mcp_bench.recorder.errors import DiskFullError, StorageError
@@ -151,15 +151,32 @@ def test_the_end_settles_what_is_open_and_happens_once(folder: RunFolder, episod
         folder.recording.end_episode(episode, end, [])
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+def test_what_was_kept_is_told_also_when_it_was_committed_before(
+    folder: RunFolder, episode: str, is_large: bool
+) -> None:
+    body = request(1, "tool", {})
+    folder.recording.keep(episode, 1, "client", [large(body) if is_large else body])
+    folder.recording.flush()  # as a thread does for what has waited
+    folder.recording.keep(episode, 1, "server", [response(1, "done")])
+    told = folder.recording.digest()
+    assert [(direction, frame.kind) for direction, _, frame in told] == [
+        ("client", "request"),
+        ("server", "response"),
+    ]
+    assert folder.recording.digest() == []
+
+
 def test_a_full_disk_is_said_and_loses_nothing(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     store(episode, 1, "client", request(1, "before", {}))
-    pages = folder.recording.writer.connection.execute("PRAGMA page_count").fetchone()[0]
-    folder.recording.writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(DiskFullError, match=r"recordings\.db") as raised:
-        store(episode, 1, "client", request(2, "late", {"text": "x" * 100_000}))
+    with folder.recording.writer.lock:  # so that nothing is committed by itself meanwhile
+        pages = folder.recording.writer.connection.execute("PRAGMA page_count").fetchone()[0]
+        folder.recording.writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(DiskFullError, match=r"recordings\.db") as raised:
+            store(episode, 1, "client", request(2, "late", {"text": "x" * 100_000}))
+        folder.recording.writer.connection.execute("PRAGMA max_page_count = 100000")
     assert "free" in str(raised.value)
-    folder.recording.writer.connection.execute("PRAGMA max_page_count = 100000")
     store(episode, 1, "server", response(1, "answer"))
     assert rows(folder, "SELECT tool, outcome FROM calls") == [("before", "ok"), ("late", None)]
     assert rows(folder, "SELECT count(*) FROM frames") == [(3,)]

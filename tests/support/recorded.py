@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.body import Body, GrowingBody
 from mcp_bench.recorder.merge import merge
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
@@ -134,3 +135,10 @@ def record(stories: Sequence[tuple[PlannedEpisode, Episode]], **info: Any) -> tu
     """Record one run with one episode for each story, and close it."""
     with RunFolder.create(run_info(*(slot for slot, _ in stories), **info)) as folder:
         return folder, [play(folder, slot, story) for slot, story in stories]
+
+
+def large(body: bytes) -> Body:
+    """Return a body as one that was too large for memory."""
+    growing = GrowingBody(large=1)
+    growing.add(body)
+    return growing.take()

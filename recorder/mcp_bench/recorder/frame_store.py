@@ -74,6 +74,8 @@ class FrameStore:
         self._lock = threading.RLock()
         """Guards all below. Whoever needs the writer's lock, too, takes that one first."""
         self._kept: deque[_Kept] = deque()
+        self._digested: list[tuple[Direction, Body, wire.Frame]] = []
+        """What was kept and has been looked at since, whoever did it, for the next `digest`."""
         self._waiting = Batch(self.key)
         self._failure: StorageError | None = None
         self._full = False
@@ -152,9 +154,10 @@ class FrameStore:
             self.flush()
 
     def digest(self) -> list[tuple[Direction, Body, wire.Frame]]:
-        """Look at what was kept, by any thread; return it in the order it came."""
+        """Look at what was kept, by any thread; return all of it since the last time, in its order."""
         with self._lock:
-            digested = self._digest()
+            self._digest()
+            digested, self._digested = self._digested, []
         self._commit_if_much()
         return digested
 
@@ -197,16 +200,14 @@ class FrameStore:
                 self._committer = threading.Thread(target=self._commit_in_time, daemon=True)
                 self._committer.start()
 
-    def _digest(self) -> list[tuple[Direction, Body, wire.Frame]]:
-        digested = []
+    def _digest(self) -> None:
         while self._kept:
             kept = self._kept.popleft()
             body, frame = kept.body, kept.frame
             if frame is None:
                 frame = parse_large(body) if isinstance(body, LargeBody) else wire.parse(body)
+                self._digested.append((kept.direction, body, frame))
             self._add(kept, frame)
-            digested.append((kept.direction, body, frame))
-        return digested
 
     def _add(self, kept: _Kept, frame: wire.Frame) -> None:
         number, episode, body, now = kept.number, kept.episode, kept.body, kept.stored_us
@@ -345,6 +346,7 @@ class FrameStore:
                 )  # fmt: skip
                 self._kept.append(kept)
                 self._digest()
+        self._digested.clear()
         self.flush()
         self._journal.clear_all()
 
