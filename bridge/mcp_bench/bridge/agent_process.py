@@ -35,6 +35,8 @@ _supervisors: dict[int, socket.socket] = {}
 
 FILE_BYTES = 1 << 30
 """To what size an agent may write any one file, the logs of its output included."""
+DEATH_SECONDS = 10.0
+"""How long a killed supervisor may take to be gone."""
 
 
 class LaunchError(BenchError):
@@ -94,8 +96,18 @@ class AgentProcess:
             reply = await self._reply()
             self._note_exit(reply)
             if "lost" in reply:  # somebody killed the supervisor, so its orphans are ours now
-                await anyio.to_thread.run_sync(end_orphans, self._started)
+                await anyio.to_thread.run_sync(self._end_orphans)
             self._ended = "lost" in reply or "ended" in reply
+
+    def _end_orphans(self) -> None:
+        # a process that dies closes its sockets a moment before its children come to us
+        with suppress(ProcessLookupError):
+            supervisor = os.pidfd_open(self.supervisor_pid)
+            try:
+                select.select([supervisor], [], [], DEATH_SECONDS)
+            finally:
+                os.close(supervisor)
+        end_orphans(self._started)
 
     def _note_exit(self, reply: dict[str, object]) -> None:
         code = reply.get("exited")
