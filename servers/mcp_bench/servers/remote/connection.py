@@ -74,8 +74,7 @@ class WorkerConnection:
 
         def exchange() -> Any:
             # in a thread throughout: sending blocks, too, where the worker is busy
-            if not future.cancelled():
-                self._send(request)
+            self._send(request, unless=future)
             if report is not None:
                 for progress in iter(told.get, None):
                     anyio.from_thread.run(report, *progress)
@@ -115,11 +114,14 @@ class WorkerConnection:
             self._pending[number] = future
         return number, future
 
-    def _send(self, message: dict[str, JSON]) -> None:
+    def _send(self, message: dict[str, JSON], *, unless: Future[Any] | None = None) -> None:
+        """Send it, but not once that future is cancelled: the worker was told to stop it then, and would
+        begin it after that."""
         data = json.dumps(message).encode() + b"\n"
         # a broken pipe is not reported here: the reader sees the end, and fails what is pending
         with self._sending, contextlib.suppress(OSError):
-            self._process.socket.sendall(data)
+            if unless is None or not unless.cancelled():
+                self._process.socket.sendall(data)
 
     def _read(self) -> None:
         with self._process.socket as ours, ours.makefile("rb") as lines:
