@@ -31,6 +31,7 @@ def template(name: str) -> str:
 
 
 def qwen3(vocabulary: int) -> Any:
+    _same_weights()
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     return Qwen3ForCausalLM(Qwen3Config(**_sizes(vocabulary), num_hidden_layers=2))
@@ -38,6 +39,7 @@ def qwen3(vocabulary: int) -> Any:
 
 def qwen3_5(vocabulary: int) -> Any:
     """Three layers of linear attention and a full one: the smallest model of this family that has both."""
+    _same_weights()
     from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
     linear = {
@@ -47,6 +49,13 @@ def qwen3_5(vocabulary: int) -> Any:
         "linear_value_head_dim": 32,
     }
     return Qwen3_5ForCausalLM(Qwen3_5TextConfig(**_sizes(vocabulary), **linear, num_hidden_layers=4))
+
+
+def _same_weights() -> None:
+    """Begin with the same random numbers, whatever ran in this process before."""
+    import torch
+
+    torch.manual_seed(0)
 
 
 def _sizes(vocabulary: int) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Arms:
         out = self.folder / cohort / "data.jsonl"
         out.parent.mkdir(exist_ok=True)
         chosen = [word for name in self.settings.runs for word in ("--run", name)]
-        chosen += ["--benchmark", self.settings.benchmark]
+        chosen += ["--benchmark", self.settings.benchmark, "--reasoning", self.settings.reasoning]
         return export(out, [*chosen, "--cohort", cohort, "--size", str(self.settings.size)])
 
     def _base(self, data: list[Path]) -> str:

@@ -41,6 +41,13 @@ TRIAL_OPTIONS = (
         "takes).",
     ),
     click.option(
+        "--reasoning",
+        type=click.Choice(["keep", "drop"]),
+        default="drop",
+        show_default=True,
+        help="What becomes of the agents' reasoning in what is learned from; keep it for one that thinks.",
+    ),
+    click.option(
         "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Episodes at once."
     ),
     click.option(

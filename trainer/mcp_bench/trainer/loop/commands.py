@@ -62,7 +62,7 @@ def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
 
 def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """Write training rows, in place of those of an earlier try; return where, how many, and their hash."""
-    run(["export", *arguments, "--reasoning", "drop", "--out", str(out), "--force"])
+    run(["export", *arguments, "--out", str(out), "--force"])
     manifest = json.loads(out.with_name(f"{out.name}.manifest.json").read_text())
     return {"data": str(out), "sha256": manifest["sha256"], "rows": manifest["rows"]}
 

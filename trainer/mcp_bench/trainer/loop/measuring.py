@@ -11,9 +11,6 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 
-SETTLE_SECONDS = 1.0
-"""Until an engine's end is known, at most."""
-
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
     """Return the arguments that name tasks."""
@@ -36,13 +33,14 @@ def served(
 
     Raises:
         WrongUseError: that port is taken.
-        BenchError: the engine ended before we were done: what was recorded of it is not the model's work.
+        BenchError: the engine ended, or answered no more, before we were done: what was recorded is not the
+            model's work.
     """
     with serve(model, engine=engine, port=_port(port_file), model_name=name) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
         yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
-        server.wait(SETTLE_SECONDS)
+        server.check()
     port_file.unlink()
 
 

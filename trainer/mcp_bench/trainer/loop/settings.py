@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
@@ -22,6 +23,8 @@ class TrialSettings(BaseModel):
     """What models are measured on."""
     max_tokens: PositiveInt | None = None
     """Of each answer of a model."""
+    reasoning: Literal["keep", "drop"] = "drop"
+    """Of the agents, in what is learned from."""
     jobs: PositiveInt = 1
     engine: str = "auto"
     base_steps: PositiveInt | None = None

@@ -41,11 +41,12 @@ class Steps:
         return {"run": recorded, "model": str(model), "scores": scores(recorded)}
 
     def curate(self, turn: int, runs: Sequence[str]) -> Outcome:
-        """Export what went well of all runs so far: of each task the best attempts, near duplicates once."""
-        data = self.folder.turn(turn) / "train.jsonl"
+        """Export what went well of all runs so far: of each task the best attempts, equal ones once."""
+        data, asked = self.folder.turn(turn) / "train.jsonl", self.settings
         chosen = [word for name in runs for word in ("--run", name)]
-        best = ["--min-partial", str(self.settings.min_partial), "--best", str(self.settings.attempts)]
-        return {**export(data, [*chosen, *best, "--dedupe", "exact"]), "runs": list(runs)}
+        chosen += ["--min-partial", str(asked.min_partial), "--best", str(asked.attempts)]
+        chosen += ["--dedupe", "exact", "--reasoning", asked.reasoning]
+        return {**export(data, chosen), "runs": list(runs)}
 
     def base(self, data: Path) -> Outcome:
         """Make a very small base model, where the recipe has none."""

@@ -28,6 +28,8 @@ from mcp_bench.trainer.supervised_process import SupervisedProcess
 START_SECONDS = 300.0
 POLL_SECONDS = 0.2
 ASK_SECONDS = 5.0
+CHECK_SECONDS = 60.0
+"""What is still being generated for nobody may keep an engine busy."""
 LAST_LINES = 20
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 
@@ -56,6 +58,18 @@ class Server:
         code = self.process.wait(seconds)
         if code is not None:
             raise BenchError(f"{self.engine} ended with exit code {code}{last_lines(self.log)}")
+
+    def check(self) -> None:
+        """Return if the engine still answers.
+
+        Raises:
+            BenchError: it has ended, or does not; the text has the last lines of its log.
+        """
+        deadline = time.monotonic() + CHECK_SECONDS
+        while not _lists_model(self):
+            self.wait(POLL_SECONDS)
+            if time.monotonic() > deadline:
+                raise BenchError(f"{self.engine} does not answer any more{last_lines(self.log)}")
 
 
 @contextmanager
