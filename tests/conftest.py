@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mcp_bench.trainer.cpu_threads import wait_shortly
 
@@ -14,6 +15,10 @@ pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).with_name(
 
 # shells have what they run in the background ignore Ctrl-C, and what tests start would, too
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# on a busy machine an example may take any time, and so may its making
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # before torch is imported by anything: workers share the cores
 wait_shortly()

@@ -1,10 +1,27 @@
 """The command line on a home of its own, and agents that are written in a few lines."""
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from bench_commands import RPC, Bench
+from mcp.client import stdio
+
+from mcp_bench.bridge.supervisor import PR_SET_CHILD_SUBREAPER
+
+
+@pytest.fixture(autouse=True)
+def patient_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the SDK's client wait for a server that ends; of itself it kills one after two seconds."""
+    monkeypatch.setattr(stdio, "PROCESS_TERMINATION_TIMEOUT", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def no_subreaper() -> Iterator[None]:
+    """Undo what a test may have made of this process: other tests' orphans are not ours."""
+    yield
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.fixture

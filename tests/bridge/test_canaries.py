@@ -29,7 +29,7 @@ for path in glob.glob("/proc/[0-9]*/environ"):
         found += [word for word in open(path, "rb").read().split(b"\\0") if word.startswith(b"MCP_BENCH_ANSWER")]
     except OSError:
         pass
-print(found[0].decode()[::-1] if found else "nothing")
+print(" ".join(word.decode()[::-1] for word in found))  # those of other runs on this machine, too
 """
 QUIET = """
 server = Server()

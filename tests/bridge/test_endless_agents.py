@@ -53,7 +53,7 @@ def test_its_calls_are_counted(bench, record, name: str) -> None:
     "claude-code", "gemini", "opencode", "acp-codex", "acp-gemini", "acp-opencode", but=("qwen-code",)
 )  # fmt: skip
 def test_its_time_runs_out(bench, record, name: str) -> None:
-    episode = record(name, "--timeout", "25")
+    episode = record(name, "--timeout", "40")
     assert (episode["termination"], episode["invalid"]) == ("timeout", None)
     assert bench.rows("select id from calls")
     assert len(bench.grades()) == 1
@@ -71,6 +71,6 @@ def test_an_agent_that_notices_its_own_loop_has_failed_by_itself(bench, record) 
 def test_a_model_that_never_answers_is_waited_for(bench, record, endpoint: ModelEndpoint, name: str) -> None:
     """Nothing has failed: that is as slow a model as any."""
     endpoint.fault = Fault(gate=Gate(), after=1)
-    episode = record(name, "--timeout", "25")
+    episode = record(name, "--timeout", "40")
     assert (episode["termination"], episode["invalid"]) == ("timeout", None)
     assert len(bench.rows("select id from calls")) == 1

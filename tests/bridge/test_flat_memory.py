@@ -27,6 +27,8 @@ def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
     for line in lines:
         if over := re.match(r"\[(\d+)/", line):
             status = Path(f"/proc/{pid}/status").read_text()
+            if "VmRSS" not in status:  # it has ended since
+                return
             memory, threads = (
                 int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "Threads")
             )
@@ -50,7 +52,7 @@ def test_a_long_run_keeps_memory_and_files_flat(
         assert referee.stderr is not None
         seen = list(samples(referee.pid, referee.stderr))
     assert referee.returncode == 0
-    assert [sample.done for sample in seen] == list(range(1, episodes + 1))
+    assert [sample.done for sample in seen[: episodes - JOBS]] == list(range(1, episodes - JOBS + 1))
     early = [sample for sample in seen if warm - 10 < sample.done <= warm]
     late = [sample for sample in seen if episodes - JOBS - 10 < sample.done <= episodes - JOBS]
     grown = statistics.median(s.memory for s in late) - statistics.median(s.memory for s in early)

@@ -150,7 +150,7 @@ def test_two_signals_end_at_once_what_listens_to_none(bench) -> None:
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
         process.wait(SECONDS)
-        assert process.returncode == 128 + signal.SIGTERM
+        assert process.returncode - 128 in (signal.SIGTERM, signal.SIGINT)  # either may be taken first
     assert not is_alive(server) and not is_alive(child)
     (episode,) = bench.rows("select * from episodes")
     assert (episode["termination"], episode["invalid"], episode["exit_code"]) == ("cancelled", None, -9)
@@ -225,7 +225,7 @@ def test_a_place_that_cannot_be_written_is_said_and_the_server_ended(bench, tmp_
     notes = python(f"open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
     done = bench.run("proxy", *notes, code=1)
     assert "MCP_BENCH_HOME" in done.stderr and "Traceback" not in done.stderr
-    assert not pid.exists() or not is_alive(int(pid.read_text() or 0))
+    assert not pid.exists() or not pid.read_text() or not is_alive(int(pid.read_text()))
 
 
 def test_what_cannot_be_recorded_is_not_forwarded(bench, tmp_path: Path) -> None:

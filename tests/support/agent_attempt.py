@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,11 @@ class Attempt:
 
     @property
     def journal(self) -> list[tuple[str, dict[str, Any]]]:
-        """The calls that the server saw."""
+        """The calls that the server saw. Those of one tool in a row are in any order: agents make the calls of
+        one answer at the same time."""
         lines = self.journal_path.read_text().splitlines() if self.journal_path.exists() else []
-        return [(call["name"], call["arguments"]) for call in map(json.loads, lines)]
+        calls = [(call["name"], call["arguments"]) for call in map(json.loads, lines)]
+        return [call for _, row in groupby(calls, key=itemgetter(0)) for call in sorted(row, key=str)]
 
     @property
     def output(self) -> AgentOutput:

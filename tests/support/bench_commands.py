@@ -85,8 +85,11 @@ class Server:
         self.last = 0
 
     def send(self, line):
-        self.process.stdin.write(line + b"\\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(line + b"\\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:  # refused: there is no answer, either
+            pass
 
     def receive(self):
         return self.process.stdout.readline()

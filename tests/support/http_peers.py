@@ -22,7 +22,7 @@ from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.run_folder import RunFolder
 
 LOOPBACK = "127.0.0.1"
-TIMEOUT = 30.0
+TIMEOUT = 120.0
 """Seconds after which a test that hangs is failed."""
 
 

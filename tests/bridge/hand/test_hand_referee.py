@@ -168,7 +168,7 @@ def test_a_killed_referee_is_replaced(bench, lines) -> None:
 
 
 def test_nobody_there_for_a_while_ends_it(bench) -> None:
-    bench.run("up", "--quit-after", "1")
+    bench.run("up", "--quit-after", "5")
     with (bench.home / "referee" / "lock").open() as lock:
         import fcntl
 

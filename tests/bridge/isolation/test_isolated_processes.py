@@ -37,7 +37,7 @@ def test_an_agent_is_asked_to_end_before_it_is_killed(
     bench, script: Callable[[str], str], level: str
 ) -> None:
     source = """
-import signal
+import signal, time
 def end(*_):
     print("asked")
     sys.exit(3)
@@ -46,7 +46,8 @@ server = Server()
 server.connect()
 for number in range(4):  # one more than it may
     server.call("write", key="one", value="x")
-signal.pause()
+while True:
+    time.sleep(0.1)  # a signal that comes just before a `pause` would be waited for
 """
     record(bench, script(source), level)
     (episode,) = bench.rows("select termination, exit_code, answer from episodes")
