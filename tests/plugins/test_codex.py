@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from agent_attempt import Attempt
@@ -180,6 +181,7 @@ def test_what_it_did_until_it_was_ended_is_told(attempt: Make, endpoint: ModelEn
     work = attempt(Codex())
     process = work.start(endpoint.openai_url)
     arrived = gate.arrived.wait(60)
+    wait_for_results(work)
     transcript = work.finish(process, stop=True)
     assert arrived, work.output.stderr.read_text()
     assert [m.content for m in transcript.messages] == ["Adding.", "3", "7"]
@@ -188,6 +190,15 @@ def test_what_it_did_until_it_was_ended_is_told(attempt: Make, endpoint: ModelEn
     assert sent is not None
     assert transcript.usage is not None
     assert (transcript.usage.input_tokens, transcript.usage.model_calls) == (sent.input, 1)
+
+
+def wait_for_results(work: Attempt) -> None:
+    """Wait until it has written two results down, which it does beside its next request."""
+    deadline = monotonic() + 40
+    while monotonic() < deadline:
+        told = work.agent.read(work.output, work.server)
+        if told.usage is not None and len([m for m in told.messages if m.role == "tool"]) == 2:
+            return
 
 
 @pytest.fixture(scope="module")

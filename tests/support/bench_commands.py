@@ -45,7 +45,7 @@ class Bench:
         """Run a command to its end and check its exit code (None: any)."""
         with self.start(*args) as process:
             try:
-                out, err = process.communicate(timeout=240)
+                out, err = process.communicate(timeout=600)
             finally:
                 process.kill()
         assert code is None or process.returncode == code, (process.returncode, out, err)

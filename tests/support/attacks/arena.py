@@ -70,7 +70,7 @@ class Arena:
             }
             hostile = self.record(
                 "--agent", "script", "--agent-option", f"file={self.agent()}", "--repeat", str(len(PARTS)),
-                "--jobs", "2", "--tools", "all", "--timeout", "150", code=None,
+                "--jobs", "2", "--tools", "all", "--timeout", "400", code=None,
             )  # fmt: skip
             measured = Measured(oracle=graded(oracle)[0])
             self.outcomes(measured, hostile)

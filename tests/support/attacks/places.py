@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-SECONDS = 120
+SECONDS = 360
 
 
 @contextmanager
