@@ -24,7 +24,7 @@ def commands(page: Path, language: str, prompt: str) -> Iterator[str]:
     for block in blocks(page, language):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith(prompt + "mcp-bench "):
-                yield line.removeprefix(prompt).partition("  #")[0]
+                yield re.split(r"  #| > ", line.removeprefix(prompt))[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -3,12 +3,12 @@
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from doctor_machine import program
+from installed_example import install
 from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault
 from model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
@@ -40,18 +40,9 @@ def quill(bench, tmp_path: Path, endpoint: ModelEndpoint):
     """The agent on PATH, its plugin installed as its pyproject.toml says; returns how to record with it."""
     (tmp_path / "bin").mkdir()
     program(tmp_path / "bin", "quill", f'exec {sys.executable} {EXAMPLE / "quill.py"} "$@"')
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    info = tmp_path / "installed" / "mcp_bench_quill-1.0.dist-info"
-    info.mkdir(parents=True)
-    for name in ("METADATA", "entry_points.txt"):
-        (info / name).touch()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
-    ((group, points),) = project["entry-points"].items()
-    lines = "".join(f"{name} = {target}\n" for name, target in points.items())
-    (info / "entry_points.txt").write_text(f"[{group}]\n{lines}")
     bench.environ |= {
         "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
-        "PYTHONPATH": f"{tmp_path / 'installed'}:{EXAMPLE}",
+        "PYTHONPATH": install(EXAMPLE, tmp_path / "installed"),
         "QUILL_API_KEY": KEY,
         "QUILL_BASE_URL": endpoint.openai_url,
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -21,7 +21,9 @@ And for agents that speak streamable HTTP:
 
 
 @click.command(
-    epilog=EPILOG, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    short_help="Record any MCP server that a client starts or has a URL of.",
+    epilog=EPILOG,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option(
     "--durability",

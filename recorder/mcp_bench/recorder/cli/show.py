@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.reader import RunReader
 
 
-@click.command()
+@click.command(short_help="Show runs, the episodes of one, or one episode.")
 @click.argument("what", required=False, metavar="[RUN|EPISODE]")
 @click.option(
     "--model-calls", is_flag=True, help="Of an episode, list what was captured at its model endpoint."

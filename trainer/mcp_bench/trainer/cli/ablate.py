@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mcp-bench record --agent oracle --split train --limit 100 --repeat 4 --agent-option drop=0.3
+  mcp-bench record --agent codex --split train --limit 100 --repeat 4      good attempts and bad
   mcp-bench ablate --recipe my.yaml --size 100 --seeds 3 --dev 50
   mcp-bench ablate --recipe my.yaml --run run_01kbf3x9qv2m8t0 --size 500 --dev ids.txt --out ablation
   mcp-bench ablate --resume ablation

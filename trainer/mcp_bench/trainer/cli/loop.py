@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mcp-bench loop --recipe tiny-cpu --turns 1 --train 200 --dev 50 --test 50
+  mcp-bench tasks saasworld --split train --tag level-1 --limit 100 --ids > ids.txt
+  mcp-bench loop --recipe tiny-cpu --turns 1 --train ids.txt --dev dev-ids.txt --test 0
   mcp-bench loop --recipe my.yaml --turns 3 --train ids.txt --dev dev-ids.txt --out loop
   mcp-bench loop --recipe qwen3.5-9b-lora-1gpu --teacher codex --turns 3 --train 500 --dev 100
   mcp-bench loop --resume loop

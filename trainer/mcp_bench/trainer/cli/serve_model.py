@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mcp-bench serve-model out/checkpoint-200
-  mcp-bench serve-model out/adapter --port 8000 --model-name tuned
-  mcp-bench serve-model Qwen3.5-9B --engine vllm --vllm ~/vllm --tensor-parallel 8
-  mcp-bench serve-model Qwen3.5-9B --max-model-len 65536 -- --gpu-memory-utilization 0.85
-  mcp-bench serve-model out/checkpoint-200 --json > server.json &
+  mcp-bench serve-model tuned/model
+  mcp-bench serve-model tuned/model --port 8000 --model-name tuned
+  mcp-bench serve-model ./Qwen3.5-9B --engine vllm --vllm ~/vllm --tensor-parallel 8
+  mcp-bench serve-model ./Qwen3.5-9B --max-model-len 65536 -- --gpu-memory-utilization 0.85
+  mcp-bench serve-model tuned/checkpoints/checkpoint-200 --json > server.json &
 """
 WAIT_SECONDS = 3600.0
 

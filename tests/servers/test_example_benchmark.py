@@ -1,0 +1,45 @@
+"""docs/own-benchmark.md: its example is a benchmark like any other, and its files are those that run here."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from bench_commands import Bench
+from installed_example import install
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "own-benchmark.md").read_text()
+EXAMPLE = ROOT / "docs" / "examples" / "pantry"
+
+
+@pytest.fixture
+def bench(bench_home: Path, tmp_path: Path) -> Bench:
+    path = install(EXAMPLE, tmp_path / "installed")
+    return Bench(bench_home, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def test_the_example_is_listed_solved_graded_and_exported(bench: Bench, tmp_path: Path) -> None:
+    assert "pantry" in bench.run("benchmarks").stdout
+    assert len(json.loads(bench.run("tasks", "pantry", "--split", "all", "--json").stdout)) == 100
+    bench.run("record", "--agent", "oracle", "--benchmark", "pantry", "--split", "train")
+    assert [(row["partial"], row["strict"]) for row in bench.grades()] == [(1.0, 1)] * 60
+    bench.run("verify")
+    bench.run("export", "--out", tmp_path / "train.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert {row["benchmark"] for row in rows} == {"pantry"} and len(rows) == 60
+    assert "0 of 60 rows leak" in bench.run("leakage", tmp_path / "train.jsonl", "--against", "test").stdout
+
+
+def test_what_is_left_out_or_too_much_costs_credit(bench: Bench) -> None:
+    bench.run(
+        "record", "--agent", "oracle", "--benchmark", "pantry", "--agent-option", "drop=0.5", "--repeat", "2"
+    )
+    graded = {row["partial"] for row in bench.grades()}
+    assert {0.0, 1.0} < graded
+
+
+def test_the_pages_files_are_the_examples() -> None:
+    for language, name in (("python", "pantry_benchmark.py"), ("toml", "pyproject.toml")):
+        (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+        assert block == (EXAMPLE / name).read_text()
