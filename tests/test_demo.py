@@ -18,7 +18,7 @@ SHORT = {
     "DEV": "1",
     "HARDER": "1",
     "TEST": "1",
-    "LOOP_OPTIONS": "--base-steps 3 --set training.epochs=1 --max-tokens 12",
+    "LOOP_OPTIONS": "--base-steps 3 --set training.epochs=1 --max-tokens 12 --reasoning keep",
 }
 
 
@@ -40,6 +40,8 @@ def test_the_demo_is_stopped_goes_on_and_comes_to_its_table_and_its_page(tmp_pat
         "test": ["level 1, new families"],
     }
     assert Path(history["turns"][0]["train"]["model"], "model.safetensors").is_file()
+    manifest = json.loads((out / "loop-0" / "turn-1" / "train.jsonl.manifest.json").read_text())
+    assert manifest["selection"]["reasoning"] == "keep"
     assert "level 2, trained families" in done.stdout
     assert "0 of 4 rows leak into test of saasworld" in done.stdout
     assert "<svg" in (out / "report.html").read_text()

@@ -1,12 +1,16 @@
 """docs/own-benchmark.md: its example is a benchmark like any other, and its files are those that run here."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 from bench_commands import Bench
 from installed_example import install
+
+from mcp_bench.servers.world_session import WorldSession
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-benchmark.md").read_text()
@@ -31,12 +35,32 @@ def test_the_example_is_listed_solved_graded_and_exported(bench: Bench, tmp_path
     assert "0 of 60 rows leak" in bench.run("leakage", tmp_path / "train.jsonl", "--against", "test").stdout
 
 
-def test_what_is_left_out_or_too_much_costs_credit(bench: Bench) -> None:
+def test_what_is_left_out_costs_credit(bench: Bench) -> None:
     bench.run(
         "record", "--agent", "oracle", "--benchmark", "pantry", "--agent-option", "drop=0.5", "--repeat", "2"
     )
     graded = {row["partial"] for row in bench.grades()}
     assert {0.0, 1.0} < graded
+
+
+@pytest.mark.anyio
+async def test_too_much_costs_credit_and_what_an_agent_can_find_out_is_enough() -> None:
+    spec = importlib.util.spec_from_file_location("pantry_benchmark", EXAMPLE / "pantry_benchmark.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    task = next(module.BENCHMARK.tasks())
+    dish, guests = re.findall(r": (\w+) for (\d+)\.", task.prompt)[0]
+    session = WorldSession(await module.BENCHMARK.open(task.id))
+    recipe = yaml.safe_load((await session.call("recipe", {"dish": dish})).text)
+    stock = yaml.safe_load((await session.call("stock", {})).text)
+    for item, amount in recipe.items():
+        if lacking := amount * int(guests) - stock[item]:
+            assert not (await session.call("order", {"item": item, "amount": float(lacking)})).is_error
+    assert (await session.world.grade("")).strict
+    await session.call("order", {"item": "sugar", "amount": 1})
+    grade = await session.world.grade("")
+    assert (grade.strict, grade.partial < 1) == (False, True)
 
 
 def test_the_pages_files_are_the_examples() -> None:

@@ -30,8 +30,9 @@ from tokenizers_on_the_spot import CHATML
 
 from mcp_bench.bridge.supervisor import descendants
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.loop.measuring import served
-from mcp_bench.trainer.serving import serve
+from mcp_bench.trainer.serving import serve, server
 
 pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
 
@@ -133,32 +134,41 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
     model.save_pretrained(str(adapter))
     with serve(
         adapter, engine="transformers", tool_call_parser="qwen3_coder", model_name="lab/tuned"
-    ) as server:
-        client = OpenAI(base_url=server.base_url, api_key="none", max_retries=0)
+    ) as served_model:
+        client = OpenAI(base_url=served_model.base_url, api_key="none", max_retries=0)
         call = ask(client, "lab/tuned", QUESTION).message.tool_calls[0].function
         assert (call.name, json.loads(call.arguments)) == ("find", {"name": "Ada"})
-        os.kill(server.pid, signal.SIGKILL)
+        os.kill(served_model.pid, signal.SIGKILL)
         with pytest.raises(BenchError, match="ended with exit code -9"):
-            server.wait(60)
+            served_model.wait(60)
     assert (adapter / "merged" / "chat_template.jinja").read_text() == CHATML
 
 
-def test_what_was_asked_of_an_engine_that_died_is_no_measurement(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "does not answer any more")],
+    ids=["SIGKILL", "SIGSTOP"],
+)
+def test_what_was_asked_of_an_engine_that_is_gone_is_no_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, words: str
+) -> None:
+    if number == signal.SIGSTOP:
+        monkeypatch.setattr(server, "ASK_SECONDS", 0.2)
+        monkeypatch.setattr(server, "CHECK_SECONDS", 1.0)
+        monkeypatch.setattr(supervised_process, "STOP_SECONDS", 0.2)  # it cannot hear of it
     tokenizer = make_tokenizer(CHATML)
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     port = tmp_path / "measure.port"
-    with (
-        pytest.raises(BenchError, match="transformers ended with exit code -9"),
-        served(folder, "base", port, "transformers", None),
-    ):
+    with pytest.raises(BenchError, match=words), served(folder, "base", port, "transformers", None):
         [engine] = [
             process
             for process in descendants(os.getpid())
             if port.read_text() in Path(f"/proc/{process}/cmdline").read_text().split("\0")
         ]
         ended = os.pidfd_open(engine)
-        os.kill(engine, signal.SIGKILL)
-        select.select([ended], [], [])
+        os.kill(engine, number)
+        if number == signal.SIGKILL:
+            select.select([ended], [], [])
         os.close(ended)
     assert port.exists()  # the recording goes on there
 

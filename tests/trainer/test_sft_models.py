@@ -18,6 +18,7 @@ from tiny_checkpoints import template
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.memory import device_memory
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
 from mcp_bench.trainer.sft.order import LikeLengths
@@ -94,6 +95,45 @@ def test_weights_beside_an_adapter_take_the_memory_of_the_plan(tmp_path: Path, p
     ready = make_ready(recipe, str(recipe.model.base), [data])
     model = make_trainer(RunFolder(tmp_path / "adapter"), ready, 4, 1, (), lambda *_: None).model
     assert sum(p.numel() * p.element_size() for p in model.parameters()) == device_memory(recipe)["weights"]
+
+
+@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+def test_an_adapter_of_32_bits_is_trained_beside_16_and_merged(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    data = write_rows(tmp_path / "train.jsonl", rows(4))
+    run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"), training__precision="bf16")
+    run(
+        tmp_path / "adapter", data, tmp_path / "run" / "model", training__precision="bf16-mixed",
+        model__base=str(tmp_path / "run" / "model"),
+        lora__rank=8, lora__alpha=16, lora__targets=["q_proj", "down_proj"],
+    )  # fmt: skip
+    adapter = load_file(tmp_path / "adapter" / "model" / "adapter_model.safetensors")
+    assert {weight.dtype for weight in adapter.values()} == {torch.float32}
+    merged = load_file(merge_adapter(tmp_path / "adapter" / "model") / "model.safetensors")
+    assert {weight.dtype for weight in merged.values()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    ("asked", "saved"),
+    [
+        ({"temperature": 0}, (False, None, None)),
+        ({"temperature": 0.7, "top_p": 0.9}, (True, 0.7, 0.9)),
+    ],
+)
+def test_a_base_that_samples_is_asked_as_the_recipe_says(
+    tmp_path: Path, asked: dict[str, float], saved: tuple[object, ...]
+) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows(4))
+    run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"))
+    base = tmp_path / "run" / "model"
+    settings = json.loads((base / "generation_config.json").read_text())
+    sampling = {"do_sample": True, "temperature": 0.6, "top_p": 0.95, "top_k": 20}
+    (base / "generation_config.json").write_text(json.dumps(settings | sampling))
+    run(tmp_path / "tuned", data, base, model__base=str(base), training__save_every=1, generation=asked)
+    settings = json.loads((tmp_path / "tuned" / "model" / "generation_config.json").read_text())
+    assert tuple(settings.get(name) for name in ("do_sample", "temperature", "top_p")) == saved
 
 
 def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -> None:

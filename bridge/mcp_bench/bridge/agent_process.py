@@ -101,12 +101,12 @@ class AgentProcess:
 
     def _end_orphans(self) -> None:
         # a process that dies closes its sockets a moment before its children come to us
-        with suppress(ProcessLookupError):
+        with suppress(OSError):  # gone already
             supervisor = os.pidfd_open(self.supervisor_pid)
-            try:
-                select.select([supervisor], [], [], DEATH_SECONDS)
-            finally:
-                os.close(supervisor)
+            gone = select.poll()
+            gone.register(supervisor, select.POLLIN)
+            gone.poll(DEATH_SECONDS * 1000)
+            os.close(supervisor)
         end_orphans(self._started)
 
     def _note_exit(self, reply: dict[str, object]) -> None:

@@ -26,8 +26,15 @@ DISHES = {
 """What one portion takes."""
 HELD_OUT = "risotto"
 """The dish of the test split: others have solutions in common."""
+SHOP = {item for portion in DISHES.values() for item in portion}
 SPLITS = {"train": range(60), "dev": range(60, 80), "test": range(80, 100)}
 NOTHING: dict[str, JSON] = {"type": "object", "properties": {}, "additionalProperties": False}
+DISH: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"dish": {"enum": sorted(DISHES)}},
+    "required": ["dish"],
+    "additionalProperties": False,
+}
 ORDER: dict[str, JSON] = {
     "type": "object",
     "properties": {"item": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}},
@@ -35,6 +42,7 @@ ORDER: dict[str, JSON] = {
     "additionalProperties": False,
 }
 TOOLS = (
+    ToolSpec(name="recipe", description="Say what one portion of a dish takes.", input_schema=DISH),
     ToolSpec(name="stock", description="List what is in the pantry.", input_schema=NOTHING),
     ToolSpec(name="order", description="Order something from the shop.", input_schema=ORDER),
 )
@@ -54,6 +62,10 @@ class Evening:
         self.missing = {item: amount for item, amount in lacking.items() if amount}
 
 
+def listed(amounts: dict[str, int]) -> str:
+    return "\n".join(f"{item}: {amount}" for item, amount in amounts.items())
+
+
 class PantryWorld:
     """One attempt. Calls change `orders`, and nothing but `orders` is graded."""
 
@@ -66,13 +78,15 @@ class PantryWorld:
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         match name, arguments:
+            case "recipe", {"dish": str(dish)}:
+                return ToolResult(text=listed(DISHES[dish]))
             case "stock", _:
-                return ToolResult(text="\n".join(f"{k}: {v}" for k, v in self.evening.stock.items()))
-            case "order", {"item": str(item), "amount": int(amount)}:
-                if item not in self.evening.stock:
+                return ToolResult(text=listed(self.evening.stock))
+            case "order", {"item": str(item), "amount": int() | float() as amount}:  # 2.0 is an integer, too
+                if item not in SHOP:
                     return ToolResult(text=f"the shop has no {item}", is_error=True)
-                self.orders[item] = self.orders.get(item, 0) + amount
-                return ToolResult(text=f"ordered {amount} of {item}")
+                self.orders[item] = self.orders.get(item, 0) + int(amount)
+                return ToolResult(text=f"ordered {int(amount)} of {item}")
         raise AssertionError(f"a call that the schemas do not allow: {name} {arguments}")
 
     async def grade(self, answer: str) -> Grade:
@@ -117,9 +131,13 @@ class Pantry:
         return PantryWorld(self._evening(task_id))
 
     def reference(self, task_id: str) -> Reference:
-        missing = self._evening(task_id).missing
-        orders = [ToolCall(name="order", arguments={"item": k, "amount": v}) for k, v in missing.items()]
-        return Reference(calls=(ToolCall(name="stock"), *orders), answer="It is ordered.")
+        evening = self._evening(task_id)
+        looked = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
+        orders = [
+            ToolCall(name="order", arguments={"item": item, "amount": amount})
+            for item, amount in evening.missing.items()
+        ]
+        return Reference(calls=(*looked, *orders), answer="It is ordered.")
 
     def tools(self) -> Sequence[ToolSpec]:
         return TOOLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
@@ -18,7 +19,8 @@ class Turns:
     def __init__(self) -> None:
         self._turns: list[Message] = []
         self._results: dict[str, Message] = {}
-        self._ranks: dict[str, str] = {}
+        self._ranks: list[list[str]] = []
+        """Of each call of each turn."""
         self._open = False
 
     def text(self, text: str) -> None:
@@ -33,9 +35,9 @@ class Turns:
 
     def call(self, call_id: str, name: str, arguments: dict[str, Any], *, rank: str = "") -> None:
         """Add a call to its turn. `rank` is its place there, for agents that tell of calls as they end."""
-        self._ranks[call_id] = rank
         call = ToolCall(id=call_id, function=FunctionCall(name=name, arguments=arguments))
         self._turn().tool_calls.append(call)
+        self._ranks[-1].append(rank)
 
     def result(self, call_id: str, text: str, *, is_error: bool = False) -> None:
         """Keep the first result of a call: what comes later is told by the agent, not by the tool."""
@@ -51,8 +53,9 @@ class Turns:
 
     def messages(self) -> list[Message]:
         messages: list[Message] = []
-        for turn in self._turns:
-            turn.tool_calls.sort(key=lambda call: self._ranks[call.id])
+        for told, ranks in zip(self._turns, self._ranks, strict=True):
+            ranked = sorted(zip(ranks, told.tool_calls, strict=True), key=itemgetter(0))
+            turn = told.model_copy(update={"tool_calls": [call for _, call in ranked]})
             messages.append(turn)
             answered = [call for call in turn.tool_calls if call.id in self._results]
             messages += [
@@ -63,6 +66,7 @@ class Turns:
     def _turn(self) -> Message:
         if not self._open:
             self._turns.append(Message(role="assistant"))
+            self._ranks.append([])
             self._open = True
         return self._turns[-1]
 

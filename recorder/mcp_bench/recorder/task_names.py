@@ -11,5 +11,7 @@ def family(task: str, otherwise: str) -> str:
 
 def level(task: str) -> int | None:
     """Return a task's level, if its id has one."""
-    parts = task.split(".")
-    return int(parts[1]) if len(parts) == 4 and parts[1].isdecimal() else None
+    match task.split("."):
+        case [_, level, _, number] if level.isdecimal() and number.isdecimal():
+            return int(level)
+    return None

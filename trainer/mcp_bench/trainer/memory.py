@@ -26,8 +26,9 @@ def device_memory(recipe: Recipe) -> dict[Part, int]:
     """Return the bytes that each part takes on one device, at the longest row."""
     trained, frozen = trained_parameters(recipe)
     shards = recipe.hardware.devices if recipe.hardware.sharding == "fsdp2" else 1
-    # bytes of a trained weight; peft keeps adapters in 32 bits
-    wide = 2 if recipe.training.precision == "bf16" and recipe.lora is None else 4
+    # bytes of a trained weight: peft keeps adapters in 32 bits, and accelerate what FSDP2 shards
+    narrow = recipe.training.precision == "bf16" and recipe.lora is None and shards == 1
+    wide = 2 if narrow else 4
     compute = compute_bytes(recipe)
     # a frozen weight needs no 32-bit copy to add small updates to
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import (
@@ -21,6 +21,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    model_validator,
 )
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
@@ -91,6 +92,12 @@ class Generation(Section):
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: PositiveInt | None = None
 
+    @model_validator(mode="after")
+    def _greedy_chooses_from_nothing(self) -> Self:
+        if self.temperature == 0 and (self.top_p or self.top_k):
+            raise ValueError("top_p and top_k mean nothing with temperature 0: give it one above 0")
+        return self
+
 
 class Training(Section):
     epochs: PositiveFloat = 1.0
@@ -106,7 +113,8 @@ class Training(Section):
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: PositiveFloat = 1.0
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
-    """`bf16-mixed` and `bf16` compute in 16 bits; the one keeps what is trained in 32, the other adapters."""
+    """`bf16-mixed` computes in 16 bits and keeps what is trained in 32. `bf16` keeps that in 16, too, but not
+    adapters, nor what FSDP2 shards."""
     attention: Attention = "sdpa"
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""

@@ -107,7 +107,7 @@ def _memory(recipe: Recipe) -> Iterator[str]:
         "weights": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
         "gradients": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
         "optimizer": "shard it (hardware.sharding: fsdp2), use more devices, or lora",
-        "gathered": "use lora, or precision bf16",
+        "gathered": "use lora, or, on one device, precision bf16",
         "activations": "training.checkpointing on or offload, a shorter data.max_length, or fewer "
         "sequences_per_device",
         "logits": "a shorter data.max_length, or fewer sequences_per_device",

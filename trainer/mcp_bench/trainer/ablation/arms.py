@@ -11,6 +11,7 @@ result.json                  what came of it all
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -85,16 +86,17 @@ class Arms:
         return str(once(self.folder / "base.json", work)["model"])
 
     def _check(self, cohort: str, data: Path, base: str) -> Outcome:
-        """Count tokens: a row that is too long would be left out in training."""
+        """Count tokens: a row that is too long, or has nothing to learn, would be left out in training."""
         _, recipe = load_recipe(str(self.recipe))
         tokenizer = recipe.model.tokenizer or base
         asked = ["train", "plan", str(self.recipe), "--data", str(data), "--tokenizer", tokenizer, "--json"]
         counted: Outcome = run(asked)["data"]
-        if too_long := len(counted["too_long"]):
+        too_long, silent = len(counted["too_long"]), len(counted["untrainable"])
+        if too_long or silent:
             raise WrongUseError(
-                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and would be left "
-                "out: cohorts would differ in more than their grades. Begin again with runs of shorter tasks "
-                "(--run), or with a larger data.max_length (--set)"
+                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and in {silent} "
+                "the agent said nothing: they would be left out, and cohorts would differ in more than their "
+                "grades. Begin again with other runs (--run), or with a larger data.max_length (--set)"
             )
         return counted
 
@@ -102,7 +104,7 @@ class Arms:
         folder = self.folder / cohort / f"seed-{seed}"
 
         def train() -> Outcome:
-            over = [f"model.base={base}", f"training.seed={seed}"]
+            over = [f"model.base={json.dumps(base)}", f"training.seed={seed}"]
             return train_model(self.recipe, data, folder / "train", over)
 
         def measure() -> Outcome:

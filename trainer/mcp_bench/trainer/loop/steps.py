@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -56,7 +57,7 @@ class Steps:
 
     def train(self, turn: int, data: Path, base: Path | None) -> Outcome:
         """Train on the data of the turn, from the base: or go on with that."""
-        over = [f"model.base={base}"] if base else []
+        over = [f"model.base={json.dumps(str(base))}"] if base else []
         trained = train_model(self.folder.recipe, data, self.folder.turn(turn) / "train", over)
         return {**trained, "base": base and str(base)}
 

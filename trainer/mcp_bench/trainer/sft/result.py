@@ -23,9 +23,12 @@ def make_servable(
     settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
     settings.pad_token_id = tokenizer.pad_token_id
     if generation is not None:
-        settings.update(do_sample=generation.temperature > 0)
-        for name, value in generation.model_dump(exclude_none=True).items():
-            if name != "temperature" or value > 0:
+        sampling = generation.temperature > 0
+        settings.update(do_sample=sampling)
+        for name, value in generation.model_dump().items():
+            if not sampling:
+                setattr(settings, name, None)  # the base's would be refused beside do_sample: false
+            elif value is not None:
                 setattr(settings, name, value)
     tokenizer.chat_template = templates.serving
 
