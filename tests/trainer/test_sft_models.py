@@ -80,6 +80,9 @@ def assert_checkpoints_can_be_served(run: Path) -> None:
         served = (run / "model" / name).read_text()
         found = [path.read_text() for path in run.glob(f"checkpoints/*/{name}")]
         assert found and {served} == set(found), name
+    assert (
+        "{% generation %}" in (run / "model" / "chat_template.jinja").read_text()
+    )  # Qwen3's own has no such mark
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16-mixed", "bf16"])
