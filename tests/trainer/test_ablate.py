@@ -115,8 +115,8 @@ def test_rows_that_are_too_long_leave_no_cohorts_to_compare(
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     record(0.5, TRAIN, "--repeat", "3")
-    small = ["--base-steps", "3", "--set", "training.epochs=1", "--set", "data.max_length=500"]
-    asked = ["--recipe", "tiny-cpu", "--size", "8", "--seeds", "1", "--dev", "1", *small]
+    small = ["--base-steps", "3", "--set", "training.epochs=1", "--set", "data.max_length=400"]
+    asked = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", "1", *small]
     result = CliRunner().invoke(ablate, [*asked, "--out", str(tmp_path / "ablation")])
     assert isinstance(result.exception, WrongUseError)
     assert "of the cohort high are longer than data.max_length" in str(result.exception)
