@@ -34,13 +34,10 @@ def chosen_tasks(
         tasks = list(tagged(benchmark, split, tags, limit))
     if not tasks:
         raise WrongUseError(
-            f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r}" + _with(tags)
+            f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r}"
+            + (f" with the tags {', '.join(tags)}" if tags else "")
         )
     return tasks
-
-
-def _with(tags: Sequence[str]) -> str:
-    return f" with the tags {', '.join(tags)}" if tags else ""
 
 
 def check_split(benchmark: Benchmark, tasks: Sequence[Task], split: str) -> None:
