@@ -21,7 +21,7 @@ from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec, World
 from mcp_bench.servers.mcp_server import WorldSession, serve
 from mcp_bench.servers.registry import load

@@ -13,7 +13,7 @@ import pytest
 from recorded import planned, run_info
 
 from mcp_bench.bridge.canaries import ANSWERS, BACKUP, FILES, VARIABLE, environment, planted
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 PLACES = {ANSWERS, BACKUP, VARIABLE}
 

@@ -29,9 +29,9 @@ from recorded import run_info
 
 from mcp_bench.bridge.llm import capture as capture_module
 from mcp_bench.bridge.llm.capture import ModelCapture
-from mcp_bench.recorder import model_calls
-from mcp_bench.recorder.body import CHUNK, LARGE
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.frames.body import CHUNK, LARGE
+from mcp_bench.recorder.store import model_calls
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.anyio

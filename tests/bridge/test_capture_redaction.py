@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.llm.redaction import secrets_of, stored_path, without_secrets
-from mcp_bench.recorder.body import CHUNK, LargeBody
+from mcp_bench.recorder.frames.body import CHUNK, LargeBody
 
 
 @given(

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from busy_agent import write_busy_agent
 
-from mcp_bench.recorder.reader import RunReader
+from mcp_bench.recorder.store.reader import RunReader
 
 SLOTS = 5
 SECONDS = 300.0

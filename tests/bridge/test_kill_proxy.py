@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.recorder.reader import RunReader
+from mcp_bench.recorder.store.reader import RunReader
 
 DESK = Path(__file__).parents[1] / "support" / "desk_server.py"
 SECONDS = 300.0

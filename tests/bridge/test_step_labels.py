@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.steps import step
+from mcp_bench.recorder.export.steps import step
 from mcp_bench.servers.contracts import AssertionResult
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.traffic import Traffic
-from mcp_bench.recorder import wire
+from mcp_bench.recorder.frames import jsonrpc
 
 pytestmark = pytest.mark.anyio
 
@@ -33,27 +33,27 @@ async def waits(traffic: Traffic) -> bool:
 @pytest.mark.parametrize("rpc_id", ["[1]", "1.5", "true", "{}"])
 async def test_a_call_that_was_refused_without_its_id_holds_nobody_up(rpc_id: str) -> None:
     traffic = Traffic()
-    traffic.from_client(1, [wire.parse(call(rpc_id))])
+    traffic.from_client(1, [jsonrpc.parse(call(rpc_id))])
     assert await waits(traffic)
-    traffic.from_server(1, [wire.parse(REFUSED)])
+    traffic.from_server(1, [jsonrpc.parse(REFUSED)])
     assert not await waits(traffic)
 
 
 async def test_an_error_for_a_broken_line_settles_no_call() -> None:
     traffic = Traffic()
-    traffic.from_client(1, [wire.parse(call("1")), wire.parse(b"no JSON")])
-    traffic.from_server(1, [wire.parse(REFUSED)])
+    traffic.from_client(1, [jsonrpc.parse(call("1")), jsonrpc.parse(b"no JSON")])
+    traffic.from_server(1, [jsonrpc.parse(REFUSED)])
     assert await waits(traffic)
-    traffic.from_server(1, [wire.parse(b'{"id":1,"result":{}}')])
+    traffic.from_server(1, [jsonrpc.parse(b'{"id":1,"result":{}}')])
     assert not await waits(traffic)
 
 
 async def test_an_error_without_an_id_settles_the_connections_own_last_call() -> None:
     traffic = Traffic()
-    traffic.from_client(2, [wire.parse(call("1"))])
-    traffic.from_client(1, [wire.parse(call("1")), wire.parse(call("[]"))])
-    traffic.from_server(1, [wire.parse(REFUSED)])
-    traffic.from_server(1, [wire.parse(b'{"id":1,"result":{}}')])
+    traffic.from_client(2, [jsonrpc.parse(call("1"))])
+    traffic.from_client(1, [jsonrpc.parse(call("1")), jsonrpc.parse(call("[]"))])
+    traffic.from_server(1, [jsonrpc.parse(REFUSED)])
+    traffic.from_server(1, [jsonrpc.parse(b'{"id":1,"result":{}}')])
     assert await waits(traffic)
     traffic.closed(2)
     assert not await waits(traffic)
@@ -61,8 +61,8 @@ async def test_an_error_without_an_id_settles_the_connections_own_last_call() ->
 
 async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
     traffic = Traffic()
-    traffic.from_client(1, [wire.parse(call("null"))])
-    traffic.from_server(1, [wire.parse(b'{"id":null,"result":{}}')])
+    traffic.from_client(1, [jsonrpc.parse(call("null"))])
+    traffic.from_server(1, [jsonrpc.parse(b'{"id":null,"result":{}}')])
     assert not await waits(traffic)
     assert traffic.seen.answered == {"tools/call"}
 
@@ -71,7 +71,7 @@ async def test_ready_is_told_once_and_only_after_handshake_and_listing() -> None
     told: list[bool] = []
     traffic = Traffic(on_ready=lambda: told.append(True))
     for number, method in enumerate(("tools/list", "server/discover", "tools/list"), 1):
-        traffic.from_client(1, [wire.parse(b'{"id":%d,"method":"%s"}' % (number, method.encode()))])
-        traffic.from_server(1, [wire.parse(b'{"id":%d,"result":{}}' % number)])
+        traffic.from_client(1, [jsonrpc.parse(b'{"id":%d,"method":"%s"}' % (number, method.encode()))])
+        traffic.from_server(1, [jsonrpc.parse(b'{"id":%d,"result":{}}' % number)])
         assert traffic.seen.ready is (number >= 2)
     assert told == [True]

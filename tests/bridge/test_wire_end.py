@@ -14,7 +14,7 @@ from mcp_bench.bridge.episode_folder import EpisodeFolder
 from mcp_bench.bridge.far_end import WorldEnd
 from mcp_bench.bridge.wire import Wire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
 from mcp_bench.servers.mcp_server import WorldSession
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from recorded import begin, run_info
 
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.duplicates import fingerprint, gist, without_exact, without_near
 from mcp_bench.recorder.curation.minhash import SimilarTexts, signature
-from mcp_bench.recorder.similarity import shingles
+from mcp_bench.recorder.leakage.similarity import shingles
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 
 WORDS = [f"word{n}" for n in range(200)]

@@ -8,8 +8,8 @@ import pytest
 from click.testing import Result
 from recorded import Episode, planned, record
 
-from mcp_bench.recorder.card import size_category
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.export.card import size_category
 from mcp_bench.servers.errors import WrongUseError
 
 Invoke = Callable[..., Result]

@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from recorded import Episode, begin, planned, play, record, request, response, run_info
 
-from mcp_bench.recorder.body import GrowingBody
 from mcp_bench.recorder.cli.verify import verify
-from mcp_bench.recorder.evidence import SEALED
-from mcp_bench.recorder.keys import key_path, own_key
-from mcp_bench.recorder.model_calls import ModelRequest, ModelResponse
-from mcp_bench.recorder.model_calls import begin as begin_model_call
-from mcp_bench.recorder.model_calls import settle as settle_model_call
+from mcp_bench.recorder.frames.body import GrowingBody
 from mcp_bench.recorder.records import new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.keys import key_path, own_key
+from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
+from mcp_bench.recorder.store.model_calls import begin as begin_model_call
+from mcp_bench.recorder.store.model_calls import settle as settle_model_call
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.signatures import SEALED
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.taint_canaries import fresh
 
@@ -328,7 +328,7 @@ def test_a_killed_writer_leaves_an_end_that_nothing_seals(run: Path, invoke: Inv
 
 
 def test_frames_that_somebody_puts_into_a_journal_are_not_taken_in(run: Path, invoke: Invoke) -> None:
-    from mcp_bench.recorder.journal import FrameEntry
+    from mcp_bench.recorder.store.journal import FrameEntry
 
     (episode,) = sql(run, "SELECT max(id) FROM episodes")[0]
     forged = FrameEntry(11, episode, 1, "client", 5, request(9, "transfer", {}))

@@ -13,8 +13,8 @@ from click.testing import Result
 from recorded import TOOL, Episode, planned, play, record
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.export import NothingToExportError
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.export.write import NothingToExportError
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 

@@ -17,8 +17,8 @@ from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.curation import pipeline
-from mcp_bench.recorder.processes import in_order
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.curation.parallel import in_order
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import BenchError
 
@@ -95,7 +95,7 @@ def test_the_work_of_a_process_that_is_killed_is_not_lost() -> None:
 HELD = """
 import os, signal, sys
 from functools import partial
-from mcp_bench.recorder.processes import in_order
+from mcp_bench.recorder.curation.parallel import in_order
 
 def held(numbers):
     deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -9,9 +9,9 @@ from click.testing import Result
 from recorded import Episode, play
 
 from mcp_bench.recorder.cli.show import show
-from mcp_bench.recorder.reader import RunReader
-from mcp_bench.recorder.recording import MAX_FLAGS
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.recording import MAX_FLAGS
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 Invoke = Callable[..., Result]
 

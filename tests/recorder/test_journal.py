@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import begin, large, request, response, run_info
 
-from mcp_bench.recorder.body import Body
 from mcp_bench.recorder.errors import DiskFullError, StorageError
-from mcp_bench.recorder.journal import NAMES, FrameEntry, Journal, RanEntry, read
-from mcp_bench.recorder.reader import RunReader
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.store.journal import NAMES, FrameEntry, Journal, RanEntry, read
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.anyio
 DURABILITIES = pytest.mark.parametrize("durability", ["normal", "full"])

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import line, request
 
-from mcp_bench.recorder import wire
-from mcp_bench.recorder.body import LARGE, GrowingBody, LargeBody
 from mcp_bench.recorder.errors import DiskFullError
-from mcp_bench.recorder.outline import _Text, parse_large
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.frames.body import LARGE, GrowingBody, LargeBody
+from mcp_bench.recorder.frames.large_frame import _Text, parse_large
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 TEXTS = st.text(max_size=8) | st.text(alphabet='"\\{}[],:\n', max_size=30)
 VALUES = st.recursive(
@@ -58,7 +58,7 @@ def large(body: bytes) -> LargeBody:
     return taken
 
 
-def said(frame: wire.Frame) -> tuple[Any, ...]:
+def said(frame: jsonrpc.Frame) -> tuple[Any, ...]:
     return (
         frame.kind, frame.method, frame.rpc_id, frame.tool, frame.arguments, frame.outcome, frame.cancels,
     )  # fmt: skip
@@ -76,7 +76,7 @@ def window(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
 def compare(message: object, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps(message, indent=indent, ensure_ascii=ascii_only)
     body = text.encode("utf-8", "surrogatepass") + b"\r\n"
-    assert said(parse_large(large(body))) == said(wire.parse(body))
+    assert said(parse_large(large(body))) == said(jsonrpc.parse(body))
 
 
 def test_the_outline_says_what_reading_all_of_it_says(window: int) -> None:
@@ -91,8 +91,8 @@ def test_the_outline_says_what_reading_all_of_it_says(window: int) -> None:
 )
 def survive(body: bytes) -> None:
     frame = parse_large(large(body))
-    whole = wire.parse(body)
-    if whole.kind != "invalid" and wire.loads(body):
+    whole = jsonrpc.parse(body)
+    if whole.kind != "invalid" and jsonrpc.loads(body):
         assert said(frame) == said(whole)
 
 
@@ -133,7 +133,9 @@ def test_a_body_grows_into_a_file_and_starts_anew() -> None:
 
 
 def test_a_full_disk_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bench.recorder.body.TemporaryFile", partial(Path("/dev/full").open, "r+b"))
+    monkeypatch.setattr(
+        "mcp_bench.recorder.frames.body.TemporaryFile", partial(Path("/dev/full").open, "r+b")
+    )
     body = large(b"x" * 100)
     with pytest.raises(DiskFullError, match="TMPDIR"):
         body.readable()
@@ -163,7 +165,7 @@ sys.path.insert(0, sys.argv[1])
 import anyio
 from recorded import begin, run_info
 from mcp_bench.bridge.tap import pump
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 MEGABYTES = int(sys.argv[2])
 BLOCK = bytes(32 + i % 2 * 65 if i % 7 else 110 for i in range(1 << 16))

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.assemble import merge
+from mcp_bench.recorder.conversations.load import merge
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import Episode, begin, planned, play, record, run_info
 
-from mcp_bench.recorder.assemble import trajectory
 from mcp_bench.recorder.cli.show import show
-from mcp_bench.recorder.dialects.dialect import AskedCall, Reply
+from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.conversations.model_turns import join_model_calls, match_turns
 from mcp_bench.recorder.formats.trl import Trl
-from mcp_bench.recorder.model_calls import (
+from mcp_bench.recorder.model_api.dialects.dialect import AskedCall, Reply
+from mcp_bench.recorder.records import new_id
+from mcp_bench.recorder.store.model_calls import (
     ModelRequest,
     ModelResponse,
     StoredModelCall,
@@ -23,11 +25,9 @@ from mcp_bench.recorder.model_calls import (
     settle,
     total_usage,
 )
-from mcp_bench.recorder.model_calls import begin as begin_call
-from mcp_bench.recorder.model_turns import join_model_calls, match_turns
-from mcp_bench.recorder.reader import RunReader
-from mcp_bench.recorder.records import new_id
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.model_calls import begin as begin_call
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 
 Invoke = Callable[..., Result]

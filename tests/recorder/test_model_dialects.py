@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from model_endpoint import dialects as scripted
 from model_endpoint.script import Call, TokenUsage, Turn
 
-from mcp_bench.recorder.dialects import DIALECTS, dialect_of
-from mcp_bench.recorder.dialects.dialect import Reply
-from mcp_bench.recorder.model_exchange import Exchange, read_exchange
+from mcp_bench.recorder.model_api.dialects import DIALECTS, dialect_of
+from mcp_bench.recorder.model_api.dialects.dialect import Reply
+from mcp_bench.recorder.model_api.exchange import Exchange, read_exchange
 from mcp_bench.recorder.trajectory import Usage
 
 SPOKEN = {dialect.name: dialect for dialect in scripted.DIALECTS}

@@ -9,7 +9,7 @@ from click.testing import Result
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.export import NothingToExportError
+from mcp_bench.recorder.export.write import NothingToExportError
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
 
@@ -75,7 +75,7 @@ def test_sides_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path: Pa
 
 
 def test_parquet_holds_the_same_pairs(invoke: Invoke, tmp_path: Path) -> None:
-    from mcp_bench.recorder.containers.parquet import read_rows
+    from mcp_bench.recorder.files.parquet import read_rows
 
     record([*attempts("a", 1.0, 0.0), *attempts("b", 0.9, 0.1)])
     for name in ("p.jsonl", "p.parquet"):

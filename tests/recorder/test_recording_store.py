@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import begin, large, line, planned, request, response
 
-from mcp_bench.recorder.conversation import body_bytes
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.episode_rows import body_bytes
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 
@@ -187,7 +187,7 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from recorded import begin, request, run_info
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 folder = RunFolder.create(run_info(id="run_killed"))
 episode = begin(folder, folder.info.plan[0])
 for number in range(10**6):

@@ -18,7 +18,7 @@ from click.testing import Result
 from recorded import Episode, begin, planned, record, run_info
 
 from mcp_bench.recorder.cli.report import report
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError
 
 Invoke = Callable[..., Result]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.report import report
-from mcp_bench.recorder.comparison import compare
-from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.scores.comparison import compare
+from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 Invoke = Callable[..., Result]

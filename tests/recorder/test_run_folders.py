@@ -16,8 +16,8 @@ from mcp_bench.recorder.errors import (
     StorageError,
 )
 from mcp_bench.recorder.paths import home
-from mcp_bench.recorder.reader import RunReader, run_paths
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.reader import RunReader, run_paths
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError
 
 PLAN = [planned("user_task_0"), planned("user_task_1"), planned("user_task_1", repeat=1)]
@@ -45,7 +45,7 @@ def test_a_resumed_run_does_what_has_no_grade() -> None:
 
 def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
     script = (
-        "from recorded import run_info; from mcp_bench.recorder.run_folder import RunFolder\n"
+        "from recorded import run_info; from mcp_bench.recorder.store.run_folder import RunFolder\n"
         "folder = RunFolder.create(run_info(id='run_busy')); print('ready', flush=True); input()"
     )
     support = str(Path(__file__).parents[1] / "support")

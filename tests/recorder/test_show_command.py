@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recorded import Episode, begin, planned, record, request, run_info
 
 from mcp_bench.recorder.cli.show import show
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.printable import printable
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.statistics import Interval, bootstrap, pass_at_k, pass_hat_k, pass_k
+from mcp_bench.recorder.scores.statistics import Interval, bootstrap, pass_at_k, pass_hat_k, pass_k
 
 Task = list[float]  # the scores of its attempts
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from recorded import Episode, begin, line, planned, play, request, response, run_info
 
-from mcp_bench.recorder.reader import RunReader
 from mcp_bench.recorder.records import EpisodeEnd, FlagKind, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.scan.scan import MAX_EVIDENCE, scan
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.taint_canaries import Canary
-from mcp_bench.recorder.taint_scan import MAX_EVIDENCE, scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
 CANARY = Canary("answers.json", "8be1103eafd4376cd96042a3e1db983d")

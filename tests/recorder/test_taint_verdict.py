@@ -19,9 +19,9 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.scan import scan as scan_command
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
-from mcp_bench.recorder.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.run_folder import GRADES, RunFolder
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.store.run_folder import GRADES, RunFolder
 from mcp_bench.recorder.taint import Evidence, Scan, Taint, verified
 from mcp_bench.recorder.taint_canaries import Canary
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.wire import id_text, parse, response_text
+from mcp_bench.recorder.frames.jsonrpc import id_text, parse, response_text
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.run_folder import take_in_journal
+from mcp_bench.recorder.store.run_folder import take_in_journal
 
 FIXTURES = Path(__file__).with_name("fixture_dist")
 

@@ -16,7 +16,7 @@ from http_peers import LOOPBACK, TIMEOUT, Script, ScriptedServer, post, scripted
 from recorded import begin, planned, run_info
 
 from mcp_bench.bridge.llm.capture import ModelCapture
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 KEY = "dummy-key-0123456789"
 LOGIN = f"Authorization: Bearer {KEY}"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.body import Body, GrowingBody
-from mcp_bench.recorder.merge import merge
+from mcp_bench.recorder.conversations.align import merge
+from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
 
 TOOL = ToolSchema(

@@ -9,8 +9,8 @@ from typing import Self
 import anyio
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_bench.recorder.recording import Recording
 from mcp_bench.recorder.records import FlagKind
+from mcp_bench.recorder.store.recording import Recording
 
 TOKEN_SECONDS = 10.0
 TOKEN_BYTES = 256

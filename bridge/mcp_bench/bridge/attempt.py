@@ -35,7 +35,7 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.recorder.records import PlannedEpisode, Termination
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, World
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.mcp_server import WorldSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_bench.recorder import wire
+from mcp_bench.recorder.frames import jsonrpc
 
 META_KEY = "io.modelcontextprotocol/clientInfo"
 
@@ -10,7 +10,7 @@ META_KEY = "io.modelcontextprotocol/clientInfo"
 def client_info(body: bytes) -> tuple[str, str] | None:
     """Return name and version, where a message of the client tells them."""
     try:
-        message = wire.loads(body)
+        message = jsonrpc.loads(body)
     except ValueError:
         return None
     params = message.get("params") if isinstance(message, dict) else None
@@ -20,4 +20,4 @@ def client_info(body: bytes) -> tuple[str, str] | None:
     told = params.get("clientInfo") or (meta.get(META_KEY) if isinstance(meta, dict) else None)
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return None
-    return wire.clean(told["name"]), wire.clean(str(told.get("version", "")))
+    return jsonrpc.clean(told["name"]), jsonrpc.clean(str(told.get("version", "")))

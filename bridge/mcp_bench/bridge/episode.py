@@ -16,10 +16,10 @@ import anyio
 
 from mcp_bench.bridge.attempt import Attempt, Setup, told, work
 from mcp_bench.bridge.examination import examine
-from mcp_bench.recorder.assemble import merge
-from mcp_bench.recorder.model_turns import join_model_calls
+from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
 from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolSpec, World
 

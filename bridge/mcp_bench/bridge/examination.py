@@ -6,11 +6,11 @@ import logging
 
 import anyio
 
-from mcp_bench.recorder.reader import RunReader
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.scan.scan import scan
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_scan import scan
 
 logger = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
 from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import MAX_FLAGS, Recording
+from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import Direction, FlagKind
+from mcp_bench.recorder.store.recording import MAX_FLAGS, Recording
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY = 1 << 30

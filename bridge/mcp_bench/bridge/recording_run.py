@@ -21,7 +21,7 @@ from mcp_bench.bridge.episode_folder import remove_all
 from mcp_bench.bridge.referee import run_all
 from mcp_bench.bridge.retry import Retries
 from mcp_bench.plugins import client_environment
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.printable import in_line
 
 

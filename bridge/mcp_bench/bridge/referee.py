@@ -14,7 +14,7 @@ from mcp_bench.bridge.fork_server_process import ForkServer
 from mcp_bench.bridge.orphans import adopt_orphans
 from mcp_bench.bridge.retry import Retries
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 
 
 class Watcher(Protocol):

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import anyio
 
 from mcp_bench.bridge.replay import Difference, Normal, replay, value_differences
-from mcp_bench.recorder import wire
-from mcp_bench.recorder.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import JSON, Benchmark, Grade
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
@@ -147,7 +147,7 @@ def _differences(what: str, then: Any, now: Any, normal: Normal) -> list[Differe
 
 
 def _as_stored(value: JSON) -> Any:
-    return json.loads(wire.dumps(value))
+    return json.loads(jsonrpc.dumps(value))
 
 
 def _facts(grade: Grade) -> dict[str, JSON]:

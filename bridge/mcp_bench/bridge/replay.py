@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_bench.bridge.hand.answered import AnsweredWorld
-from mcp_bench.recorder import wire
-from mcp_bench.recorder.conversation import ExecutedCall
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolResult
 from mcp_bench.servers.tool_result import to_mcp
 from mcp_bench.servers.world_session import WorldSession
@@ -57,7 +57,7 @@ class Normal:
         if self._lines is None:
             return text
         try:
-            return self.value(wire.loads(text.encode("utf-8", "replace")))
+            return self.value(jsonrpc.loads(text.encode("utf-8", "replace")))
         except ValueError:
             return self._lines.sub(rf"\1 {IGNORED}", text)
 
@@ -107,9 +107,9 @@ def result_differences(
 def _text(result: dict[str, Any]) -> str:
     blocks = result.get("content")
     if not isinstance(blocks, list):
-        return wire.dumps(blocks)
-    texts = [block["text"] if _is_text(block) else wire.dumps(block) for block in blocks]
-    return wire.clean("\n".join(texts))
+        return jsonrpc.dumps(blocks)
+    texts = [block["text"] if _is_text(block) else jsonrpc.dumps(block) for block in blocks]
+    return jsonrpc.clean("\n".join(texts))
 
 
 def _is_text(block: Any) -> bool:

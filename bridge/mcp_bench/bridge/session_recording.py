@@ -9,8 +9,9 @@ from importlib.metadata import version
 from mcp_bench.bridge.client_info import client_info
 from mcp_bench.bridge.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.bridge.tap import Lines
-from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.merge import merge
+from mcp_bench.recorder.conversations.align import merge
+from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.frames.jsonrpc import Frame
 from mcp_bench.recorder.records import (
     Direction,
     EpisodeEnd,
@@ -20,9 +21,8 @@ from mcp_bench.recorder.records import (
     new_id,
     now_us,
 )
-from mcp_bench.recorder.run_folder import RunFolder
-from mcp_bench.recorder.wire import Frame
-from mcp_bench.recorder.writer import Durability
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.writer import Durability
 
 AGENT = "proxy"
 """Stands in a run for the agent, which tells its name itself."""

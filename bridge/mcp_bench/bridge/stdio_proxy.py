@@ -28,7 +28,7 @@ from mcp_bench.servers.errors import BenchError
 if TYPE_CHECKING:
     from mcp_bench.bridge.session_recording import SessionRecording
     from mcp_bench.recorder.records import Direction
-    from mcp_bench.recorder.writer import Durability
+    from mcp_bench.recorder.store.writer import Durability
 
 CHUNK = 1 << 16
 """As much as a pipe holds."""

@@ -11,9 +11,9 @@ from anyio.from_thread import start_blocking_portal
 from mcp_bench.bridge.hand.answered import AnsweredWorld
 from mcp_bench.bridge.regrade import REPLAY_SECONDS, Benchmarks
 from mcp_bench.bridge.replay import Normal, result_differences
-from mcp_bench.recorder.conversation import ExecutedCall
-from mcp_bench.recorder.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.steps import Replayed, Step, step
+from mcp_bench.recorder.export.steps import Replayed, Step, step
+from mcp_bench.recorder.store.episode_rows import ExecutedCall
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import AssertionResult, Benchmark, TellsAssertions, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.world_session import WorldSession

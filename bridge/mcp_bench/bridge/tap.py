@@ -14,7 +14,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import AnyByteReceiveStream
 
-from mcp_bench.recorder.body import Body, GrowingBody
+from mcp_bench.recorder.frames.body import Body, GrowingBody
 
 Store = Callable[[Sequence[Body]], Awaitable[None]]
 """Gets the frames of one direction, terminators included; returns when they are on disk."""

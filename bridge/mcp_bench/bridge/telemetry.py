@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
-    from mcp_bench.recorder.body import Body
-    from mcp_bench.recorder.observer import CallEnd, CallStart, Observer, Transport
+    from mcp_bench.recorder.frames.body import Body
+    from mcp_bench.recorder.frames.jsonrpc import Frame
     from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo
-    from mcp_bench.recorder.wire import Frame
+    from mcp_bench.recorder.store.observers import CallEnd, CallStart, Observer, Transport
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -241,12 +241,12 @@ def fail(span: Span, error_type: str, description: str | None) -> None:
 
 def messages(body: Body) -> Iterator[dict[str, Any]]:
     """Yield the messages of a frame; of one too large for memory, none."""
-    from mcp_bench.recorder import wire
+    from mcp_bench.recorder.frames import jsonrpc
 
     if not isinstance(body, bytes):
         return
     try:
-        value = wire.loads(body)
+        value = jsonrpc.loads(body)
     except ValueError:
         return
     for message in value if isinstance(value, list) else [value]:
@@ -256,7 +256,7 @@ def messages(body: Body) -> Iterator[dict[str, Any]]:
 
 def answering(body: Body, rpc_id: str) -> dict[str, Any]:
     """Return the message of a frame that has this id (JSON text), or an empty one."""
-    from mcp_bench.recorder.wire import id_text
+    from mcp_bench.recorder.frames.jsonrpc import id_text
 
     return next((found for found in messages(body) if id_text(found.get("id")) == rpc_id), {})
 
@@ -267,7 +267,7 @@ def member(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def text(value: object) -> str | None:
-    from mcp_bench.recorder.wire import clean
+    from mcp_bench.recorder.frames.jsonrpc import clean
 
     return clean(value) if isinstance(value, str) else None
 

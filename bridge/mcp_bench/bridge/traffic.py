@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from mcp_bench.recorder.wire import Frame
+from mcp_bench.recorder.frames.jsonrpc import Frame
 
 HANDSHAKES = {"initialize", "server/discover"}
 IN_FLIGHT_SECONDS = 30.0

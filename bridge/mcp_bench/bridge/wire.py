@@ -24,9 +24,9 @@ from mcp_bench.bridge.peer import ancestors, has_hung_up, peer_of
 from mcp_bench.bridge.tap import Lines, pump
 from mcp_bench.bridge.traffic import Traffic
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import FlagKind
+from mcp_bench.recorder.store.recording import Recording
 
 MAX_CONNECTIONS = 32
 """Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""

@@ -165,7 +165,7 @@ class Fault(BaseModel):
 class Transcript(BaseModel):
     """The agent's own account of an episode. Tool names are bare, as the world calls them.
 
-    The recording, not this, says which calls were made; see mcp_bench.recorder.assemble.
+    The recording, not this, says which calls were made; see mcp_bench.recorder.conversations.load.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.containers.parquet import cells
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.curation.selection import Selection
-from mcp_bench.recorder.export import export as write_export
-from mcp_bench.recorder.rows import Episodes
+from mcp_bench.recorder.export.rows import Episodes
+from mcp_bench.recorder.export.write import export as write_export
+from mcp_bench.recorder.files.parquet import cells
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
 

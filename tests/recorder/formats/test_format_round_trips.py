@@ -13,7 +13,7 @@ from trajectories import trajectories
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
-from mcp_bench.recorder.containers.parquet import Parquet, cells
+from mcp_bench.recorder.files.parquet import Parquet, cells
 from mcp_bench.recorder.formats import Format
 from mcp_bench.recorder.importers import Importer
 from mcp_bench.recorder.importers.attempt import Attempt

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.similarity import NEAR_DUPLICATE, Sketch, similarity, sketch
+from mcp_bench.recorder.leakage.similarity import NEAR_DUPLICATE, Sketch, similarity, sketch
 from mcp_bench.servers.saasworld.secret import ENVIRONMENT
 from mcp_bench.servers.saasworld.tasks import build, listing
 

@@ -20,8 +20,8 @@ from attacks.places import accomplice, greeter, terminal
 from bench_commands import FIXTURES, RPC, Bench
 
 from mcp_bench.bridge.agent_process import INTERPRETER
-from mcp_bench.recorder import taint_scan
-from mcp_bench.recorder.reader import RunReader
+from mcp_bench.recorder.scan import scan
+from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers import contracts
 
 PARTS = (
@@ -164,10 +164,10 @@ class Arena:
         commands = {attack.command.format_map(self.places): attack.name for attack in BY_SHELL}
         commands[f"nc -U {self.places['home']}/referee/control.sock"] = "tell the referee what to do"
         with RunReader(run) as reader, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(taint_scan, "MAX_EVIDENCE", 1000)
+            patch.setattr(scan, "MAX_EVIDENCE", 1000)
             for episode in (measured.episodes[part]["id"] for part in ("shell", "wire")):
                 messages = reader.messages(episode)
-                for one in taint_scan.scan(reader, episode).evidence:
+                for one in scan.scan(reader, episode).evidence:
                     if ", call shell" in one.where:
                         (call,) = messages[int(one.where.split(",")[0].removeprefix("message "))].tool_calls
                         name = commands[str(call.function.arguments["command"])]

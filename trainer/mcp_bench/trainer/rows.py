@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mcp_bench.recorder.containers.compression import damage, open_plain
+from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.printable import in_line
 

@@ -46,7 +46,7 @@ def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
     import anyio
 
     from mcp_bench.bridge.regrade import graded_episodes, regrade_all
-    from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.hardening import harden
 
     harden()

@@ -11,7 +11,7 @@ from mcp_bench.bridge.doctor.examination import examine
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.progress import Progress
 from mcp_bench.bridge.supervisor import become_subreaper, end_descendants
-from mcp_bench.recorder.processes import uninterrupted
+from mcp_bench.recorder.curation.parallel import uninterrupted
 from mcp_bench.servers.errors import BenchError
 
 

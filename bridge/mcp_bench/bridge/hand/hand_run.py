@@ -11,9 +11,9 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 
-from mcp_bench.recorder.recording import Recording
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.recording import Recording
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, Task
 
 AGENT = "hand"

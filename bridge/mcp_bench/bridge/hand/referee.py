@@ -28,7 +28,7 @@ from mcp_bench.bridge.hand.tasks import TaskChoice
 from mcp_bench.bridge.hand.wire import Wire
 from mcp_bench.bridge.peer import peer_of
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.printable import in_line
 

@@ -12,7 +12,7 @@ import anyio
 
 from mcp_bench.bridge.hand.control_tools import CONTROL
 from mcp_bench.bridge.hand.open_task import OpenTask
-from mcp_bench.recorder.wire import Frame
+from mcp_bench.recorder.frames.jsonrpc import Frame
 
 
 class Routes:

@@ -27,7 +27,7 @@ from mcp_bench.bridge.hand.routes import Routes
 from mcp_bench.bridge.hand.tasks import TaskChoice
 from mcp_bench.bridge.http.access import client_of
 from mcp_bench.bridge.http.recorded import Headers, Recorded
-from mcp_bench.recorder.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
 from mcp_bench.servers.errors import BenchError
 

@@ -12,7 +12,7 @@ from mcp_bench.bridge.hand.entry import Entry, EntrySession
 from mcp_bench.bridge.hand.open_task import IN_FLIGHT_SECONDS, Client
 from mcp_bench.bridge.hand.routes import Routes
 from mcp_bench.bridge.tap import pump
-from mcp_bench.recorder.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.servers.connection import MAX_LINE, Connection
 from mcp_bench.servers.lines import UnfinishedLine
 

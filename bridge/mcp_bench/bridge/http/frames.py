@@ -7,7 +7,7 @@ A JSON body is one frame. In an SSE stream the data of every event is one (WHATW
 from __future__ import annotations
 
 from mcp_bench.bridge.tap import Splitter
-from mcp_bench.recorder.body import Body, GrowingBody
+from mcp_bench.recorder.frames.body import Body, GrowingBody
 
 JSON_TYPE = b"application/json"
 SSE_TYPE = b"text/event-stream"

@@ -13,10 +13,10 @@ from mcp_bench.bridge.http.listen import MAX_CONNECTIONS, bind, listen
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
-from mcp_bench.recorder.assemble import merge
-from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, new_id, now_us
+from mcp_bench.recorder.store.recording import Recording
 
 TASK = "session"
 """Task of an episode that no benchmark planned."""

@@ -15,10 +15,10 @@ from typing import Protocol
 from starlette.types import Scope
 
 from mcp_bench.bridge.http.recorded import Headers
-from mcp_bench.recorder import wire
-from mcp_bench.recorder.body import Body
-from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import Direction
+from mcp_bench.recorder.store.recording import Recording
 
 SESSION = b"mcp-session-id"
 CONNECTION = "mcp_bench.connection"
@@ -119,7 +119,7 @@ class SessionExchange:
             self._episode = self._owner.episodes.current(self._session)
         elif direction == "client":
             (request,) = bodies  # a body is one frame
-            if isinstance(request, bytes) and wire.parse(request).method == "initialize":
+            if isinstance(request, bytes) and jsonrpc.parse(request).method == "initialize":
                 self._handshake = request
             else:
                 self._episode = self._owner.episodes.without_session(request)

@@ -19,7 +19,7 @@ from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.llm.exchange import ModelExchange
-from mcp_bench.recorder.recording import Recording
+from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import BenchError
 
 LOOPBACK = "127.0.0.1"

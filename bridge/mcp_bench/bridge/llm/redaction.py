@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, quote
 
-from mcp_bench.recorder.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body, LargeBody
 
 REDACTED = "[redacted]"
 SECRET_LETTERS = 8

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.score_table import share
-from mcp_bench.recorder.comparison import FACTS
+from mcp_bench.recorder.scores.comparison import FACTS
 from mcp_bench.servers.printable import in_line
 
 

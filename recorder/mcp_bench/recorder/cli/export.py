@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
-    from mcp_bench.recorder.rows import Rows
+    from mcp_bench.recorder.export.rows import Rows
 
 _NOT_ASKED = ("out", "force", "as_json", "push", "jobs")
 """Options that do not change what is written."""
@@ -214,12 +214,12 @@ def export(
     """
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.curation.selection import Selection
-    from mcp_bench.recorder.export import Extras
-    from mcp_bench.recorder.export import export as write
+    from mcp_bench.recorder.export.write import Extras
+    from mcp_bench.recorder.export.write import export as write
     from mcp_bench.servers.printable import in_line
 
     if push is not None:
-        from mcp_bench.recorder.hub import check_hub
+        from mcp_bench.recorder.export.hub import check_hub
 
         check_hub()
     if min_partial is None:
@@ -265,14 +265,14 @@ def _rows(form: str | None, pairs: bool, margin: float | None, steps: bool, leas
     if margin is not None and not pairs:
         raise WrongUseError("--margin says nothing without --pairs")
     if pairs:
-        from mcp_bench.recorder.pairs import MIN_MARGIN, Pairs
+        from mcp_bench.recorder.export.pairs import MIN_MARGIN, Pairs
 
         return Pairs(least=least, margin=MIN_MARGIN if margin is None else margin)
     if steps:
-        from mcp_bench.recorder.steps import Steps
+        from mcp_bench.recorder.export.steps import Steps
 
         return Steps()
-    from mcp_bench.recorder.rows import Episodes
+    from mcp_bench.recorder.export.rows import Episodes
 
     return Episodes(load("format", form or "trl")())
 
@@ -298,8 +298,8 @@ def _command(out: Path) -> str:
 
 
 def _pushed(repository: str, manifest: dict[str, Any], data: Path) -> str:
-    from mcp_bench.recorder.card import NAME
-    from mcp_bench.recorder.hub import push
+    from mcp_bench.recorder.export.card import NAME
+    from mcp_bench.recorder.export.hub import push
 
     files = [file["name"] for file in manifest["files"]]
     paths = [data.with_name(name) for name in (*files, f"{data.name}.manifest.json", NAME)]

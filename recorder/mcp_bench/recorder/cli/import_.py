@@ -43,7 +43,7 @@ def import_(
       mcp-bench import chats.jsonl --benchmark helpdesk --agent helper --split train
       mcp-bench import ~/.codex/sessions --format codex
     """
-    from mcp_bench.recorder.importing import Defaults, import_paths
+    from mcp_bench.recorder.importers.run import Defaults, import_paths
     from mcp_bench.servers.printable import in_line
 
     outcome = import_paths(paths, form, Defaults(benchmark=benchmark, agent=agent, split=split))

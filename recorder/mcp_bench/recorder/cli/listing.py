@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.reader import RunReader, RunSummary, StoredEpisode, run_paths
+from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode, run_paths
 from mcp_bench.servers.printable import in_line, printable
 
 

@@ -31,8 +31,8 @@ def merge(runs: tuple[str, ...], out: Path, as_json: bool) -> None:
     Every table has a column `run` in front; the view `episode_summary` has a row for each episode with its
     grade. The runs stay as they are. What is in the file cannot be verified: `mcp-bench verify` reads runs.
     """
-    from mcp_bench.recorder.one_file import merge_runs
-    from mcp_bench.recorder.reader import run_paths
+    from mcp_bench.recorder.store.merged_runs import merge_runs
+    from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.printable import in_line
 

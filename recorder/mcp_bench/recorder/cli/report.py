@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.reader import RunSummary, StoredEpisode
+    from mcp_bench.recorder.store.reader import RunSummary, StoredEpisode
 
 
 EPILOG = """\b
@@ -62,8 +62,8 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
     --compare pairs the tasks for which both sides have a valid graded episode, and lists the tasks that
     flipped. A side is the name of a run, an agent or a model, or says which: agent=codex,model=gpt-x.
     """
-    from mcp_bench.recorder.reader import run_paths
-    from mcp_bench.recorder.report import groups, stored_episodes
+    from mcp_bench.recorder.scores.scores import groups, stored_episodes
+    from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.printable import in_line, printable
 
     names = groups(by)
@@ -113,7 +113,7 @@ def _page(
     found = _found(read, sides, names) if sides else None
     pictures = make_page(html, read, names, found, loop, told)
     if as_json:
-        from mcp_bench.recorder.report import report as summarise
+        from mcp_bench.recorder.scores.scores import report as summarise
 
         click.echo(json.dumps(found or summarise(read, names)))
     where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
@@ -122,7 +122,7 @@ def _page(
 
 def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:
     from mcp_bench.recorder.cli.score_table import print_scores
-    from mcp_bench.recorder.report import report as summarise
+    from mcp_bench.recorder.scores.scores import report as summarise
 
     rows = summarise(episodes, names)
     if as_json:
@@ -146,6 +146,6 @@ def _compare(
 
 
 def _found(episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: Sequence[str]) -> dict[str, Any]:
-    from mcp_bench.recorder.comparison import FACTS, compare
+    from mcp_bench.recorder.scores.comparison import FACTS, compare
 
     return compare(episodes, *sides, by=[name for name in names if name in FACTS])

@@ -26,8 +26,8 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
     end with 1.
     """
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.reader import run_paths
-    from mcp_bench.recorder.rescan import rescan
+    from mcp_bench.recorder.scan.rescan import rescan
+    from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.printable import in_line
 
     done, failed = [], []

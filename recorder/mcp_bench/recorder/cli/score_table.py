@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcp_bench.recorder.report import usual_attempts
+from mcp_bench.recorder.scores.scores import usual_attempts
 from mcp_bench.servers.printable import in_line
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.reader import RunReader
+    from mcp_bench.recorder.store.reader import RunReader
 
 
 @click.command(short_help="Show runs, the episodes of one, or one episode.")
@@ -34,8 +34,8 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
     from mcp_bench.recorder.paths import runs_dir
-    from mcp_bench.recorder.reader import RunReader, find_episode
-    from mcp_bench.recorder.run_folder import RECORDINGS
+    from mcp_bench.recorder.store.reader import RunReader, find_episode
+    from mcp_bench.recorder.store.run_folder import RECORDINGS
 
     if model_calls and (what is None or (runs_dir() / what / RECORDINGS).exists()):
         raise click.UsageError("--model-calls goes with an episode: name one")
@@ -66,8 +66,8 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
 def _document(reader: RunReader, episode: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from mcp_bench.recorder.assemble import trajectory
     from mcp_bench.recorder.cli.model_calls import summary
+    from mcp_bench.recorder.conversations.load import trajectory
     from mcp_bench.recorder.taint import verified
 
     stored = reader.episode(episode)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.keys import Key
-    from mcp_bench.recorder.verification import Verdict
+    from mcp_bench.recorder.store.keys import Key
+    from mcp_bench.recorder.verify.verify import Verdict
 
 SHOWN = 20
 """Findings of a run that are shown on a terminal; --json has all."""
@@ -41,9 +41,9 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     where every run is as it was recorded, and with 1 where one was changed or cannot be verified: it was
     recorded with another key, its writer was killed and nothing seals its end, or it cannot be read.
     """
-    from mcp_bench.recorder.keys import key_path, read_key
-    from mcp_bench.recorder.reader import run_paths
-    from mcp_bench.recorder.verification import verify as verify_run
+    from mcp_bench.recorder.store.keys import key_path, read_key
+    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.verify import verify as verify_run
 
     paths = run_paths(runs)
     own = key_path()

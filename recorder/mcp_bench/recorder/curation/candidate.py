@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mcp_bench.recorder.reader import StoredEpisode
-from mcp_bench.recorder.task_names import family
+from mcp_bench.recorder.scores.task_names import family
+from mcp_bench.recorder.store.reader import StoredEpisode
 
 Signature = npt.NDArray[np.uint32]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mcp_bench.recorder.curation.selection import LEVELS, Selection
-from mcp_bench.recorder.reader import StoredEpisode
+from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 
 from mcp_bench.recorder.curation.candidate import Signature
-from mcp_bench.recorder.similarity import runs
+from mcp_bench.recorder.leakage.similarity import runs
 
 HASHES = 128
 """In a signature; the standard error of an estimate is at most 1 / (2 * sqrt(HASHES)) = 0.044."""

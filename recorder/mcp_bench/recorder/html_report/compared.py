@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_bench.recorder.comparison import FACTS
 from mcp_bench.recorder.html_report.recordings import labels
 from mcp_bench.recorder.html_report.sections import (
     DIRECTIONS,
@@ -19,6 +18,7 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
+from mcp_bench.recorder.scores.comparison import FACTS
 
 
 def compared(found: dict[str, Any]) -> Section:

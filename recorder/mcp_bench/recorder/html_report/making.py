@@ -13,8 +13,8 @@ from mcp_bench.recorder.html_report.compared import compared
 from mcp_bench.recorder.html_report.page import write_page
 from mcp_bench.recorder.html_report.recordings import about, recorded
 from mcp_bench.recorder.html_report.sections import Section
-from mcp_bench.recorder.reader import StoredEpisode
-from mcp_bench.recorder.tally import finished
+from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
 from mcp_bench.servers.registry import load
 

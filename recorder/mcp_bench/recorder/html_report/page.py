@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mcp_bench.recorder.atomic_file import write_whole
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
-from mcp_bench.recorder.whole_file import write_whole
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.printable import in_line
 

@@ -18,9 +18,9 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.reader import StoredEpisode
-from mcp_bench.recorder.report import report, usual_attempts
-from mcp_bench.recorder.task_names import level
+from mcp_bench.recorder.scores.scores import report, usual_attempts
+from mcp_bench.recorder.scores.task_names import level
+from mcp_bench.recorder.store.reader import StoredEpisode
 
 Row = dict[str, Any]
 _SPENT = (

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.containers.compression import zstd_bytes
+from mcp_bench.recorder.files.compression import zstd_bytes
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas

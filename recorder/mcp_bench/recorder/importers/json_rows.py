@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.containers.compression import damage, open_plain
+from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 
@@ -80,7 +80,7 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     with path.open("rb") as file:
         is_parquet = file.read(4) == _PARQUET
     if is_parquet:
-        from mcp_bench.recorder.containers.parquet import read_rows
+        from mcp_bench.recorder.files.parquet import read_rows
 
         try:
             for number, row in enumerate(read_rows(path), start=1):

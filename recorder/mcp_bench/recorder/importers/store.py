@@ -16,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mcp_bench.recorder import schema
-from mcp_bench.recorder.database import applied_migrations, open_reader
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
 from mcp_bench.recorder.paths import home, runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
-from mcp_bench.recorder.run_folder import RECORDINGS, RunFolder, is_being_written
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader
+from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_written
 from mcp_bench.recorder.trajectory import Message
 
 SOURCE_ERROR = "source_error"

@@ -13,8 +13,8 @@ from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt, RowError
 from mcp_bench.recorder.importers.conversation import chat_messages
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
+from mcp_bench.recorder.importers.run import ODD, files_in, guess, reason_of
 from mcp_bench.recorder.importers.task_name import task_of
-from mcp_bench.recorder.importing import ODD, files_in, guess, reason_of
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.split_index import Leak, Row
 from mcp_bench.servers.errors import WrongUseError

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from mcp_bench.recorder.leakage.similarity import Runs, calls_text, runs
 from mcp_bench.recorder.paths import cache_dir
-from mcp_bench.recorder.similarity import Runs, calls_text, runs
 from mcp_bench.servers.contracts import Benchmark, Reference
 
 PRIVATE = "private"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcp_bench.recorder.leakage.held_out import HeldOut, Texts, prompt_hash, solution_text
-from mcp_bench.recorder.similarity import Runs, distinct, runs
+from mcp_bench.recorder.leakage.similarity import Runs, distinct, runs
 from mcp_bench.recorder.trajectory import Message
 
 Counts = npt.NDArray[np.int64]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from mcp_bench.recorder.comparison import compare
-from mcp_bench.recorder.report import report
+from mcp_bench.recorder.scores.comparison import compare
+from mcp_bench.recorder.scores.scores import report
 from mcp_bench.trainer.ablation.settings import COHORTS
 from mcp_bench.trainer.loop.gate import MOST_INVALID
 from mcp_bench.trainer.loop.scores import SCORES, episodes_of

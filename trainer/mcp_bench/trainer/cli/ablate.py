@@ -44,7 +44,7 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
 
     Ctrl-C stops it; --resume goes on with the step that was not done.
     """
-    from mcp_bench.recorder.whole_file import write_whole
+    from mcp_bench.recorder.atomic_file import write_whole
     from mcp_bench.trainer.ablation.arms import Arms
     from mcp_bench.trainer.ablation.table import print_result
     from mcp_bench.trainer.ablation.verdict import result
@@ -77,8 +77,8 @@ def _begun(folder: Path) -> tuple[Path, AblationSettings]:
 def _begin(
     recipe: str | None, overrides: tuple[str, ...], out: Path | None, choices: dict[str, Any]
 ) -> tuple[Path, AblationSettings]:
-    from mcp_bench.recorder.reader import run_paths
-    from mcp_bench.recorder.whole_file import write_whole
+    from mcp_bench.recorder.atomic_file import write_whole
+    from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.ablation.settings import AblationSettings
     from mcp_bench.trainer.loop.folder import new_folder

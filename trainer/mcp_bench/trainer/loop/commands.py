@@ -93,7 +93,7 @@ def record(marker: Path, arguments: Sequence[str]) -> str:
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
     """Say whether a run has the agent, the model and exactly the tasks that we ask for: another recording may
     have begun meanwhile."""
-    from mcp_bench.recorder.reader import RunReader
+    from mcp_bench.recorder.store.reader import RunReader
 
     asked = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.atomic_file import write_whole
 from mcp_bench.recorder.paths import home
-from mcp_bench.recorder.whole_file import write_whole
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import LoopSettings
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from mcp_bench.recorder.comparison import compare
-from mcp_bench.recorder.reader import StoredEpisode, run_paths
-from mcp_bench.recorder.report import report, stored_episodes
-from mcp_bench.recorder.tally import finished
-from mcp_bench.recorder.task_names import family, level
+from mcp_bench.recorder.scores.comparison import compare
+from mcp_bench.recorder.scores.scores import report, stored_episodes
+from mcp_bench.recorder.scores.task_names import family, level
+from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.recorder.store.reader import StoredEpisode, run_paths
 from mcp_bench.servers.errors import BenchError
 
 SPLITS = ("dev", "test")

@@ -15,7 +15,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.whole_file import write_whole
+from mcp_bench.recorder.atomic_file import write_whole
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text

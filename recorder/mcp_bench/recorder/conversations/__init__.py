@@ -1,0 +1,1 @@
+"""Episodes as conversations: model turns aligned with the recorded calls."""

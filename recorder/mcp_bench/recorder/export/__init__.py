@@ -1,0 +1,1 @@
+"""Curated episodes written as rows of training data."""

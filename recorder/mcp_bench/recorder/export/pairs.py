@@ -1,0 +1,108 @@
+"""Preference pairs: the best attempt at a task against the worst, for DPO and its kin.
+
+Rows have the keys of TRL's DPOTrainer (https://huggingface.co/docs/trl/dataset_formats, preference):
+`prompt`, `chosen` and `rejected` are messages, arguments as objects, and `tools` those of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.curation.candidate import Candidate, quality
+from mcp_bench.recorder.curation.caps import by_task
+from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.export.rows import Note
+from mcp_bench.recorder.files.layout import Layout
+from mcp_bench.recorder.files.writing import Encode
+from mcp_bench.recorder.formats import Column
+from mcp_bench.recorder.formats.facts import facts
+from mcp_bench.recorder.formats.trl import Trl
+from mcp_bench.recorder.trajectory import Trajectory
+
+_OF_THE_TASK = ("benchmark", "task", "split", "domain")
+MIN_MARGIN = 0.01
+"""Attempts whose grades differ by less are no pair: partial grades are shares of assertions."""
+
+
+class Pairs:
+    """One row for each task with a good and a worse attempt."""
+
+    name = "pairs"
+    columns: Mapping[str, Column] = {
+        **dict.fromkeys(("prompt", "chosen", "rejected", "tools"), "json list"),
+        **dict.fromkeys(_OF_THE_TASK, "string"),
+        "margin": "float",
+        "chosen_episode": "json",
+        "rejected_episode": "json",
+    }
+
+    def __init__(self, *, least: float, margin: float = MIN_MARGIN) -> None:
+        """`least` is the lowest partial grade of a better attempt, `margin` by how much a worse one's must be
+        lower."""
+        self._least = least
+        self._margin = margin
+        self._form = Trl()
+        self._counts = dict.fromkeys(("pairs", "no_good_attempt", "no_margin", "unlike_prompts", "silent"), 0)
+
+    def count(self, chosen: Sequence[Candidate]) -> None:
+        return None
+
+    def rows(
+        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
+    ) -> Generator[Any]:
+        """Yield the pairs, tasks in the order of their first attempts."""
+        for attempts in by_task(chosen).values():
+            ranked = sorted(attempts, key=quality)
+            best, worst = ranked[0], ranked[-1]
+            if best.partial < self._least:
+                self._counts["no_good_attempt"] += 1
+            elif best.partial - worst.partial < self._margin - 1e-9:
+                self._counts["no_margin"] += 1
+            else:
+                read = [found for one in (best, worst) for found in curation.read([one])]
+                row = self._row(read[0][2], read[1][2])
+                if row is not None:
+                    for _, episode, conversation in read:
+                        note(episode, curation.guard.leak(episode, conversation))
+                    yield encode(row)
+
+    def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        return {"pairs": {"least": self._least, "margin": self._margin, "tasks": dict(self._counts)}}
+
+    def _row(self, better: Trajectory, worse: Trajectory) -> dict[str, Any] | None:
+        prompt, chosen, tools = self._parts(better)
+        other, rejected, _ = self._parts(worse)
+        if prompt != other:
+            self._counts["unlike_prompts"] += 1
+            return None
+        if not chosen or not rejected:
+            self._counts["silent"] += 1
+            return None
+        self._counts["pairs"] += 1
+        told = {name: getattr(better, name) for name in _OF_THE_TASK}
+        return {
+            "prompt": prompt,
+            "chosen": chosen,
+            "rejected": rejected,
+            "tools": tools,
+            **told,
+            "margin": round((better.partial or 0.0) - (worse.partial or 0.0), 6),
+            "chosen_episode": _facts(better),
+            "rejected_episode": _facts(worse),
+        }
+
+    def _parts(self, trajectory: Trajectory) -> tuple[list[Any], list[Any], list[Any]]:
+        row = self._form.row(trajectory)
+        messages = row["messages"]
+        asked = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
+        return messages[:asked], messages[asked:], row["tools"]
+
+
+def _facts(trajectory: Trajectory) -> dict[str, Any]:
+    return {name: value for name, value in facts(trajectory).items() if name not in _OF_THE_TASK}

@@ -1,0 +1,1 @@
+"""Requests to model APIs, and the answers, as recorded by a proxy."""

@@ -1,0 +1,17 @@
+"""The model APIs that captured requests are read in. A new one is a module with a `Dialect`, and a line
+here."""
+
+from __future__ import annotations
+
+from mcp_bench.recorder.model_api.dialects.anthropic_messages import ANTHROPIC_MESSAGES
+from mcp_bench.recorder.model_api.dialects.chat_completions import CHAT_COMPLETIONS
+from mcp_bench.recorder.model_api.dialects.dialect import Dialect
+from mcp_bench.recorder.model_api.dialects.gemini import GEMINI
+from mcp_bench.recorder.model_api.dialects.responses import RESPONSES
+
+DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES, GEMINI)
+
+
+def dialect_of(path: str) -> Dialect | None:
+    """Return the dialect of a path (without its query) that requests for an answer go to, if it is one."""
+    return next((dialect for dialect in DIALECTS if dialect.path.search(path)), None)

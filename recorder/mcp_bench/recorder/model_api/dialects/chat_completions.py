@@ -1,0 +1,153 @@
+"""OpenAI Chat Completions, and what the many servers that speak it add.
+
+https://platform.openai.com/docs/api-reference/chat. Reasoning is no part of it; servers of open-weights
+models send `reasoning_content` or `reasoning`. vLLM gives `prompt_token_ids` and `token_ids` where it was
+asked to by `return_token_ids`, and token ids for texts by `return_tokens_as_token_ids`:
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mcp_bench.recorder.model_api.dialects.dialect import (
+    Asked,
+    AskedCall,
+    Dialect,
+    JSONObject,
+    Reply,
+    Tokens,
+    call_arguments,
+    picked,
+    same_names,
+    text_or_none,
+)
+from mcp_bench.recorder.trajectory import Usage
+
+PARAMETERS = {
+    **same_names("temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "stop"),
+    **same_names("frequency_penalty", "presence_penalty", "repetition_penalty"),
+    "max_completion_tokens": "max_tokens",
+    "reasoning_effort": "reasoning",
+    "reasoning": "reasoning",
+}
+REASONING = ("reasoning_content", "reasoning")
+ONCE = ("role", "id", "type", "name", "index")
+"""Texts that a stream gives whole, and some servers in every event."""
+TOKEN_ID = "token_id:"  # noqa: S105 - no secret
+
+
+def asked(path: str, body: JSONObject) -> Asked:
+    return Asked(text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")))
+
+
+def whole(events: Sequence[JSONObject]) -> JSONObject:
+    document: JSONObject = {}
+    choices: dict[int, JSONObject] = {}
+    for event in events:
+        for part in event.get("choices") or ():
+            index = part.get("index") or 0
+            empty = {"index": index, "message": {"role": "assistant", "content": None}, "finish_reason": None}
+            _add_choice(choices.setdefault(index, empty), part)
+        document |= {key: value for key, value in event.items() if key != "choices" and value is not None}
+    if document.get("object") == "chat.completion.chunk":
+        document["object"] = "chat.completion"
+    return {**document, "choices": [choices[index] for index in sorted(choices)]}
+
+
+def reply(document: JSONObject) -> Reply:
+    choice = (document.get("choices") or [{}])[0]
+    message = choice.get("message") or {}
+    return Reply(
+        model=text_or_none(document.get("model")),
+        text=message.get("content") or message.get("refusal") or "",
+        reasoning=next((text for key in REASONING if (text := text_or_none(message.get(key)))), ""),
+        calls=tuple(_call(call) for call in message.get("tool_calls") or ()),
+        usage=usage(document.get("usage")),
+        finish=choice.get("finish_reason"),
+        tokens=_tokens(document, choice),
+    )
+
+
+def usage(told: JSONObject | None) -> Usage | None:
+    if told is None:
+        return None
+    details = told.get("prompt_tokens_details") or {}
+    return Usage(
+        input_tokens=told["prompt_tokens"],
+        output_tokens=told.get("completion_tokens", 0),
+        cached_tokens=details.get("cached_tokens"),
+        model_calls=1,
+    )
+
+
+def _add_choice(choice: JSONObject, part: JSONObject) -> None:
+    for key, value in part.items():
+        if key == "delta":
+            _add_delta(choice["message"], value or {})
+        elif value is not None:
+            _add(choice, key, value)
+
+
+def _add_delta(message: JSONObject, delta: JSONObject) -> None:
+    for key, value in delta.items():
+        if key == "tool_calls":
+            for part in value or ():
+                _add_call(message.setdefault("tool_calls", []), part)
+        elif value is not None:
+            _add(message, key, value)
+
+
+def _add_call(calls: list[JSONObject], part: JSONObject) -> None:
+    # a server that numbers no calls sends each whole
+    index = part.get("index", len(calls))
+    while len(calls) <= index:
+        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
+    for key, value in part.items():
+        if key == "function":
+            for name, text in (value or {}).items():
+                if text is not None:
+                    _add(calls[index]["function"], name, text)
+        elif value is not None and key != "index":
+            calls[index][key] = value
+
+
+def _add(target: JSONObject, key: str, value: Any) -> None:
+    """Add a part: texts and lists grow, also those in objects (`logprobs`), the rest is replaced."""
+    known = target.get(key)
+    if isinstance(value, dict) and isinstance(known, dict):
+        for name, part in value.items():
+            if part is not None:
+                _add(known, name, part)
+    elif isinstance(value, dict | list) and known is None:
+        target[key] = value.copy()
+    elif isinstance(value, str) and isinstance(known, str) and key not in (*ONCE, "finish_reason"):
+        target[key] = known + value
+    elif isinstance(value, list) and isinstance(known, list):
+        known.extend(value)
+    else:
+        target[key] = value
+
+
+def _call(call: JSONObject) -> AskedCall:
+    function = call.get("function") or {}
+    return AskedCall(
+        call.get("id"), function.get("name") or "", call_arguments(function.get("arguments") or "")
+    )
+
+
+def _tokens(document: JSONObject, choice: JSONObject) -> Tokens:
+    entries = (choice.get("logprobs") or {}).get("content") or None
+    ids = choice.get("token_ids")
+    if ids is None and entries and all(str(entry["token"]).startswith(TOKEN_ID) for entry in entries):
+        ids = [int(entry["token"].removeprefix(TOKEN_ID)) for entry in entries]
+    return Tokens(
+        prompt_ids=document.get("prompt_token_ids") or choice.get("prompt_token_ids"),
+        ids=ids,
+        logprobs=[entry["logprob"] for entry in entries] if entries else None,
+    )
+
+
+CHAT_COMPLETIONS = Dialect("chat-completions", re.compile(r"/chat/completions$"), asked, whole, reply)

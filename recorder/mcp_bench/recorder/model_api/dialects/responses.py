@@ -1,0 +1,97 @@
+"""OpenAI Responses. https://platform.openai.com/docs/api-reference/responses"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mcp_bench.recorder.model_api.dialects.dialect import (
+    Asked,
+    AskedCall,
+    Dialect,
+    JSONObject,
+    Reply,
+    Tokens,
+    call_arguments,
+    joined,
+    picked,
+    same_names,
+    text_or_none,
+)
+from mcp_bench.recorder.trajectory import Usage
+
+PARAMETERS = {
+    **same_names("temperature", "top_p", "top_k", "seed", "stop", "reasoning"),
+    **same_names("frequency_penalty", "presence_penalty", "repetition_penalty"),
+    "max_output_tokens": "max_tokens",
+}
+LAST = ("response.completed", "response.incomplete", "response.failed")
+
+
+def asked(path: str, body: JSONObject) -> Asked:
+    items = body.get("input") if isinstance(body.get("input"), list) else []
+    # Codex puts the tools into the input, with some models
+    added = any(item.get("type") == "additional_tools" for item in items or ())
+    return Asked(text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")) or added)
+
+
+def whole(events: Sequence[JSONObject]) -> JSONObject:
+    """The last event has all of it; what is missing there is taken from the others."""
+    document: JSONObject = {}
+    items: dict[int, JSONObject] = {}
+    for event in events:
+        kind = event.get("type", "")
+        if kind in ("response.created", "response.in_progress", *LAST):
+            document = {**event["response"]}
+        elif kind == "response.output_item.done":
+            items[event.get("output_index", len(items))] = event["item"]
+        elif kind == "error":
+            document["error"] = event.get("error") or event
+    if not document.get("output"):
+        document["output"] = [items[index] for index in sorted(items)]
+    return document
+
+
+def reply(document: JSONObject) -> Reply:
+    items: list[JSONObject] = document.get("output") or []
+    parts = [part for item in items if item["type"] == "message" for part in item.get("content") or ()]
+    status = document.get("status")
+    logprobs = [entry["logprob"] for part in parts for entry in part.get("logprobs") or ()]
+    return Reply(
+        model=text_or_none(document.get("model")),
+        text=joined(part.get("text") or part.get("refusal") for part in parts),
+        reasoning=joined(_thoughts(items)),
+        calls=tuple(_calls(items)),
+        usage=usage(document.get("usage")),
+        finish=status if status in ("completed", "incomplete") else None,
+        tokens=Tokens(logprobs=logprobs or None),
+    )
+
+
+def usage(told: JSONObject | None) -> Usage | None:
+    if told is None:
+        return None
+    return Usage(
+        input_tokens=told["input_tokens"],
+        output_tokens=told["output_tokens"],
+        cached_tokens=(told.get("input_tokens_details") or {}).get("cached_tokens"),
+        model_calls=1,
+    )
+
+
+def _thoughts(items: Sequence[JSONObject]) -> Iterator[str]:
+    """Yield the reasoning itself where the server gives it, else its summary."""
+    for item in items:
+        if item["type"] == "reasoning":
+            yield joined(part.get("text") for part in item.get("content") or item.get("summary") or ())
+
+
+def _calls(items: Sequence[JSONObject]) -> Iterator[AskedCall]:
+    for item in items:
+        if item["type"] == "function_call":
+            yield AskedCall(item.get("call_id"), item["name"], call_arguments(item.get("arguments") or ""))
+        elif item["type"] == "custom_tool_call":
+            yield AskedCall(item.get("call_id"), item["name"], None)
+
+
+RESPONSES = Dialect("responses", re.compile(r"/responses$"), asked, whole, reply)

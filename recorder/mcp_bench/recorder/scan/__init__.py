@@ -1,0 +1,1 @@
+"""Looks for signs that an agent searched for its grade."""

@@ -1,0 +1,64 @@
+"""Scan a whole run once more: with a later scanner, or one that nobody has scanned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.scan.scan import scan
+from mcp_bench.recorder.store.keys import key_for
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder, is_being_written
+from mcp_bench.recorder.taint import Evidence, Scan
+from mcp_bench.recorder.verify.verify import verify
+
+
+class NotScannedError(StorageError):
+    """A run must not be scanned; the text says why."""
+
+
+@dataclass
+class Rescan:
+    """What a scan of a run came to."""
+
+    run: str
+    verdicts: Counter[str] = field(default_factory=Counter)
+    """Episodes that have ended, by verdict."""
+    changed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By episode, the verdict that it had and the one that it has now."""
+
+
+def rescan(path: Path) -> Rescan:
+    """Scan the episodes of the run in the folder `path` that have ended, and store the verdicts.
+
+    What was found before stays evidence, also where it is not found again.
+
+    Raises:
+        NotScannedError: it is being written, or it is not as it was recorded: a verdict would put a new seal
+            on what somebody has changed.
+        StorageError: it cannot be read or written.
+    """
+    if is_being_written(path):
+        raise NotScannedError(f"{path.name} is being recorded: scan it when it is over")
+    checked = verify(path, key_for(path))
+    if checked.state != "verified":
+        detail = checked.detail or "see `mcp-bench verify`"
+        raise NotScannedError(f"{path.name} is not scanned, since it is not verified: {detail}")
+    found = Rescan(path.name)
+    scans: dict[str, Scan] = {}
+    with RunReader(path) as reader:
+        for episode in map(reader.episode, reader.episode_ids()):
+            if episode.ended_us is None:
+                continue
+            known = [Evidence(**row) for row in reader.evidence_of_taint(episode.id)]
+            scans[episode.id] = now = scan(reader, episode.id).with_earlier(known)
+            found.verdicts[now.verdict] += 1
+            if now.verdict != episode.taint:
+                found.changed[episode.id] = (episode.taint, now.verdict)
+    with RunFolder.reopen(path) as folder:
+        for name, verdict in scans.items():
+            folder.grades.put_scan(name, verdict, now_us())
+    return found

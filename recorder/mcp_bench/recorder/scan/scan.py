@@ -1,0 +1,146 @@
+"""Look through what is stored of one episode for what gives its agent away.
+
+Evidence is only what the agent said or ran, and what tools of its own returned. The prompt and the answers of
+the benchmark are none, whatever they mention, but for canaries: nobody can know one who has not read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from mcp_bench.recorder.conversations.align import plain
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.scan.marks import Marks, Source, normalised
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.taint import Evidence, EvidenceKind, Scan, judged
+from mcp_bench.recorder.taint_canaries import Canaries
+from mcp_bench.servers.printable import in_line
+
+TAINTING = frozenset(
+    ("wrong_token", "foreign_peer", "replay", "forged_control", "other_session", "foreign_origin")
+)
+"""Kinds of flags that are evidence. Of the others, `flood` says that an agent is clumsy, and `late_reconnect`
+may be an honest one whose server ended: it is refused, gained nothing, and can be seen."""
+MAX_EVIDENCE = 20
+"""Pieces that are kept of an episode."""
+AROUND = 60
+"""Characters of an excerpt on either side of what was found."""
+
+
+def scan(reader: RunReader, episode: str) -> Scan:
+    """Return the verdict on an episode that has ended, with the first `MAX_EVIDENCE` pieces of evidence.
+
+    Reads only; may take a while where an episode is large.
+    """
+    search = _Search(reader, episode)
+    evidence = tuple(islice(dict.fromkeys(search.evidence()), MAX_EVIDENCE))
+    return judged(evidence, own_tools=reader.own_tools(), told=search.told)
+
+
+class _Search:
+    def __init__(self, reader: RunReader, episode: str) -> None:
+        self._reader, self._episode = reader, reader.episode(episode)
+        self.told = False
+        """Whether something tells what the agent did, besides its wire."""
+        self._canaries = Canaries(reader.canaries())
+        packages = {self._episode.benchmark.partition("-")[0]}
+        self._marks = Marks(reader.path.absolute().parent.parent, packages, self._episode.prompt)
+        # who named our home first on the wire: what the world tells, an agent may repeat
+        self._home_is_told = self._marks.names_home(self._episode.prompt)
+
+    def evidence(self) -> Iterator[Evidence]:
+        for flag in self._reader.flags(self._episode.id):
+            if flag.kind in TAINTING:
+                yield Evidence("flag", flag.kind, "flags", in_line(flag.detail))
+        yield from self._frames()
+        yield from self._messages()
+        yield from self._model_calls()
+        if self._episode.answer:
+            yield from self._look(self._episode.answer, "the answer", "said")
+
+    def _frames(self) -> Iterator[Evidence]:
+        home_is_named = self._home_is_told
+        for number, sender, body in self._reader.frame_bodies(self._episode.id):
+            where, text = f"frame {number}, {sender}", frame_text(body)
+            if not home_is_named and self._marks.names_home(text):
+                home_is_named = True
+                self._home_is_told = sender == "server"
+            yield from self._look(text, where, "said" if sender == "client" else None)
+
+    def _messages(self) -> Iterator[Evidence]:
+        on_the_wire = Counter(
+            (call.tool, _canonical(call.arguments)) for call in self._reader.calls(self._episode.id)
+        )
+        own: dict[str, str] = {}
+        for position, message in enumerate(self._reader.messages(self._episode.id)):
+            where = f"message {position}"
+            if message.role == "assistant":
+                for text in filter(None, (message.reasoning, message.content)):
+                    self.told = True
+                    yield from self._look(text, where, "said")
+                for call in message.tool_calls:
+                    name, arguments = call.function.name, call.function.arguments
+                    if on_the_wire[name, _canonical(arguments)]:
+                        on_the_wire[name, _canonical(arguments)] -= 1
+                        continue  # its frames were looked at
+                    self.told = True
+                    own[call.id] = name
+                    text = "\n".join(strings(arguments))
+                    yield from self._look(text, f"{where}, call {name}", "ran")
+            elif message.role == "tool" and message.content and message.tool_call_id in own:
+                name = own[message.tool_call_id]
+                yield from self._look(message.content, f"{where}, result of {name}", "returned")
+
+    def _model_calls(self) -> Iterator[Evidence]:
+        for call, _, answer in self._reader.model_answers(self._episode.id):
+            self.told = True
+            yield from self._look("\n".join(strings(answer)), f"model call {call}", "said")
+
+    def _look(self, text: str, where: str, source: Source | None) -> Iterator[Evidence]:
+        """Yield what is in a text; `source` None: it comes from the benchmark."""
+        for seen in self._canaries.find(text):
+            what = f"the canary in {seen.canary.place}, {seen.form}"
+            yield _evidence("canary", what, where, text, seen.at)
+        if source is None:
+            return
+        path = normalised(text)
+        for mark in self._marks.find(path, source):
+            if source == "said" and self._home_is_told:
+                continue
+            yield _evidence(mark.kind, f"{mark.what} ({mark.text})", where, path, mark.at)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield all text in a JSON value, keys too."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as fields:
+                yield from fields
+                waiting += fields.values()
+            case list() as items:
+                waiting += items
+
+
+def frame_text(body: bytes) -> str:
+    """Return the text in a frame, escapes read; one that is no JSON as it is."""
+    try:
+        return "\n".join(strings(jsonrpc.loads(body)))
+    except ValueError:
+        return body.decode("utf-8", "replace")
+
+
+def _canonical(arguments: object) -> str:
+    return json.dumps(plain(arguments), sort_keys=True)
+
+
+def _evidence(kind: EvidenceKind, what: str, where: str, text: str, at: int | None) -> Evidence:
+    begin = max(0, (at or 0) - AROUND)
+    excerpt = text[begin : (at or 0) + 2 * AROUND]
+    return Evidence(kind, in_line(what), where, in_line(excerpt))

@@ -1,0 +1,1 @@
+"""Totals, rates with intervals, and comparisons."""

@@ -1,0 +1,166 @@
+"""Two agents, models or runs on the same tasks: paired differences, and the tasks that flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_bench.recorder.scores.statistics import bootstrap, mean
+from mcp_bench.recorder.scores.totals import Tally, TaskTally, finished
+from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+KINDS = ("run", "agent", "model")
+"""What a side may be named by."""
+
+FACTS = ("benchmark", "split", "domain")
+"""What comparisons may be grouped by."""
+
+
+class Side:
+    """The episodes of one side of a comparison.
+
+    A name is that of a run, an agent or a model, whichever has it; `agent=A,model=M` says it exactly.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._kinds: set[str] = set()
+        self._seen: set[str] = set()
+        parts = [part.partition("=") for part in name.split(",")]
+        self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
+        if not all(equals for _, equals, _ in parts) or not self._exact.keys() <= set(KINDS):
+            self._exact = {}
+
+    def matches(self, episode: StoredEpisode) -> bool:
+        values = {kind: str(getattr(episode, kind)) for kind in KINDS}
+        self._seen.update(values.values())
+        kinds = {kind for kind, value in values.items() if value == self.name}
+        self._kinds |= kinds
+        exact = self._exact.items()
+        return bool(kinds) or (bool(exact) and all(values[kind] == value for kind, value in exact))
+
+    def check(self, episodes: int) -> None:
+        """Check, when all episodes were seen, that the name meant something, and one thing only.
+
+        Raises:
+            UnknownNameError: no episode is of this side; the text lists near matches.
+            WrongUseError: the name is that of an agent and of a model, say.
+        """
+        if not episodes:
+            raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
+        if len(self._kinds) > 1:
+            kinds = [kind for kind in KINDS if kind in self._kinds]
+            exact = " or ".join(f"{kind}={self.name}" for kind in kinds)
+            raise WrongUseError(
+                f"{self.name!r} is the name of more than one ({', '.join(kinds)}): say {exact}"
+            )
+
+
+@dataclass
+class _Pair:
+    a: Tally = field(default_factory=Tally)
+    b: Tally = field(default_factory=Tally)
+    episodes: dict[str, list[str]] = field(default_factory=dict)
+    """Valid graded ones, by task."""
+
+
+def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]) -> dict[str, Any]:
+    """Return `{"a": name, "b": name, "rows": [...]}`, with one row for each group, sorted.
+
+    A row pairs the tasks for which both sides have a valid graded episode. Every such task counts
+    once, with the mean of its attempts; a difference is B minus A, with a 95 % interval from a
+    bootstrap over the pairs (None with fewer than two). `invalid_as_0` has the same over all tasks
+    that both sides tried, an invalid episode as a failure. A task flips where one side solved it in
+    more than half of its attempts, and the other did not.
+
+    Raises:
+        UnknownNameError: a side has no episode.
+        WrongUseError: a side's name means several things, or both sides have the same episodes.
+    """
+    sides = Side(a), Side(b)
+    counts = [0, 0]
+    pairs: dict[tuple[Any, ...], _Pair] = {}
+    for episode in filter(finished, episodes):
+        matched = [side.matches(episode) for side in sides]
+        if all(matched):
+            raise WrongUseError(
+                f"episode {episode.id} (agent {episode.agent}, model {episode.model}, run {episode.run})"
+                f" would be on both sides of the comparison of {a!r} and {b!r}: tell them apart"
+            )
+        if any(matched):
+            counts[matched.index(True)] += 1
+            pair = pairs.setdefault(tuple(getattr(episode, name) for name in by), _Pair())
+            (pair.a if matched[0] else pair.b).add(episode)
+            if episode.invalid is None and episode.partial is not None:
+                pair.episodes.setdefault(f"{episode.benchmark}/{episode.task}", []).append(episode.id)
+    for side, count in zip(sides, counts, strict=True):
+        side.check(count)
+    keys = sorted(pairs, key=lambda key: [str(part) for part in key])
+    return {
+        "a": a,
+        "b": b,
+        "rows": [{**dict(zip(by, key, strict=True)), **_row(pairs[key])} for key in keys],
+    }
+
+
+def _row(pair: _Pair) -> dict[str, Any]:
+    ours, theirs = pair.a.graded(), pair.b.graded()
+    common = sorted(ours.keys() & theirs.keys())
+    valid = [(_means(ours[task]), _means(theirs[task])) for task in common]
+    tried = [
+        (_means(pair.a.tasks[task], invalid=True), _means(pair.b.tasks[task], invalid=True))
+        for task in sorted(pair.a.tasks.keys() & pair.b.tasks.keys())
+        if _attempts(pair.a.tasks[task]) and _attempts(pair.b.tasks[task])
+    ]
+    flips: dict[str, list[dict[str, Any]]] = {"fail_to_pass": [], "pass_to_fail": []}
+    for task, ((_, before), (_, after)) in zip(common, valid, strict=True):
+        if (before > 0.5) != (after > 0.5):
+            flips["fail_to_pass" if after > before else "pass_to_fail"].append(
+                {
+                    "task": task,
+                    "a": _outcome(ours[task]),
+                    "b": _outcome(theirs[task]),
+                    "episodes": pair.episodes[task],
+                }
+            )
+    return {
+        "sides": {
+            "a": {**pair.a.counts(), "tasks": len(ours)},
+            "b": {**pair.b.counts(), "tasks": len(theirs)},
+        },
+        **_differences(valid),
+        "invalid_as_0": _differences(tried),
+        "flips": flips,
+    }
+
+
+def _means(task: TaskTally, *, invalid: bool = False) -> tuple[float, float]:
+    attempts = _attempts(task) if invalid else task.episodes
+    return task.partial / attempts, task.strict / attempts
+
+
+def _attempts(task: TaskTally) -> int:
+    return task.episodes + task.invalid
+
+
+def _outcome(task: TaskTally) -> dict[str, Any]:
+    return {"solved": task.strict, "episodes": task.episodes, "partial": task.partial / task.episodes}
+
+
+def _differences(pairs: Sequence[tuple[tuple[float, float], tuple[float, float]]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"common_tasks": len(pairs)}
+    intervals = bootstrap(
+        [(b[0] - a[0], b[1] - a[1]) for a, b in pairs],
+        [1] * len(pairs),
+    )
+    for at, score in enumerate(("partial", "strict")):
+        of_a, of_b = (mean(sum(pair[side][at] for pair in pairs), len(pairs)) for side in (0, 1))
+        found[score] = {
+            "a": of_a,
+            "b": of_b,
+            "difference": None if of_a is None or of_b is None else of_b - of_a,
+            "difference_ci": intervals and list(intervals[at]),
+        }
+    return found

@@ -1,0 +1,1 @@
+"""A run's folder: the databases, the journal in front of them, keys and signatures."""

@@ -1,0 +1,240 @@
+"""The rows of one episode that make its conversation: messages, calls and their frames."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.frames.body import CHUNK, LARGE, LargeBody
+from mcp_bench.recorder.records import Flag, RecordedCall
+from mcp_bench.recorder.store.open_calls import Call
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
+
+OVERLAP = 4096
+"""Bytes that two pieces of a large frame have in common."""
+CLOCK_STEP_US = 60_000_000
+"""How far back the clock may have been set while a run goes on."""
+_MESSAGES = TypeAdapter(list[Message])
+_NO_RESULT = {
+    "transport_error": "The connection closed before a result arrived.",
+    "cancelled": "The call was cancelled before a result arrived.",
+}
+
+
+def stored_body(body: bytes) -> str | bytes:
+    """Return what to store for `body`: text where every SQLite tool shows it in full, else the bytes."""
+    if b"\0" in body:
+        return body
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
+
+
+def fill_blob(connection: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
+    """Put a body into a row, piece by piece."""
+    connection.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
+    with connection.blobopen(table, column, number) as blob:
+        for chunk in body.chunks():
+            blob.write(chunk)
+
+
+def body_bytes(stored: str | bytes) -> bytes:
+    """Return the exact bytes that `stored_body` was given."""
+    return stored.encode("utf-8") if isinstance(stored, str) else stored
+
+
+def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:
+    connection.executemany(
+        "INSERT INTO messages (episode, position, role, content, reasoning, tool_calls, tool_call_id, name,"
+        " is_error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                episode,
+                position,
+                message.role,
+                message.content,
+                message.reasoning,
+                jsonrpc.dumps([call.model_dump() for call in message.tool_calls])
+                if message.tool_calls
+                else None,
+                message.tool_call_id,
+                message.name,
+                message.is_error,
+            )
+            for position, message in enumerate(messages)
+        ),
+    )
+
+
+def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]:
+    rows = connection.execute(
+        "SELECT role, content, reasoning, tool_calls, tool_call_id, name, is_error FROM messages"
+        " WHERE episode = ? ORDER BY position",
+        [episode],
+    )
+    # all at once, and JSON by the same library: one model at a time takes twice as long
+    return _MESSAGES.validate_python(
+        [
+            {
+                "role": role,
+                "content": content,
+                "reasoning": reasoning,
+                "tool_calls": from_json(tool_calls) if tool_calls else [],
+                "tool_call_id": tool_call_id,
+                "name": name,
+                "is_error": bool(is_error),
+            }
+            for role, content, reasoning, tool_calls, tool_call_id, name, is_error in rows
+        ]
+    )
+
+
+def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[int, str, bytes]]:
+    """Yield `(number, who sent it, bytes)` of the frames of an episode; large ones in pieces that overlap."""
+    is_large = f"typeof(body) = 'blob' AND length(body) >= {LARGE}"
+    rows = connection.execute(
+        f"SELECT id, direction, CASE WHEN {is_large} THEN NULL ELSE body END FROM frames"  # noqa: S608
+        " WHERE id >= ? AND episode = ? ORDER BY id",
+        [_first_frame(connection, episode), episode],
+    )
+    for number, sender, body in rows:
+        if body is not None:
+            yield number, sender, body_bytes(body)
+            continue
+        with connection.blobopen("frames", "body", number, readonly=True) as blob:
+            for begin in range(0, len(blob), CHUNK):
+                blob.seek(begin)
+                yield number, sender, blob.read(CHUNK + OVERLAP)
+
+
+def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
+    """Return a number that no frame of an episode lies below: there is no index, and numbers go with time."""
+    begun = "SELECT started_us FROM episodes WHERE id = ?"
+    (started,) = connection.execute(begun, [episode]).fetchone()
+    low, high = 1, connection.execute("SELECT coalesce(max(id), 0) + 1 FROM frames").fetchone()[0]
+    while low < high:
+        middle = (low + high) // 2
+        at = connection.execute(
+            "SELECT stored_us FROM frames WHERE id >= ? ORDER BY id LIMIT 1", [middle]
+        ).fetchone()
+        if at is not None and at[0] < started - CLOCK_STEP_US:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:
+    """Return the tools that a server told of in its answers to `tools/list`, each as it did last."""
+    # CROSS: SQLite is not to begin with the answers, and look through all requests for each
+    rows = connection.execute(
+        "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
+        " ON answer.episode = ask.episode AND answer.connection = ask.connection AND answer.id > ask.id"
+        " AND answer.direction = 'server' AND answer.kind = 'response' AND answer.rpc_id = ask.rpc_id"
+        " WHERE ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
+        " ORDER BY answer.id",
+        [episode],
+    )
+    tools: dict[str, ToolSchema] = {}
+    for (body,) in rows:
+        for tool in _tools(body):
+            tools[tool.function.name] = tool
+    return list(tools.values())
+
+
+def _tools(body: str | bytes) -> Iterator[ToolSchema]:
+    # whatever a server sends, the episode is kept
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        for tool in json.loads(jsonrpc.dumps(jsonrpc.loads(body_bytes(body))))["result"]["tools"]:
+            yield ToolSchema(
+                function=FunctionSchema(
+                    name=tool["name"],
+                    description=tool.get("description") or "",
+                    parameters=tool.get("inputSchema") or {},
+                )
+            )
+
+
+def read_flags(connection: sqlite3.Connection, episode: str | None) -> list[Flag]:
+    rows = connection.execute(
+        "SELECT episode, time_us, kind, detail FROM flags WHERE episode IS ? ORDER BY id", [episode]
+    )
+    return [Flag(*row) for row in rows]
+
+
+def open_calls(connection: sqlite3.Connection) -> list[Call]:
+    """Return the calls that have no outcome."""
+    rows = connection.execute(
+        "SELECT id, episode, connection, rpc_id, tool, arguments, started_us, request_frame, execution"
+        " FROM calls WHERE outcome IS NULL ORDER BY id"
+    )
+    return [Call(*row) for row in rows]
+
+
+def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:
+    """Return the calls of an episode in the order the server ran them.
+
+    A call that never ran (its arguments did not fit, say) keeps its place among the requests.
+    """
+    rows = connection.execute(
+        "SELECT c.rpc_id, c.tool, c.arguments, c.outcome, c.execution, c.started_us, c.ended_us, f.body"
+        " FROM calls c LEFT JOIN frames f ON f.id = c.response_frame WHERE c.episode = ? ORDER BY c.id",
+        [episode],
+    )
+    calls = [_call(*row) for row in rows]
+    ran = iter(sorted((c for c in calls if c.execution is not None), key=lambda call: call.execution or 0))
+    return [call if call.execution is None else next(ran) for call in calls]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedCall:
+    """A call that the server ran. `result` is its MCP result object; None where none came back."""
+
+    number: int
+    """1, 2, ... in the order of execution."""
+    tool: str
+    arguments: dict[str, Any]
+    result: dict[str, Any] | None
+
+
+def executed_calls(connection: sqlite3.Connection, episode: str) -> Iterator[ExecutedCall]:
+    """Yield the calls of an episode that the server ran, in that order."""
+    rows = connection.execute(
+        "SELECT c.execution, c.tool, c.arguments, c.rpc_id, f.body FROM calls c"
+        " LEFT JOIN frames f ON f.id = c.response_frame"
+        " WHERE c.episode = ? AND c.execution IS NOT NULL ORDER BY c.execution",
+        [episode],
+    )
+    for number, tool, arguments, rpc_id, body in rows:
+        result = None if body is None else jsonrpc.response_result(body_bytes(body), rpc_id)
+        yield ExecutedCall(number, tool or "", json.loads(arguments), result)
+
+
+def _call(
+    rpc_id: str, tool: str | None, arguments: str, outcome: Any, execution: int | None,
+    started_us: int, ended_us: int | None, body: str | bytes | None,
+) -> RecordedCall:  # fmt: skip
+    text = _NO_RESULT.get(outcome, "") if body is None else jsonrpc.response_text(body_bytes(body), rpc_id)
+    call = RecordedCall(
+        tool=tool or "",
+        arguments={},
+        text=text,
+        outcome=outcome,
+        execution=execution,
+        started_us=started_us,
+        ended_us=ended_us,
+    )
+    try:
+        # arguments that are no object were refused by the server: the frame has them
+        return RecordedCall.model_validate({**call.model_dump(), "arguments": json.loads(arguments)})
+    except (ValidationError, RecursionError):
+        return call

@@ -1,0 +1,141 @@
+"""The sealed side of a run: `grades.db`, read by the referee's user only: grades and verdicts, one each per
+episode, and the canaries.
+
+It is written after the agent is gone, and nothing in it is ever copied into `recordings.db`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import close_writer, open_writer
+from mcp_bench.recorder.store.keys import Key
+from mcp_bench.recorder.store.signatures import SEALED, put_seal, tag_rows, tags
+from mcp_bench.recorder.taint import Scan
+from mcp_bench.recorder.taint_canaries import Canary
+
+
+class SealedGrades:
+    """The single writer of one `grades.db` (mode 0600). A grade row says that its episode is done,
+    so it is synced to the disk."""
+
+    def __init__(self, path: Path, key: Key, sealed: Callable[[str], bytes | None]) -> None:
+        """`sealed` gives the tag of an episode's seal, on which its grade is put."""
+        self.path = path
+        self._key = key
+        self._sealed = sealed
+        self._connection = open_writer(path, schema.grades, synchronous="FULL")
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        close_writer(self._connection)
+
+    def put(
+        self,
+        episode: str,
+        *,
+        partial: float,
+        strict: bool,
+        assertions: JsonValue,
+        metrics: JsonValue,
+        grader_version: str,
+        final_state: JsonValue,
+        graded_us: int,
+    ) -> None:
+        """Store the grade of one episode.
+
+        Raises:
+            StorageError: the episode is graded already (the first grade stays), or the file
+                cannot be written.
+        """
+        row = (
+            episode, partial, strict, jsonrpc.dumps(assertions), jsonrpc.dumps(metrics), grader_version,
+            jsonrpc.dumps(final_state), graded_us, self._sealed(episode),
+        )  # fmt: skip
+        with self._changing() as db:
+            stored = db.execute(
+                "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version,"
+                " final_state, graded_us, recording) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                row,
+            ).rowcount
+            if stored:
+                tag_rows(db, self._key, "grades", "episode = ?", episode)
+        if not stored:
+            raise StorageError(f"{self.path}: episode {episode} has a grade already")
+
+    def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
+        """Store the verdict on an episode that is over, in place of an earlier one."""
+        row = (
+            episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
+            self._sealed(episode),
+        )  # fmt: skip
+        with self._changing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO scans (episode, verdict, evidence, scanner_version, scanned_us,"
+                " recording) VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            tag_rows(db, self._key, "scans", "episode = ?", episode)
+
+    def tainted(self) -> list[str]:
+        """Return the ids of the episodes with evidence against their agents."""
+        with self._lock, database_errors(self.path):
+            rows = self._connection.execute("SELECT episode FROM scans WHERE verdict = 'tainted' ORDER BY 1")
+            return [episode for (episode,) in rows]
+
+    def put_canary(self, canary: Canary, made_us: int) -> None:
+        with self._changing() as db:
+            db.execute(
+                "INSERT INTO canaries (place, value, made_us) VALUES (?, ?, ?)",
+                (canary.place, canary.value, made_us),
+            )
+            tag_rows(db, self._key, "canaries", "place = ?", canary.place)
+
+    def canaries(self) -> list[Canary]:
+        with self._lock, database_errors(self.path):
+            rows = self._connection.execute("SELECT place, value FROM canaries ORDER BY place")
+            return [Canary(*row) for row in rows]
+
+    def seal(self, run: str, recording: bytes | None) -> None:
+        """Seal the grades of a run that is closed; `recording` is the tag of its recordings' seal."""
+        with self._changing() as db:
+            contents: dict[str, object] = {"recording": recording and recording.hex()}
+            contents |= {table: tags(db, table) for table in SEALED}
+            put_seal(db, self._key, run, contents)
+
+    def unseal(self, run: str) -> None:
+        """Take the seal away: more will come."""
+        with self._changing() as db:
+            db.execute("DELETE FROM seals WHERE subject = ?", [run])
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, database_errors(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back some by itself
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def has(self, episode: str) -> bool:
+        with self._lock, database_errors(self.path):
+            row = self._connection.execute("SELECT 1 FROM grades WHERE episode = ?", [episode]).fetchone()
+        return row is not None
+
+    def graded(self) -> set[str]:
+        """Return the ids of the episodes that have a grade."""
+        with self._lock, database_errors(self.path):
+            return {episode for (episode,) in self._connection.execute("SELECT episode FROM grades")}

@@ -1,0 +1,119 @@
+"""Many runs in one SQLite file, for whoever would rather query one: the rows of all, each with its run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.servers.errors import WrongUseError
+
+_RENAMED = {(GRADES, "seals"): "grade_seals"}
+"""Tables of the two databases that have one name."""
+_SUMMARY = """
+    CREATE VIEW episode_summary AS
+    SELECT e.id, e.run, coalesce(e.agent, r.agent) AS agent, coalesce(e.model, r.model) AS model,
+           r.benchmark, e.task, e.split, e.domain, e.seed, e.repeat, e.attempt, e.termination, e.invalid,
+           coalesce(e.isolation, r.isolation) AS isolation, g.partial, g.strict,
+           (SELECT count(*) FROM calls c WHERE c.run = e.run AND c.episode = e.id) AS calls
+    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN grades g ON g.run = e.run AND g.episode = e.id
+"""
+
+
+def merge_runs(runs: Sequence[Path], out: Path, told: Callable[[str], object]) -> Counter[str]:
+    """Copy the rows of run folders into the new file `out` (mode 0600) and count them by table.
+
+    Every table has the columns that it has in a run, behind a first column `run`, which with its key there
+    is its key here. The file appears when it is whole; `told` is called with each run's name before it.
+
+    Raises:
+        WrongUseError: `out` exists, or its folder does not.
+        StorageError: a run cannot be read, or `out` not be written; then there is no new file.
+    """
+    if out.exists():
+        raise WrongUseError(f"{out} exists: name a new file, or remove that one first")
+    if not out.parent.is_dir():
+        raise WrongUseError(f"there is no folder {out.parent}: make it, or name another")
+    fresh = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
+    counts: Counter[str] = Counter()
+    try:
+        with _new_database(fresh) as db:
+            for run in runs:
+                told(run.name)
+                counts += _add(db, run)
+            db.execute("CREATE INDEX IF NOT EXISTS calls_episode ON calls (run, episode)")
+            db.execute(_SUMMARY)
+        os.link(fresh, out)
+    except FileExistsError:
+        raise WrongUseError(f"{out} was made by somebody else meanwhile, and left as it is") from None
+    finally:
+        fresh.unlink(missing_ok=True)
+    return counts
+
+
+@contextmanager
+def _new_database(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    with database_errors(path), closing(sqlite3.connect(path, uri=True, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")  # a file that is half done is thrown away
+        db.execute("PRAGMA journal_mode = OFF")
+        yield db
+
+
+def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
+    """Copy the rows of one run; one that holds nothing yet adds none."""
+    counts: Counter[str] = Counter()
+    take_in_journal(run)
+    with closing(open_reader(run / RECORDINGS, schema.recordings)) as recordings:
+        row = (
+            applied_migrations(recordings, schema.recordings)
+            and recordings.execute("SELECT id FROM runs").fetchone()
+        )
+    if not row:
+        return counts
+    for name, migrations in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
+        path = run / name
+        if not path.exists():
+            continue
+        open_reader(path, migrations).close()  # refuses what a later version wrote
+        with database_errors(path):
+            db.execute("ATTACH ? AS source", [read_only_uri(path)])
+            try:
+                for table in _tables(db):
+                    target = _RENAMED.get((name, table), table)
+                    counts[target] += _copy(db, table, target, row[0])
+            finally:
+                db.execute("DETACH source")
+    return counts
+
+
+def _tables(db: sqlite3.Connection) -> list[str]:
+    found = db.execute("SELECT name FROM source.sqlite_master WHERE type = 'table' ORDER BY rootpage")
+    return [name for (name,) in found if name != "_sqlite_migrations" and not name.startswith("sqlite_")]
+
+
+def _copy(db: sqlite3.Connection, table: str, target: str, run: str) -> int:
+    columns = db.execute(f'PRAGMA source.table_info("{table}")').fetchall()
+    names = [name for _, name, *_ in columns]
+    own = [] if "run" in names else ["run"]
+    if not db.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", [target]).fetchone():
+        key = ", ".join(f'"{name}"' for name in own + [name for _, name, *_, place in columns if place])
+        kinds = ["run TEXT NOT NULL"] * bool(own) + [f'"{name}" {kind}' for _, name, kind, *_ in columns]
+        db.execute(f'CREATE TABLE main."{target}" ({", ".join(kinds)}, PRIMARY KEY ({key})) WITHOUT ROWID')
+    listed = ", ".join(f'"{name}"' for name in names)
+    return db.execute(
+        f'INSERT INTO main."{target}" ({", ".join([*own, listed])}) '  # noqa: S608 - names of our own schema
+        f'SELECT {", ".join(["?"] * len(own) + [listed])} FROM source."{table}"',
+        [run] * len(own),
+    ).rowcount

@@ -1,0 +1,320 @@
+"""Read run folders lazily: episodes joined with their sealed grades, one at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json
+
+from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.records import Flag, RecordedCall
+from mcp_bench.recorder.store import episode_rows, schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.store.episode_rows import ExecutedCall
+from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.taint import Taint
+from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.trajectory import Message, ToolSchema
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+_TOOLS = TypeAdapter(list[ToolSchema])
+_NEAR_MATCHES_AMONG = 1000
+"""Newest episodes that an unknown id is compared with: comparing takes time."""
+
+# the columns are in the order of StoredEpisode's fields
+_EPISODES = """
+    SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
+           coalesce(e.agent_version, r.agent_version) AS agent_version,
+           coalesce(e.model, r.model) AS model, coalesce(e.isolation, r.isolation) AS isolation,
+           r.home, r.tools AS tools_mode,
+           e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
+           e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
+           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint
+    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
+        LEFT JOIN sealed.scans s ON s.episode = e.id
+"""
+_LAST_ATTEMPTS = """
+    WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
+        AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
+    ORDER BY e.id
+"""
+
+
+@dataclass(slots=True)  # frozen ones take ten times as long to make, and reports make very many
+class StoredEpisode:
+    """One attempt with its run and its grade (`partial` and `strict` None where there is none)."""
+
+    id: str
+    run: str
+    benchmark: str
+    benchmark_version: str
+    agent: str
+    agent_version: str
+    model: str | None
+    isolation: str
+    home: str
+    tools_mode: str
+    task: str
+    split: str
+    domain: str
+    prompt: str
+    seed: int
+    repeat: int
+    attempt: int
+    started_us: int
+    ended_us: int | None
+    termination: str | None
+    invalid: str | None
+    invalid_detail: str | None
+    exit_code: int | None
+    answer: str | None
+    usage: dict[str, Any] | None
+    connections: int
+    calls: int
+    failed_calls: int
+    """Those that gave no result, or one that says that the tool refused."""
+    partial: float | None
+    strict: bool | None
+    grader_version: str | None
+    probes: dict[str, Any] | None = None
+    """What the probes of its level of isolation came to, by name; None where there were none."""
+    taint: Taint = "unknown"
+    """Whether its agent looked for its grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """`planned` counts the slots of the run (0 where people work by hand), `done` those that are
+    graded, or, in a run without a grader, ended validly."""
+
+    id: str
+    created_us: int
+    benchmark: str
+    agent: str
+    model: str | None
+    planned: int
+    done: int
+
+
+class RunReader:
+    """Read-only view of one run folder, also while it is being written. A context manager.
+
+    Raises:
+        StorageError: a database is damaged, or from a later version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path / RECORDINGS
+        take_in_journal(path)
+        self._connection = open_reader(self._file, schema.recordings)
+        try:
+            # a writer that died while it made the file leaves one without tables: an empty run
+            self.empty = not applied_migrations(self._connection, schema.recordings)
+            self._attach(path / GRADES)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _attach(self, grades: Path) -> None:
+        with database_errors(grades):
+            if grades.exists():
+                with closing(open_reader(grades, schema.grades)) as sealed:
+                    has_tables = bool(applied_migrations(sealed, schema.grades))
+                if has_tables:
+                    self._connection.execute("ATTACH ? AS sealed", [read_only_uri(grades)])
+                    return
+            self._connection.execute("ATTACH ':memory:' AS sealed")
+            self._connection.execute(
+                "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
+            )
+            self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
+            self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> RunReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def summary(self) -> RunSummary | None:
+        rows = self._query(
+            "SELECT id, created_us, benchmark, agent, model, json_array_length(plan),"
+            " CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)"
+            " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
+            " FROM runs"
+        )
+        return next((RunSummary(*row) for row in rows), None)
+
+    def planned_tasks(self) -> set[str]:
+        """Return the ids of the tasks that the run was begun for, whether or not they were tried yet."""
+        rows = self._query("SELECT json_extract(value, '$.task') FROM runs, json_each(plan)")
+        return {task for (task,) in rows}
+
+    def episodes(self) -> Iterator[StoredEpisode]:
+        """Yield the last attempt of every slot, in the order they began."""
+        for row in self._query(_EPISODES + _LAST_ATTEMPTS):
+            yield _stored(row)
+
+    def episode(self, episode: str) -> StoredEpisode:
+        """Return one attempt, superseded ones included."""
+        return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)))
+
+    def splits(self) -> set[str]:
+        return {split for (split,) in self._query("SELECT DISTINCT split FROM episodes")}
+
+    def episode_ids(self) -> list[str]:
+        return [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]
+
+    def tools(self, episode: str) -> list[ToolSchema]:
+        (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
+        return list(_tools(text))
+
+    def messages(self, episode: str) -> list[Message]:
+        """Return the stored conversation; empty where the episode never ended."""
+        with database_errors(self._file):
+            return episode_rows.read_messages(self._connection, episode)
+
+    def calls(self, episode: str) -> list[RecordedCall]:
+        with database_errors(self._file):
+            return episode_rows.recorded_calls(self._connection, episode)
+
+    def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
+        """Yield the calls that the server ran, in that order, with their whole results."""
+        with database_errors(self._file):
+            yield from episode_rows.executed_calls(self._connection, episode)
+
+    def model_calls(self, episode: str) -> list[StoredModelCall]:
+        """Return the captured requests to the agent's model, oldest first."""
+        with database_errors(self._file):
+            return read_model_calls(self._connection, episode)
+
+    def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield `(id, dialect, answer in one piece)` of those that asked for a turn and got one."""
+        with database_errors(self._file):
+            yield from read_answers(self._connection, episode)
+
+    def model_bodies(self, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
+        """Return request and response of a captured call as they are stored, and the answer in one piece."""
+        with database_errors(self._file):
+            return read_bodies(self._connection, call)
+
+    def flags(self, episode: str | None) -> list[Flag]:
+        """Return what was tried in an episode and refused, oldest first; None: what nobody can assign."""
+        if self.empty:
+            return []
+        with database_errors(self._file):
+            return episode_rows.read_flags(self._connection, episode)
+
+    def assertions(self, episode: str) -> list[dict[str, Any]]:
+        rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), [])
+
+    def metrics(self, episode: str) -> dict[str, Any]:
+        rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), {})
+
+    def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
+        """Return what the verdict on an episode rests on, as stored: `Evidence` of recorder.taint."""
+        rows = self._query("SELECT evidence FROM sealed.scans WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), [])
+
+    def canaries(self) -> list[Canary]:
+        return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
+
+    def own_tools(self) -> bool:
+        """Whether the agents of the run may have had tools that do not come over the wire."""
+        (found,) = next(self._query("SELECT json_extract(settings, '$.own_tools') FROM runs"), (None,))
+        return found is None or bool(found)
+
+    def frame_bodies(self, episode: str) -> Iterator[tuple[int, str, bytes]]:
+        """Yield `(number, who sent it, bytes)` of the frames of an episode. One that is kept on disk while it
+        passes (see recorder.body) comes in pieces that overlap."""
+        with database_errors(self._file):
+            yield from episode_rows.frame_bodies(self._connection, episode)
+
+    def final_state(self, episode: str) -> Any:
+        """Return the state that was graded; None where there is no grade."""
+        rows = self._query("SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
+        return next((json.loads(text) for (text,) in rows), None)
+
+    def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
+        if self.empty:
+            return
+        with database_errors(self._file):
+            yield from self._connection.execute(sql, parameters)
+
+
+def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Path]:
+    """Return the folders of the named runs, or of all, oldest first.
+
+    Raises:
+        UnknownNameError: one of `runs` is not there; the text lists near matches.
+    """
+    root = runs_dir() if root is None else root
+    found = {path.parent.name: path.parent for path in root.glob(f"*/{RECORDINGS}")}
+    for name in runs:
+        if name not in found:
+            raise UnknownNameError("run", name, found)
+    return [found[name] for name in sorted(set(runs) or found)]
+
+
+def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
+    """Return the run folder and the full id of the episode that `prefix` begins. Runs that cannot be
+    read are passed over.
+
+    Raises:
+        UnknownNameError: there is none; the text lists near matches.
+        WrongUseError: it begins several.
+    """
+    known: list[str] = []
+    found: list[tuple[Path, str]] = []
+    unreadable: list[str] = []
+    for path in run_paths(root=root):
+        try:
+            with RunReader(path) as reader:
+                ids = reader.episode_ids()
+        except StorageError:
+            unreadable.append(path.name)
+            continue
+        known += ids
+        found += [(path, episode) for episode in ids if episode.startswith(prefix)]
+    exact = [match for match in found if match[1] == prefix]
+    if len(exact or found) > 1:
+        some = ", ".join(episode for _, episode in found[:5])
+        raise WrongUseError(f"episode {prefix!r} fits {len(found)} episodes ({some}, ...): give more of it")
+    if not found:
+        if unreadable:
+            raise StorageError(
+                f"no episode {prefix!r} in the runs that can be read; {unreadable[0]} cannot be"
+            )
+        raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
+    return (exact or found)[0]
+
+
+@lru_cache(maxsize=256)  # attempts at a task have the same, and most tasks of a benchmark
+def _tools(text: str) -> tuple[ToolSchema, ...]:
+    return tuple(_TOOLS.validate_python(from_json(text)))
+
+
+def _stored(row: sqlite3.Row) -> StoredEpisode:
+    episode = StoredEpisode(*row)
+    episode.usage = from_json(row["usage"]) if row["usage"] else None
+    episode.probes = from_json(row["probes"]) if row["probes"] else None
+    episode.strict = None if row["strict"] is None else bool(row["strict"])
+    return episode

@@ -1,0 +1,1 @@
+"""Checks that a recording is what was recorded."""
