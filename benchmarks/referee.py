@@ -16,10 +16,10 @@ from pathlib import Path
 import anyio
 from anyio.abc import SocketStream, TaskStatus
 
-from mcp_bench.bridge.admission import Gate
-from mcp_bench.bridge.episode_folder import EpisodeFolder
-from mcp_bench.bridge.far_end import WorldEnd
-from mcp_bench.bridge.wire import Wire
+from mcp_bench.bridge.wire.admission import Gate
+from mcp_bench.bridge.wire.backend import WorldEnd
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+from mcp_bench.bridge.wire.unix_socket import Wire
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec, World

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mcp_bench.bridge import shim
-from mcp_bench.bridge.agent_process import INTERPRETER
+from mcp_bench.bridge.process.agent import INTERPRETER
+from mcp_bench.bridge.wire import shim
 
 ROUNDS = 20
 TARGETS_MS = {"mcp-bench --help": 150.0, "shim, to its first byte": 100.0}

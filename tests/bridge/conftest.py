@@ -8,7 +8,7 @@ import pytest
 from bench_commands import RPC, Bench
 from mcp.client import stdio
 
-from mcp_bench.bridge.supervisor import PR_SET_CHILD_SUBREAPER
+from mcp_bench.bridge.process.supervisor import PR_SET_CHILD_SUBREAPER
 
 
 @pytest.fixture(autouse=True)

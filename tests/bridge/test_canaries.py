@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from recorded import planned, run_info
 
-from mcp_bench.bridge.canaries import ANSWERS, BACKUP, FILES, VARIABLE, environment, planted
+from mcp_bench.bridge.isolation.canaries import ANSWERS, BACKUP, FILES, VARIABLE, environment, planted
 from mcp_bench.recorder.store.run_folder import RunFolder
 
 PLACES = {ANSWERS, BACKUP, VARIABLE}

@@ -27,8 +27,8 @@ from llm_capture import (
 )
 from recorded import run_info
 
-from mcp_bench.bridge.llm import capture as capture_module
-from mcp_bench.bridge.llm.capture import ModelCapture
+from mcp_bench.bridge.model_proxy import capture as capture_module
+from mcp_bench.bridge.model_proxy.capture import ModelCapture
 from mcp_bench.recorder.frames.body import CHUNK, LARGE
 from mcp_bench.recorder.store import model_calls
 from mcp_bench.recorder.store.run_folder import RunFolder

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bench.bridge.llm.redaction import secrets_of, stored_path, without_secrets
+from mcp_bench.bridge.model_proxy.redaction import secrets_of, stored_path, without_secrets
 from mcp_bench.recorder.frames.body import CHUNK, LargeBody
 
 

@@ -11,8 +11,8 @@ from model_endpoint.fault import Fault
 from model_endpoint.script import script_from_reference
 from node_clis import node_environ
 
-from mcp_bench.bridge.llm.upstream import upstream
-from mcp_bench.bridge.run_setup import load_agent
+from mcp_bench.bridge.model_proxy.upstream import upstream
+from mcp_bench.bridge.run.setup import load_agent
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.saasworld import BENCHMARK
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.bridge.display import SILENCE_SECONDS, Display
-from mcp_bench.bridge.episode import Outcome
-from mcp_bench.bridge.tally import Pace, Tally, short
+from mcp_bench.bridge.episode.episode import Outcome
+from mcp_bench.bridge.run.display import SILENCE_SECONDS, Display
+from mcp_bench.bridge.run.progress import Pace, Tally, short
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import Grade

@@ -295,7 +295,7 @@ def test_bubblewrap_is_tried(bench, bin_folder: Path, script: str | None, level:
 
 LANDLOCKED = """
 import ctypes, os, sys
-from mcp_bench.bridge.isolation_support import landlock, landlock_abi
+from mcp_bench.bridge.isolation.support import landlock, landlock_abi
 told = landlock_abi()
 libc = ctypes.CDLL(None)
 rules = (ctypes.c_uint64 * 1)(1 << 2)  # LANDLOCK_ACCESS_FS_READ_FILE

@@ -13,13 +13,13 @@ import anyio
 import pytest
 from levels import each_level
 
-from mcp_bench.bridge.agent_process import INTERPRETER, AgentProcess, agent_process
-from mcp_bench.bridge.episode_folder import EpisodeFolder
-from mcp_bench.bridge.fork_server_process import ForkServer
-from mcp_bench.bridge.isolation.access import access
+from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.isolation.levels import BY_NAME
-from mcp_bench.bridge.orphans import adopt_orphans
-from mcp_bench.bridge.peer import Peer, ancestors
+from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, agent_process
+from mcp_bench.bridge.process.fork_server_process import ForkServer
+from mcp_bench.bridge.process.orphans import adopt_orphans
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+from mcp_bench.bridge.wire.peer import Peer, ancestors
 from mcp_bench.plugins.contracts import Installation, Launch, Preload
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.bridge.replay import Normal, value_differences
+from mcp_bench.bridge.replay.replay import Normal, value_differences
 
 Bench = Any
 """The class of conftest.py."""

@@ -12,7 +12,7 @@ from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault
 from model_endpoint.script import Script, ScriptedCall, Step
 
-from mcp_bench.bridge.retry import PASSING, Retries
+from mcp_bench.bridge.run.retry import PASSING, Retries
 
 Write = Callable[[str], str]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.agent_process import LaunchError, agent_process
-from mcp_bench.bridge.orphans import adopt_orphans
-from mcp_bench.bridge.peer import Peer, ancestors
+from mcp_bench.bridge.process.agent import LaunchError, agent_process
+from mcp_bench.bridge.process.orphans import adopt_orphans
+from mcp_bench.bridge.wire.peer import Peer, ancestors
 
 pytestmark = pytest.mark.anyio
 
@@ -125,7 +125,7 @@ async def test_a_dead_referee_takes_the_agent_with_it(logs: tuple[Path, Path], t
     referee = f"""
 import anyio, os, sys
 from pathlib import Path
-from mcp_bench.bridge.agent_process import agent_process
+from mcp_bench.bridge.process.agent import agent_process
 async def main():
     async with agent_process(b"", Path({str(logs[0])!r}), Path({str(logs[1])!r})) as process:
         await process.launch({agent!r}, {{}}, Path("/"))

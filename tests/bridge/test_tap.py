@@ -10,8 +10,8 @@ from anyio.streams.stapled import StapledObjectStream
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.bridge.tap import pump
-from mcp_bench.bridge.wire import byte_stream_pair
+from mcp_bench.bridge.tap.pump import pump
+from mcp_bench.bridge.wire.unix_socket import byte_stream_pair
 from mcp_bench.recorder.frames.body import Body
 
 LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)

@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge import run_setup
-from mcp_bench.bridge.hand.desk import Desk
-from mcp_bench.bridge.hand.tasks import TaskChoice
+from mcp_bench.bridge.interactive.clients import Desk
+from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.run import setup
 from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.world_session import ToolTableError, refuse_control
@@ -31,18 +31,18 @@ def loads(kind: str, name: str) -> object:
 
 
 def test_record_refuses_it(monkeypatch: pytest.MonkeyPatch, bench_home: Path) -> None:
-    monkeypatch.setattr(run_setup, "load", loads)
-    choices = dict.fromkeys(run_setup.Choices.__dataclass_fields__)  # nothing else is looked at before
+    monkeypatch.setattr(setup, "load", loads)
+    choices = dict.fromkeys(setup.Choices.__dataclass_fields__)  # nothing else is looked at before
     with pytest.raises(ToolTableError, match=TOLD):
-        run_setup.start_run(
-            run_setup.Choices(**{**choices, "agent": "noop", "benchmark": "resetting", "options": {}})  # type: ignore[arg-type]
+        setup.start_run(
+            setup.Choices(**{**choices, "agent": "noop", "benchmark": "resetting", "options": {}})  # type: ignore[arg-type]
         )
     assert not (bench_home / "runs").exists()
 
 
 @pytest.mark.anyio
 async def test_hand_use_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bench.bridge.hand.desk.load", loads)
+    monkeypatch.setattr("mcp_bench.bridge.interactive.clients.load", loads)
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ToolTableError, match=TOLD):
             await Desk(tasks, idle=1.0).check("resetting", TaskChoice())

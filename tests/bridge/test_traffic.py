@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from mcp_bench.bridge.traffic import Traffic
+from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.recorder.frames import jsonrpc
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.bridge.traffic import IN_FLIGHT_SECONDS
+from mcp_bench.bridge.tap.traffic import IN_FLIGHT_SECONDS
 
 Write = Callable[[str], str]
 

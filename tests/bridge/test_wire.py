@@ -147,7 +147,7 @@ print(raw(token) != b"")
 
 
 def test_the_shim_says_why_it_cannot_reach_its_episode(tmp_path: Path) -> None:
-    from mcp_bench.bridge import shim
+    from mcp_bench.bridge.wire import shim
 
     copy = tmp_path / "shim.py"
     copy.write_bytes(Path(shim.__file__).read_bytes())
@@ -158,7 +158,7 @@ def test_the_shim_says_why_it_cannot_reach_its_episode(tmp_path: Path) -> None:
 
 
 def test_the_shim_ends_with_its_episode_though_its_stdin_is_held_open(tmp_path: Path) -> None:
-    from mcp_bench.bridge import shim
+    from mcp_bench.bridge.wire import shim
 
     copy = tmp_path / "shim.py"
     copy.write_bytes(Path(shim.__file__).read_bytes())

@@ -164,7 +164,7 @@ import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 import anyio
 from recorded import begin, run_info
-from mcp_bench.bridge.tap import pump
+from mcp_bench.bridge.tap.pump import pump
 from mcp_bench.recorder.store.run_folder import RunFolder
 
 MEGABYTES = int(sys.argv[2])

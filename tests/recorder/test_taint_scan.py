@@ -97,7 +97,10 @@ def test_a_command_that_reaches_for_what_is_ours_is_evidence(
         ("python3 -c 'print(6 * 7)'", "42"),
         ("env", "HOME=/tmp/mcp-bench-a1b2c3d4/home\nPATH=/opt/venv/bin:/usr/bin"),
         ("cat /tmp/mcp-bench-a1b2c3d4/mcp/shim.py", "import socket"),
-        ("ps aux", "python -I -S /opt/x/site-packages/mcp_bench/bridge/supervisor.py 5\nmcp-bench record"),
+        (
+            "ps aux",
+            "python -I -S /opt/x/site-packages/mcp_bench/bridge/process/supervisor.py 5\nmcp-bench record",
+        ),
         ("cat answers.json grades.csv", "{}"),
         ("cat /proc/cpuinfo /proc/self/status /proc/self/environ", "HOME=/tmp"),
         ("pip list", "agentdojo 0.1.35\nmcp-bench-kit 0.1.0"),

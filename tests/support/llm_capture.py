@@ -15,7 +15,7 @@ import anyio.abc
 from http_peers import LOOPBACK, TIMEOUT, Script, ScriptedServer, post, scripted_server
 from recorded import begin, planned, run_info
 
-from mcp_bench.bridge.llm.capture import ModelCapture
+from mcp_bench.bridge.model_proxy.capture import ModelCapture
 from mcp_bench.recorder.store.run_folder import RunFolder
 
 KEY = "dummy-key-0123456789"

@@ -28,7 +28,7 @@ from tiny_checkpoints import (
 )
 from tokenizers_on_the_spot import CHATML
 
-from mcp_bench.bridge.supervisor import descendants
+from mcp_bench.bridge.process.supervisor import descendants
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.loop.measuring import served

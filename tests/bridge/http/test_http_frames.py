@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.http.frames import Events, Whole, splitter_for
-from mcp_bench.bridge.tap import Splitter
+from mcp_bench.bridge.tap.pump import Splitter
 
 LINES = st.sampled_from(
     [

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from levels import SEALING, each_level
 
-from mcp_bench.bridge.attempt import Setup
-from mcp_bench.bridge.isolation.choice import examined
+from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.landlock import Landlock
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.bridge.run.isolation_choice import examined
 from mcp_bench.plugins.noop import Noop
 from mcp_bench.servers.saasworld import BENCHMARK
 

@@ -19,7 +19,7 @@ from attacks.by_shell import BY_SHELL
 from attacks.places import accomplice, greeter, terminal
 from bench_commands import FIXTURES, RPC, Bench
 
-from mcp_bench.bridge.agent_process import INTERPRETER
+from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.recorder.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers import contracts

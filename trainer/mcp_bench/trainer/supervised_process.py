@@ -2,7 +2,7 @@
 
 What starts processes of its own (vLLM one per GPU, a recording its agents) ends with all of them, and as well
 when this process is killed: the supervisor's control socket closes then. Its protocol is described in
-mcp_bench.bridge.supervisor.
+mcp_bench.bridge.process.supervisor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from mcp_bench.bridge import supervisor
+from mcp_bench.bridge.process import supervisor
 from mcp_bench.servers.errors import BenchError
 
 Stream = IO[Any] | int

@@ -99,4 +99,4 @@ def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     shown = logging.StreamHandler(sys.stderr)
     shown.setFormatter(PrintableFormatter(form))
     logging.basicConfig(handlers=[shown], level=logging.WARNING)
-    logging.getLogger("mcp_bench.bridge.hand").setLevel(logging.INFO)
+    logging.getLogger("mcp_bench.bridge.interactive").setLevel(logging.INFO)

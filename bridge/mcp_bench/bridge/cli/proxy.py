@@ -52,11 +52,11 @@ def proxy(durability: Durability, listen: str | None, command: tuple[str, ...]) 
     if listen is not None and not by_url:
         raise click.UsageError("--http is for a server that is at a URL: give that instead of a command")
     if by_url:
-        from mcp_bench.bridge.http_proxy_run import run_http_proxy
+        from mcp_bench.bridge.proxy.http import run_http_proxy
 
         host, port = address(listen or "0")
         sys.exit(run_http_proxy(command[0], host, port, durability))
-    from mcp_bench.bridge.stdio_proxy import run_proxy
+    from mcp_bench.bridge.proxy.stdio import run_proxy
 
     sys.exit(run_proxy(command, durability))
 

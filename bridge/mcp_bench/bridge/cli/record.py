@@ -223,8 +223,8 @@ def record(
 
     Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
     """
-    from mcp_bench.bridge.recording_run import run_and_report
-    from mcp_bench.bridge.run_setup import Choices, resume_run, start_run
+    from mcp_bench.bridge.run.run import run_and_report
+    from mcp_bench.bridge.run.setup import Choices, resume_run, start_run
     from mcp_bench.servers.hardening import harden
 
     harden()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.bridge.regrade import Regraded
-    from mcp_bench.bridge.replay import Difference
+    from mcp_bench.bridge.replay.regrade import Regraded
+    from mcp_bench.bridge.replay.replay import Difference
 
 SHOWN = 10
 """Differences of an episode that are shown on a terminal; --json has all."""
@@ -45,7 +45,7 @@ def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
     """
     import anyio
 
-    from mcp_bench.bridge.regrade import graded_episodes, regrade_all
+    from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.hardening import harden
 

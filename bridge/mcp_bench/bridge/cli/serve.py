@@ -43,18 +43,18 @@ def serve(
     """
     import anyio
 
-    from mcp_bench.bridge.hand.tasks import TaskChoice
+    from mcp_bench.bridge.interactive.task_queue import TaskChoice
     from mcp_bench.servers.hardening import harden
 
     harden()
     log_to_stderr()
     choice = TaskChoice(split, tasks, seed, limit)
     if http is None:
-        from mcp_bench.bridge.hand.serve_stdio import serve_stdio
+        from mcp_bench.bridge.interactive.serve_stdio import serve_stdio
 
         anyio.run(serve_stdio, benchmark, choice, idle)
     else:
-        from mcp_bench.bridge.hand.http_server import HttpOptions, serve_http
+        from mcp_bench.bridge.interactive.http_server import HttpOptions, serve_http
 
         options = HttpOptions(*http, token, max_sessions, max_body, idle)
         anyio.run(serve_http, benchmark, choice, options)

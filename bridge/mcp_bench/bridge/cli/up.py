@@ -56,14 +56,14 @@ def up(
 
     With --http it serves every benchmark B at /B/mcp, too, and named entries at /B/mcp/NAME.
     """
-    from mcp_bench.bridge.hand.place import Place
+    from mcp_bench.bridge.interactive.paths import Place
 
     place = Place()
     if foreground:
         import anyio
 
-        from mcp_bench.bridge.hand.http_server import HttpOptions
-        from mcp_bench.bridge.hand.referee import run_referee
+        from mcp_bench.bridge.interactive.http_server import HttpOptions
+        from mcp_bench.bridge.interactive.server import run_referee
         from mcp_bench.servers.hardening import harden
 
         harden()
@@ -77,8 +77,8 @@ def up(
 
         anyio.run(run_referee, place, idle, quit_after, options, listening)
         return
-    from mcp_bench.bridge.hand.control import ask
-    from mcp_bench.bridge.hand.launch import ensure_up
+    from mcp_bench.bridge.interactive.control import ask
+    from mcp_bench.bridge.interactive.launch import ensure_up
 
     settings = ["--idle", str(idle)]
     settings += [] if quit_after is None else ["--quit-after", str(quit_after)]
@@ -107,8 +107,8 @@ def up(
 @click.command(epilog=DOWN_EPILOG)
 def down() -> None:
     """End the referee: open tasks end and are graded first."""
-    from mcp_bench.bridge.hand.control import NotUpError, ask
-    from mcp_bench.bridge.hand.place import Place, is_held, take
+    from mcp_bench.bridge.interactive.control import NotUpError, ask
+    from mcp_bench.bridge.interactive.paths import Place, is_held, take
     from mcp_bench.servers.errors import BenchError
 
     place = Place()
@@ -134,8 +134,8 @@ def status(as_json: bool) -> None:
     """
     import json
 
-    from mcp_bench.bridge.hand.control import NotUpError, ask
-    from mcp_bench.bridge.hand.place import Place
+    from mcp_bench.bridge.interactive.control import NotUpError, ask
+    from mcp_bench.bridge.interactive.paths import Place
     from mcp_bench.servers.printable import in_line
 
     try:

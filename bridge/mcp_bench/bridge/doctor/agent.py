@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_bench.bridge.doctor.endpoint import reach
-from mcp_bench.bridge.doctor.examination import said
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.doctor.run_checks import said
 from mcp_bench.plugins.contracts import Agent, Installation
 from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.errors import MissingDependencyError

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import anyio
 
-from mcp_bench.bridge.doctor.examination import said
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.doctor.run_checks import said
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load

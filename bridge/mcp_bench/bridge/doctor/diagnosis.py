@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mcp_bench.bridge.doctor.agent import agent_check, needs_of
-from mcp_bench.bridge.doctor.apart import examine_apart
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.machine import machine_checks
+from mcp_bench.bridge.doctor.subprocess_checks import examine_apart
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 

@@ -14,9 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.episode_folder import EpisodeFolder
-from mcp_bench.bridge.hand.place import SOCKET_PATH_BYTES, Place
-from mcp_bench.bridge.isolation_support import LEVELS, subreaper
+from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, Place
+from mcp_bench.bridge.isolation.support import LEVELS, subreaper
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.paths import home
 
 GIB = 1 << 30

@@ -6,7 +6,7 @@ A JSON body is one frame. In an SSE stream the data of every event is one (WHATW
 
 from __future__ import annotations
 
-from mcp_bench.bridge.tap import Splitter
+from mcp_bench.bridge.tap.pump import Splitter
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 
 JSON_TYPE = b"application/json"

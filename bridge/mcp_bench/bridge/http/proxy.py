@@ -7,12 +7,12 @@ import contextlib
 import anyio
 from anyio.abc import TaskStatus
 
-from mcp_bench.bridge.client_info import client_info
 from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import MAX_CONNECTIONS, bind, listen
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
+from mcp_bench.bridge.tap.client_info import client_info
 from mcp_bench.recorder.conversations.load import merge
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, new_id, now_us

@@ -13,7 +13,7 @@ from typing import Protocol
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bench.bridge.http.frames import Whole, splitter_for
-from mcp_bench.bridge.tap import Splitter, Store
+from mcp_bench.bridge.tap.pump import Splitter, Store
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import Direction
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcp_bench.bridge import isolation_support
-from mcp_bench.bridge.isolation import confine
+from mcp_bench.bridge.isolation import confine, support
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
-from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.bridge.isolation.support import Support
 
 OWN = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 FRESH = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108 - its own
@@ -24,7 +23,7 @@ class Bwrap:
     name = "bwrap"
 
     def support(self) -> Support:
-        return isolation_support.bwrap()
+        return support.bwrap()
 
     def refuses(self, access: Access) -> str:
         return ""

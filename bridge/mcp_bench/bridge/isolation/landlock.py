@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcp_bench.bridge import isolation_support
+from mcp_bench.bridge.isolation import support
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
-from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.bridge.isolation.support import Support
 
 PROC = (Path("/proc"),)
 DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx"))
@@ -23,7 +23,7 @@ class Landlock:
     name = "landlock"
 
     def support(self) -> Support:
-        return isolation_support.landlock()
+        return support.landlock()
 
     def refuses(self, access: Access) -> str:
         return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mcp_bench.bridge.isolation import confine
-from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.bridge.isolation.support import Support
 
 
 @dataclass(frozen=True)

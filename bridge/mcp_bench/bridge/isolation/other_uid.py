@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcp_bench.bridge import isolation_support
+from mcp_bench.bridge.isolation import support
 from mcp_bench.bridge.isolation.landlock import DEVICES, PROC
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
-from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.servers.errors import BenchError
 
 UIDS = range(60578, 61184)
@@ -30,7 +30,7 @@ class OtherUid:
     name = "uid"
 
     def support(self) -> Support:
-        return isolation_support.uid()
+        return support.uid()
 
     def refuses(self, access: Access) -> str:
         if access.lends_login:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcp_bench.bridge.isolation.level import Access
-from mcp_bench.bridge.isolation_support import Support
+from mcp_bench.bridge.isolation.support import Support
 
 
 class Unconfined:

@@ -1,0 +1,190 @@
+"""What an agent needs of the machine: worked out from its program, its launch and its folder.
+
+Whatever is not named here is out of its reach. Folders that it may read are left out in part where something
+lies in them that is none of its business: what this Python imports (benchmarks are among it), and the home
+of the recordings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from mcp_bench.bridge.isolation.level import Access
+from mcp_bench.bridge.process.agent import INTERPRETER
+from mcp_bench.plugins.contracts import Installation, Launch
+from mcp_bench.recorder.paths import home
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
+    # of /etc what programs need to start, to find hosts and to trust them
+    *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"),
+    *("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies"),
+    *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
+    *("/etc/services", "/etc/protocols", "/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone"),
+    *("/etc/os-release", "/etc/debian_version", "/etc/locale.alias", "/etc/mime.types", "/etc/terminfo"),
+    *("/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/inputrc", "/etc/gitconfig"),
+    *("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup"),
+)
+MODULES = "node_modules"
+FIRST_LINE_BYTES = 256
+
+
+def access(
+    installation: Installation, launch: Launch | None, folder: Path, environ: Mapping[str, str]
+) -> Access:
+    """Return what an agent needs.
+
+    `folder` is the episode's, in which its plugin has prepared everything: where that put a link, the agent
+    may read what it leads to. The same holds for the folder that a launch's Python modules are imported from.
+    `environ` is the agent's environment.
+    """
+    path = environ.get("PATH", os.defpath)
+    words = (installation.executable, *(launch.argv if launch else ()))
+    named = [place for word in dict.fromkeys(words) if (place := existing(word, path)) is not None]
+    parts = [part for program in named for part in program_parts(program, path)]
+    links = Links()
+    read = {followed(place, links) for place in dict.fromkeys((*map(Path, SYSTEM), *parts))}
+    # what was named on purpose counts, wherever it is
+    modules = launch.preload.folder if launch and launch.preload else None
+    imported = () if modules is None else (modules, *linked(modules))
+    wanted = {followed(place, links) for place in (*named, *linked(folder), *imported)}
+    lent = [followed(place, links) for place in (launch.login.paths if launch and launch.login else ())]
+    write = (str(folder.resolve()), *filter(os.path.exists, lent))
+    masks = hidden()
+    read = {place for place in read if not within(place, masks)} | wanted
+    read = {place for place in read if not within(place, write)}
+    tops = topmost(filter(os.path.exists, read), masks)
+    masked = sorted(mask for mask in masks if within(mask, tops) and os.path.exists(mask))  # noqa: PTH110
+    away = ((link, target) for link, target in links.items() if target)
+    kept = tuple((Path(link), target) for link, target in away if not within(link, {*tops, *write}))
+    return Access(paths(tops), paths(masked), paths(write), kept, lends_login=bool(lent))
+
+
+def paths(places: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, places))
+
+
+def existing(word: str, path: str) -> Path | None:
+    """Return the file that a word of a command names; programs are looked for on `path`."""
+    found = word if "/" in word else shutil.which(word, path=path)
+    # os.path: a word may be a long text, which pathlib refuses to look for
+    return Path(found).absolute() if found and os.path.isfile(found) else None  # noqa: PTH113
+
+
+def program_parts(program: Path, path: str) -> Iterator[Path]:
+    """Yield what a program needs to be there besides itself: its packages, its interpreter and so on."""
+    yield Path(INTERPRETER)
+    yield from python_prefix(Path(INTERPRETER))
+    met: set[Path] = set()
+    waiting = [program]
+    while waiting:
+        this = waiting.pop()
+        if this in met:
+            continue
+        met.add(this)
+        yield this
+        real = this.resolve()
+        for place in (this, real):
+            if MODULES in place.parts:
+                yield Path(*place.parts[: place.parts.index(MODULES) + 1])
+            if (place.parent.parent / "pyvenv.cfg").is_file():
+                yield place.parent.parent
+        yield from python_prefix(real)
+        waiting += [found for word in shebang(real) if (found := existing(word, path)) is not None]
+
+
+def python_prefix(program: Path) -> Iterator[Path]:
+    """Yield the folder that a Python is installed in, where `program` is one outside of /usr."""
+    prefix = program.parent.parent
+    if program.name.startswith("python") and any(prefix.glob("lib/python3*")):
+        yield prefix
+
+
+def shebang(program: Path) -> list[str]:
+    """Return the programs that a script's first line names."""
+    try:
+        with program.open("rb") as file:
+            line = file.readline(FIRST_LINE_BYTES)
+    except OSError:
+        return []
+    return line[2:].decode(errors="replace").split() if line.startswith(b"#!") else []
+
+
+def linked(folder: Path) -> Iterator[Path]:
+    """Yield what the links in a folder lead to."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            link = os.path.join(place, name)  # noqa: PTH118 - see Links
+            if os.path.islink(link):  # noqa: PTH114
+                yield Path(place, os.readlink(link))  # noqa: PTH115
+
+
+@cache
+def hidden() -> frozenset[str]:
+    """Return what no agent may read: all that this Python imports but its own library, and the recordings."""
+    library = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
+    started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these in front, whatever is in it
+    imported = {Path(place).resolve() for place in sys.path} - {place.resolve() for place in started}
+    imported |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
+    dynamic = {place / "lib-dynload" for place in library}
+    return frozenset(map(str, (*(imported - library - dynamic), home().resolve())))
+
+
+class Links(dict[str, str]):
+    """Where the symbolic links lead that were come by; empty for what is none. All in strings: pathlib would
+    take a tenth of a second for each episode."""
+
+    def __missing__(self, path: str) -> str:
+        try:
+            self[path] = os.readlink(path)  # noqa: PTH115
+        except OSError:
+            self[path] = ""
+        return self[path]
+
+
+def followed(place: Path, links: Links) -> str:
+    """Return where a path really leads."""
+    at = ""
+    waiting = list(reversed(place.absolute().parts[1:]))
+    budget = 64  # as many as would be followed by the kernel, and some more
+    while waiting:
+        name = waiting.pop()
+        if name == "..":
+            at = at.rpartition("/")[0]
+        elif budget and (target := links[f"{at}/{name}"]):
+            budget -= 1
+            waiting += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+            at = "" if target.startswith("/") else at
+        else:
+            at = f"{at}/{name}"
+    return at or "/"
+
+
+def topmost(places: Iterable[str], masks: Collection[str]) -> Collection[str]:
+    """Return the places without those that come with a folder above them."""
+    chosen: dict[str, None] = {}
+    for place in sorted(set(places)):
+        nearest = next((folder for folder in upwards(place) if folder in chosen or folder in masks), None)
+        if nearest is None or nearest in masks:
+            chosen[place] = None
+    return chosen.keys()
+
+
+def within(place: str, folders: Collection[str]) -> bool:
+    """Say whether a path is one of the folders, or in one of them."""
+    return any(folder in folders for folder in upwards(place))
+
+
+def upwards(place: str) -> Iterator[str]:
+    """Yield a path, and the folders above it."""
+    while place:
+        yield place
+        place = place.rpartition("/")[0]
+    yield "/"

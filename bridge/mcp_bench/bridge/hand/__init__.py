@@ -1,1 +1,0 @@
-"""Hand use: an agent's own configuration names a benchmark, and a person has it work on tasks."""

@@ -1,0 +1,1 @@
+"""Interactive use: an agent's own configuration names a benchmark, and a person has it work on tasks."""

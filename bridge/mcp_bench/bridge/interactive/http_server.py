@@ -1,0 +1,124 @@
+"""Entries on streamable HTTP: the SDK's server and transport, with our recording and access rules."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import secrets
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio.abc import TaskStatus
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+
+from mcp_bench.bridge.http.access import AccessRules, is_loopback
+from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.interactive.client import EntrySession
+from mcp_bench.bridge.interactive.clients import Desk
+from mcp_bench.bridge.interactive.http_sessions import EXCHANGE, AddressOf, SeatExchange, Seats, one_benchmark
+from mcp_bench.bridge.interactive.recorded_stdio import SERVER_NAME
+from mcp_bench.bridge.interactive.stop import stop_on_signal
+from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.servers.mcp_server import Context, build_server
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HttpOptions:
+    """Where to listen, for whom, and how much of it."""
+
+    host: str
+    port: int
+    token: str | None
+    """Bearer token; where none is given and others can reach the address, one is made."""
+    max_sessions: int
+    max_body: int
+    """Bytes of a request."""
+    idle: float
+    """Seconds without a request after which a session is forgotten, and without a call a task."""
+
+
+async def session_of(context: Context) -> EntrySession:
+    """Return the entry of a request, as this one request sees it."""
+    request = context.request
+    assert isinstance(request, Request)  # noqa: S101 - so for streamable HTTP
+    exchange = request.scope[EXCHANGE]
+    assert isinstance(exchange, SeatExchange)  # noqa: S101 - `Seats` has put it there
+    seat = exchange.seat
+    return EntrySession(seat.guest.entry, seat.number, lambda: seat.client, request=context.request_id)
+
+
+async def serve_entries(
+    desk: Desk,
+    address_of: AddressOf,
+    choice: TaskChoice,
+    options: HttpOptions,
+    *,
+    task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the entries of a desk until cancelled; requests under way then get a few seconds.
+
+    The task status is the base URL.
+
+    Raises:
+        BenchError: the address cannot be listened on.
+    """
+    token = options.token
+    if token is None and not is_loopback(options.host):
+        token = secrets.token_urlsafe(24)
+        logger.warning("clients need this header: Authorization: Bearer %s", token)
+    manager = StreamableHTTPSessionManager(
+        build_server(session_of, name=SERVER_NAME, prompts=session_of),
+        session_idle_timeout=options.idle,
+        max_request_body_size=options.max_body,
+        max_sessions=options.max_sessions,
+    )
+    seats = Seats(manager.handle_request, desk, address_of, choice, max_sessions=options.max_sessions)
+    with contextlib.closing(bind(options.host, options.port)) as listener:
+        port = listener.getsockname()[1]
+        app = AccessRules(seats, options.host, port, token=token, max_body=options.max_body)
+        try:
+            async with manager.run(), anyio.create_task_group() as tasks:
+                tasks.start_soon(seats.sweep, options.idle)
+                await tasks.start(lambda task_status: listen(app, listener, task_status=task_status))
+                task_status.started(f"http://{url_host(options.host)}:{port}")
+        finally:
+            seats.close()
+
+
+async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -> None:
+    """Serve a benchmark until a signal comes; what is open is then graded.
+
+    Raises:
+        BenchError: there is no such benchmark or task, or the address cannot be listened on.
+    """
+    async with anyio.create_task_group() as tasks:
+        desk = Desk(tasks, idle=options.idle)
+        try:
+            with anyio.CancelScope() as serving:
+                tasks.start_soon(stop_on_signal, serving)
+                await desk.check(benchmark, choice)
+                url = await tasks.start(
+                    partial(serve_entries, desk, one_benchmark(benchmark), choice, options)
+                )
+                logger.info("%s at %s/mcp, named entries at %s/mcp/NAME", benchmark, url, url)
+                await anyio.sleep_forever()
+        finally:
+            await desk.end_tasks()
+            tasks.cancel_scope.cancel()
+    await desk.close()
+
+
+def url_host(host: str) -> str:
+    """Return a host as it stands in a URL that leads there from this machine."""
+    bare = host.strip("[]")
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(bare)
+        if address.is_unspecified:
+            return "127.0.0.1"
+        return f"[{bare}]" if address.version == 6 else bare
+    return bare

@@ -1,0 +1,131 @@
+"""The task that an entry works on: a world, its calls, and how it is brought to its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from math import inf
+
+import anyio
+
+from mcp_bench.bridge.episode.attempt import Attempt
+from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
+from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
+from mcp_bench.bridge.interactive.run import HandRun
+from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.world_session import WorldSession, refusal
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT_SECONDS = 30.0
+"""How long the calls under way may take once the task is over."""
+FAREWELL_SECONDS = 5.0
+"""How long those that are then cut off may take to be answered."""
+
+Client = tuple[str, str]
+"""Name and version, as the client told them."""
+
+
+class OpenTask:
+    """One episode of hand use, from the world's opening to the grade."""
+
+    def __init__(
+        self,
+        run: HandRun,
+        planned: PlannedEpisode,
+        world: World,
+        tools: tuple[ToolSpec, ...],
+        client: Client | None,
+    ) -> None:
+        """Store that the episode begins; `tools` is what the client has listed, without control.
+
+        Raises:
+            BenchError: the world's tools cannot be served, or the recording cannot be written.
+        """
+        self.episode = new_id("ep")
+        self.planned = planned
+        self.ending = anyio.CancelScope()
+        """Around whoever waits for the task to run out of time."""
+        self._run = run
+        self._world = AnsweredWorld(world)
+        self._session = WorldSession(self._world, max_calls=planned.max_calls)
+        self._names = frozenset(tool.name for tool in self._session.tools)
+        self._scopes: set[anyio.CancelScope] = set()
+        self._connections: set[int] = set()
+        self._unanswered: set[tuple[int, str | None]] = set()
+        self._change = anyio.Event()
+        self._opened = self._last_used = time.monotonic()
+        begin(run.folder, self.episode, planned, 1, tools, client)
+
+    def asked(self, connection: int, rpc_id: str | None) -> None:
+        """A request was stored in this episode."""
+        self._connections.add(connection)
+        self._unanswered.add((connection, rpc_id))
+
+    def settled(self, connection: int, rpc_id: str | None) -> None:
+        """Its answer was stored, or none will come."""
+        self._unanswered.discard((connection, rpc_id))
+        self._change.set()
+        self._change = anyio.Event()
+
+    async def call(self, name: str, arguments: dict[str, JSON], begins: Callable[[], None]) -> ToolResult:
+        """Run a tool of the world; a call that is under way for too long when the task ends is cut."""
+        if name not in self._names:
+            return refusal(
+                f"{name} does not belong to this task, and nothing was done. Use the tools that do, "
+                "or call next_task for another task."
+            )
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await self._session.call(name, arguments, begins)
+            finally:
+                self._last_used = time.monotonic()
+                self._scopes.discard(scope)
+        return refusal(f"{name} was cut off: its task is over. Call next_task to start one.")
+
+    async def out_of_time(self, idle: float) -> Termination:
+        """Return when there was no call for `idle` seconds, or the task's own time is up."""
+        deadline = self._opened + (self.planned.timeout or inf)
+        while True:
+            now = time.monotonic()
+            last_used = now if self._scopes else self._last_used
+            if (left := min(last_used + idle, deadline) - now) <= 0:
+                return "timeout"
+            await anyio.sleep(left)
+
+    async def end(self, termination: Termination) -> None:
+        """Let the calls under way finish, then grade, then close. No call may come in any more.
+
+        Raises:
+            StorageError: the recording cannot be written.
+        """
+        await self._calm()
+        attempt = Attempt(termination=termination)
+        if self._session.limit_reached.is_set():
+            attempt.termination = "max_calls"
+        attempt.seen.connections = len(self._connections)
+        attempt.transcript.answer = self._world.answer
+        try:
+            verdict = await judge(self._world, attempt)
+            finish(self._run.folder, self.episode, self.planned, attempt)
+            if verdict is not None:
+                seal(self._run.folder, self.episode, *verdict)
+        finally:
+            await close(self._world)
+        fault = f", invalid: {attempt.invalid}" if attempt.invalid else ""
+        logger.info("task %s is over and stored as %s%s", self.planned.task, self.episode, fault)
+
+    async def _calm(self) -> None:
+        with anyio.move_on_after(IN_FLIGHT_SECONDS):
+            await self._all_answered()
+        for scope in self._scopes:
+            scope.cancel()
+        with anyio.move_on_after(FAREWELL_SECONDS):  # a world may not heed it
+            await self._all_answered()
+
+    async def _all_answered(self) -> None:
+        while self._unanswered:
+            await self._change.wait()

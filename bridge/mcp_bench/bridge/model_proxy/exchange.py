@@ -1,0 +1,107 @@
+"""One model request and its response, on their way through the proxy: a copy of both is kept.
+
+The request's last bytes are passed on once it is stored. Of the response nothing is held back: it is
+stored when it has ended, whole or not.
+"""
+
+from __future__ import annotations
+
+from starlette.types import Message, Receive, Scope, Send
+
+from mcp_bench.bridge.model_proxy.redaction import (
+    REQUEST_HEADERS,
+    RESPONSE_HEADERS,
+    Headers,
+    secrets_of,
+    stored_headers,
+    stored_path,
+    without_secrets,
+)
+from mcp_bench.recorder.frames.body import GrowingBody
+from mcp_bench.recorder.model_api.exchange import Ending
+from mcp_bench.recorder.records import new_id, now_us
+from mcp_bench.recorder.store import model_calls
+from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
+from mcp_bench.recorder.store.writer import Writer
+
+
+class ModelExchange:
+    """Stands between the sides of one exchange. A request that never was complete leaves no row."""
+
+    def __init__(self, scope: Scope, episode: str, writer: Writer, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._episode = episode
+        self._writer = writer
+        self._receive = receive
+        self._send = send
+        self._secrets = secrets_of(scope["headers"], scope["query_string"])
+        self._asked = GrowingBody()
+        self._answered = GrowingBody()
+        self._request: ModelRequest | None = None
+        self._status: int | None = None
+        self._headers: Headers = ()
+        self._first_us: int | None = None
+        self._ended_us: int | None = None
+        self._ending: Ending = "cut"
+
+    async def receive(self) -> Message:
+        """Take from the agent; a complete request is stored first.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        message = await self._receive()
+        if message["type"] == "http.request" and self._request is None:
+            self._asked.add(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._begin()
+        elif message["type"] == "http.disconnect" and self._ended_us is None:
+            self._ending, self._ended_us = "abandoned", now_us()
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Give to the agent."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = [(name.lower(), value) for name, value in message.get("headers", ())]
+        elif message["type"] == "http.response.body" and self._ended_us is None:
+            if body := message.get("body", b""):
+                self._first_us = self._first_us or now_us()
+                self._answered.add(body)
+            if not message.get("more_body", False):
+                self._ending, self._ended_us = "complete", now_us()
+        await self._send(message)
+
+    async def settle(self) -> None:
+        """Store what came back.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        request = self._request
+        if request is None:
+            self._asked.close()
+            return
+        response = ModelResponse(
+            first_us=self._first_us,
+            ended_us=self._ended_us or now_us(),
+            status=self._status,
+            headers=stored_headers(self._headers, RESPONSE_HEADERS, self._secrets),
+            body=without_secrets(self._answered.take(), self._secrets),
+            ending=self._ending,
+        )
+        await model_calls.settle(self._writer, request, response)
+
+    async def _begin(self) -> None:
+        scope = self._scope
+        request = ModelRequest(
+            id=new_id("mc"),
+            episode=self._episode,
+            started_us=now_us(),
+            method=scope["method"],
+            path=stored_path(scope["raw_path"], scope["query_string"], self._secrets),
+            headers=stored_headers(scope["headers"], REQUEST_HEADERS, self._secrets),
+            body=without_secrets(self._asked.take(), self._secrets),
+        )
+        await model_calls.begin(self._writer, request)
+        self._request = request

@@ -1,0 +1,1 @@
+"""The agent's processes: started, watched and ended."""

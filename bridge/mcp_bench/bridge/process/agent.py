@@ -1,0 +1,256 @@
+"""The referee's handle on an agent or a server: started, waited for, and ended through its supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from mcp_bench.bridge.isolation import canaries
+from mcp_bench.bridge.isolation.level import Confinement
+from mcp_bench.bridge.process import supervisor
+from mcp_bench.bridge.process.fork_server_process import Fork, ForkServerLostError
+from mcp_bench.bridge.process.orphans import end_orphans, spared, start_ticks
+from mcp_bench.plugins.contracts import Preload
+from mcp_bench.servers.errors import BenchError
+
+INTERPRETER = os.path.realpath(sys.executable)
+"""Python outside any virtual environment: shim and supervisor need the standard library alone."""
+
+_supervisors: dict[int, socket.socket] = {}
+"""The control sockets of all live supervisors of this referee, by process id."""
+
+FILE_BYTES = 1 << 30
+"""To what size an agent may write any one file, the logs of its output included."""
+DEATH_SECONDS = 10.0
+"""How long a killed supervisor may take to be gone."""
+
+
+class LaunchError(BenchError):
+    """A process could not be started at all."""
+
+
+class AgentProcess:
+    """A launched agent. `exit_code` is negative for a signal, and None while it runs."""
+
+    def __init__(self, supervisor_pid: int, control: SocketStream) -> None:
+        self.supervisor_pid = supervisor_pid
+        self.exit_code: int | None = None
+        self._ended = False
+        self._started = start_ticks(supervisor_pid)
+        self._control = control
+        self._replies = BufferedByteReceiveStream(control)
+
+    async def launch(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
+        confinement: Confinement | None = None, preload: Preload | None = None,
+    ) -> None:  # fmt: skip
+        """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
+
+        What is preloaded matters to a supervisor from a fork server only.
+
+        Raises:
+            LaunchError: the program could not be run; the text says why.
+        """
+        spec: dict[str, object] = {
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(cwd),
+            "file_bytes": file_bytes,
+            "confinement": confinement and asdict(confinement),
+            "preload": preload and {"module": preload.modules[0], "arguments": preload.arguments},
+        }
+        await self._tell(spec)
+        reply = await self._reply()
+        if "started" not in reply:
+            raise LaunchError(f"it could not be started: {reply.get('failed', 'its supervisor died')}")
+
+    async def wait(self) -> int:
+        """Return the exit code once the launched process (not what it left behind) has ended."""
+        while self.exit_code is None:
+            self._note_exit(await self._reply())
+        return self.exit_code
+
+    async def stop(self, grace: float) -> None:
+        """Ask the agent to end; it is killed `grace` seconds later. `wait` for it."""
+        await self._tell({"stop": grace})
+
+    async def end(self) -> None:
+        """Kill whatever is left, and return when all of it is gone."""
+        if not self._ended:
+            await self._tell({"end": True})
+        while not self._ended:
+            reply = await self._reply()
+            self._note_exit(reply)
+            if "lost" in reply:  # somebody killed the supervisor, so its orphans are ours now
+                await anyio.to_thread.run_sync(self._end_orphans)
+            self._ended = "lost" in reply or "ended" in reply
+
+    def _end_orphans(self) -> None:
+        # a process that dies closes its sockets a moment before its children come to us
+        with suppress(OSError):  # gone already
+            supervisor = os.pidfd_open(self.supervisor_pid)
+            gone = select.poll()
+            gone.register(supervisor, select.POLLIN)
+            gone.poll(DEATH_SECONDS * 1000)
+            os.close(supervisor)
+        end_orphans(self._started)
+
+    def _note_exit(self, reply: dict[str, object]) -> None:
+        code = reply.get("exited")
+        if self.exit_code is None and isinstance(code, int):
+            self.exit_code = code
+
+    async def _tell(self, message: dict[str, object]) -> None:
+        with suppress(anyio.BrokenResourceError):  # a lost supervisor shows in the next reply
+            await self._control.send(json.dumps(message).encode() + b"\n")
+
+    async def _reply(self) -> dict[str, object]:
+        try:
+            line = await self._replies.receive_until(b"\n", 1 << 16)
+        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+            return {"lost": True, "exited": -int(signal.SIGKILL)}
+        reply: dict[str, object] = json.loads(line)
+        return reply
+
+
+@asynccontextmanager
+async def agent_process(
+    stdin: bytes, stdout: Path, stderr: Path, fork: Fork | None = None
+) -> AsyncIterator[AgentProcess]:
+    """Start a supervisor for one agent; on leaving, all that the agent started is gone.
+
+    `stdin` reaches the agent through a file without a name: nobody else can read it, and nothing
+    waits for the agent to read. With `fork`, the supervisor comes from a fork server, unless that is lost.
+
+    Raises:
+        LaunchError: its supervisor could not be started.
+    """
+    with _launch_errors(), TemporaryFile() as feed, stdout.open("ab") as out:
+        feed.write(stdin)
+        feed.seek(0)
+        supervised = None
+        if fork is not None:
+            with stderr.open("ab") as err, suppress(ForkServerLostError):
+                supervised = _forked(*await fork(feed, out, err))
+        if supervised is None:
+            supervised = _supervised(*await _start_supervisor(feed, out, stderr))
+    async with supervised as agent:
+        yield agent
+
+
+@asynccontextmanager
+async def piped_process(
+    stderr: Path,
+) -> AsyncIterator[tuple[AgentProcess, ByteSendStream, ByteReceiveStream]]:
+    """Start a supervisor for a program whose stdin and stdout are pipes; yield them, too.
+
+    Raises:
+        LaunchError: its supervisor could not be started.
+    """
+    with _launch_errors():
+        process, control = await _start_supervisor(subprocess.PIPE, subprocess.PIPE, stderr)
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they were asked for
+    async with _supervised(process, control) as server:
+        yield server, process.stdin, process.stdout
+
+
+@asynccontextmanager
+async def _supervised(process: Process, control: socket.socket) -> AsyncIterator[AgentProcess]:
+    async with (
+        process,
+        await SocketStream.from_socket(control) as stream,
+        _watched(process.pid, stream) as agent,
+    ):
+        try:
+            yield agent
+        finally:
+            with anyio.CancelScope(shield=True):
+                await agent.end()
+                await process.wait()
+
+
+@asynccontextmanager
+async def _forked(pid: int, handle: int, stream: SocketStream) -> AsyncIterator[AgentProcess]:
+    """The same for a supervisor that is no child of ours; `handle` is its pidfd, which is closed."""
+    async with stream, _watched(pid, stream) as agent:
+        try:
+            yield agent
+        finally:
+            with anyio.CancelScope(shield=True):
+                await agent.end()
+                await anyio.wait_readable(handle)
+            os.close(handle)
+
+
+@asynccontextmanager
+async def _watched(pid: int, stream: SocketStream) -> AsyncIterator[AgentProcess]:
+    _supervisors[pid] = stream.extra(SocketAttribute.raw_socket)
+    spared.add(pid)
+    try:
+        yield AgentProcess(pid, stream)
+    finally:
+        spared.discard(pid)
+        del _supervisors[pid]
+
+
+def end_all_at_once() -> None:
+    """End every supervisor with all that is below it, from outside the event loop, which is given up."""
+    gone = select.poll()
+    waiting = set()
+    for pid, control in _supervisors.items():
+        with suppress(OSError):  # it is gone already
+            waiting.add(os.pidfd_open(pid))
+        with suppress(OSError):
+            control.shutdown(socket.SHUT_RDWR)
+    for handle in waiting:
+        gone.register(handle, select.POLLIN)
+    while waiting:
+        for handle, _ in gone.poll():
+            gone.unregister(handle)
+            waiting.discard(handle)
+
+
+@contextmanager
+def _launch_errors() -> Iterator[None]:
+    """No room on the disk, too many open files, ..."""
+    try:
+        yield
+    except OSError as error:
+        raise LaunchError(f"an agent cannot be started: {error}") from error
+
+
+async def _start_supervisor(
+    stdin: int | IO[bytes], stdout: int | IO[bytes], stderr: Path
+) -> tuple[Process, socket.socket]:
+    """Return a new supervisor, and our end of its control socket."""
+    ours, theirs = socket.socketpair()
+    try:
+        with stderr.open("ab") as err, theirs:
+            process = await anyio.open_process(
+                [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=err,
+                pass_fds=[theirs.fileno()],
+                env=canaries.environment(),
+                start_new_session=True,  # a terminal's Ctrl-C is the referee's business
+            )
+    except BaseException:
+        ours.close()
+        raise
+    return process, ours

@@ -1,0 +1,109 @@
+"""The referee's handle on a fork server (fork_server.py): supervisors that have imported a client already."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import IO, Self
+
+import anyio
+from anyio.abc import Process, SocketStream
+
+from mcp_bench.bridge.process import fork_server
+from mcp_bench.bridge.process.orphans import spared
+from mcp_bench.plugins.client_environment import PYTHON
+from mcp_bench.plugins.contracts import Preload
+from mcp_bench.servers.errors import BenchError
+
+Fork = Callable[[IO[bytes], IO[bytes], IO[bytes]], Awaitable[tuple[int, int, SocketStream]]]
+"""Returns a new supervisor with these files as its agent's stdin, stdout and stderr: its process id, its
+pidfd, and our end of its control socket."""
+
+
+class ForkServerLostError(BenchError):
+    """A fork server ended, or could not import what it is to have."""
+
+
+class ForkServer:
+    """Starts with the first supervisor that is asked for, and ends when the context is left."""
+
+    def __init__(self) -> None:
+        self._preload: Preload | None = None
+        self._process: Process | None = None
+        self._requests: socket.socket | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._end()
+
+    def fork(self, preload: Preload | None) -> Fork | None:
+        """Return what makes supervisors that have imported what a launch needs; None if that is not here."""
+        if preload is None:
+            return None
+        mine = self._preload or preload  # all launches of a run are alike
+        alike = (mine.folder, mine.modules) == (preload.folder, preload.modules)
+        return partial(self._supervisor, preload) if alike else None
+
+    async def _supervisor(
+        self, preload: Preload, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
+    ) -> tuple[int, int, SocketStream]:
+        """Raises:
+        ForkServerLostError: the server is gone; another one is started by the next call.
+        """
+        ours, theirs = socket.socketpair()
+        stream = await SocketStream.from_socket(ours)
+        try:
+            with theirs:
+                requests = self._requests or await self._start(preload)
+                files = [file.fileno() for file in (stdin, stdout, stderr)]
+                socket.send_fds(requests, [b"+"], [*files, theirs.fileno()])
+            pid = json.loads(await stream.receive())["supervisor"]
+            return pid, os.pidfd_open(pid), stream
+        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
+            await stream.aclose()
+            await self._end()
+            raise ForkServerLostError(f"the fork server of {preload.modules[0]} is gone") from error
+        except BaseException:
+            await stream.aclose()
+            raise
+
+    async def _start(self, preload: Preload) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        self._preload, self._requests = preload, ours
+        with theirs:
+            self._process = await anyio.open_process(
+                [
+                    *(PYTHON, "-I", "-S", fork_server.__file__, str(theirs.fileno())),
+                    *(str(preload.folder), *preload.modules),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # what it cannot import, a client that is started alone tells
+                pass_fds=[theirs.fileno()],
+                env={"LANG": "C.UTF-8"},  # all that a fork of it can see of its beginning
+                start_new_session=True,
+            )
+        spared.add(self._process.pid)
+        return ours
+
+    async def _end(self) -> None:
+        requests, process = self._requests, self._process
+        self._requests = self._process = None
+        if requests is not None:
+            requests.close()  # it ends by that, even while it imports
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            spared.discard(process.pid)

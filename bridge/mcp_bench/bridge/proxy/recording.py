@@ -1,0 +1,129 @@
+"""The recording of one session with a server that is no benchmark's: a run of one episode, not graded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from mcp_bench.bridge.tap.client_info import client_info
+from mcp_bench.bridge.tap.pump import Lines
+from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
+from mcp_bench.recorder.conversations.align import merge
+from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.frames.jsonrpc import Frame
+from mcp_bench.recorder.records import (
+    Direction,
+    EpisodeEnd,
+    EpisodeStart,
+    RunInfo,
+    Termination,
+    new_id,
+    now_us,
+)
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.writer import Durability
+
+AGENT = "proxy"
+"""Stands in a run for the agent, which tells its name itself."""
+TASK = "session"
+CONNECTION = 1
+
+
+def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
+    """Describe the run of a proxy in front of `server`: a command, or a URL alone."""
+    return RunInfo(
+        id=new_id("run"),
+        created_us=now_us(),
+        benchmark=BENCHMARK,
+        benchmark_version=NO_VERSION,
+        agent=AGENT,
+        agent_version=version("mcp-bench-kit"),
+        isolation="none",
+        home="native",
+        tools="all",
+        graded=False,
+        settings={"server": list(server), "durability": durability},
+    )
+
+
+class SessionRecording:
+    """Stores frames as they come, from any thread; nothing is stored once it has ended."""
+
+    lines = Lines
+
+    def __init__(self, server: Sequence[str], durability: Durability) -> None:
+        """Begin a run and its episode.
+
+        Raises:
+            StorageError: there is no place to record to.
+        """
+        self._run = RunFolder.create(proxy_run(server, durability))
+        self._lock = threading.Lock()
+        self._known = False
+        self._open: set[str | None] = set()
+        self.episode = new_id("ep")
+        self._run.recording.begin_episode(
+            EpisodeStart(
+                id=self.episode, task=TASK, split=NO_SPLIT, domain=BENCHMARK, prompt="", started_us=now_us()
+            )
+        )
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a request of the client is open."""
+        return bool(self._open)
+
+    def keep(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        """Return when these frames are stored, so that they may pass. `digest` comes after it.
+
+        Raises:
+            StorageError: they cannot be stored.
+        """
+        self._run.recording.keep(self.episode, CONNECTION, direction, bodies)
+
+    def digest(self) -> bool:
+        """Look at what was kept; return True where the server owes no answer now."""
+        with self._lock:
+            for direction, body, frame in self._run.recording.digest():
+                for message in frame.items or (frame,):
+                    self._note(direction, body, message)
+            return not self._open
+
+    def _note(self, direction: Direction, body: Body, message: Frame) -> None:
+        if message.kind == "response" and direction == "server":
+            self._open.discard(message.rpc_id)
+        elif message.kind == "request" and direction == "client":
+            self._open.add(message.rpc_id)
+            if not self._known and isinstance(body, bytes) and (told := client_info(body)):
+                self._known = True
+                self._run.recording.identify(self.episode, *told)
+        elif message.cancels is not None:
+            self._open.discard(message.cancels)
+
+    def end(
+        self, termination: Termination | None, invalid: str | None, detail: str | None, exit_code: int | None
+    ) -> None:
+        """End the episode and close the run. `exit_code` is the server's.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        with self._lock:
+            recording = self._run.recording
+            try:
+                messages = merge("", [], recording.recorded_calls(self.episode))
+                recording.end_episode(
+                    self.episode,
+                    EpisodeEnd(
+                        termination=termination,
+                        invalid=invalid,
+                        invalid_detail=detail,
+                        exit_code=exit_code,
+                        connections=1,
+                        ended_us=now_us(),
+                    ),
+                    messages,
+                )
+            finally:
+                self._run.close()

@@ -1,0 +1,296 @@
+"""`mcp-bench proxy CMD`: a stdio MCP server as its client sees it, and a recording of all that passes.
+
+Blocking threads rather than an event loop: a chunk is read, what it completes is journalled, and it is
+written, without a hop in between. A session ends as it would without us: the client ends its input and
+the server's ends, too; the server ends, and the client is told. Nothing that the server started
+outlives the proxy, which is a child subreaper (prctl(2)).
+
+How a session is shut down: https://modelcontextprotocol.io/specification, "Lifecycle", stdio.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from mcp_bench.bridge.process.supervisor import become_subreaper, end_descendants
+from mcp_bench.servers.errors import BenchError
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.proxy.recording import SessionRecording
+    from mcp_bench.recorder.records import Direction
+    from mcp_bench.recorder.store.writer import Durability
+
+CHUNK = 1 << 16
+"""As much as a pipe holds."""
+END_SECONDS = 5.0
+"""For a server to end by itself, once its input has ended and nobody waits for an answer."""
+STOP_SECONDS = 3.0
+"""Between SIGTERM and SIGKILL."""
+DELIVERY_SECONDS = 30.0
+"""For a slow client to read what a server said before it ended."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128  # exit codes as shells have them
+
+
+class ServerStartError(BenchError):
+    """The server's command cannot be run."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+class Event(NamedTuple):
+    """What a thread or a signal tells the main thread."""
+
+    kind: Literal[
+        "input_ended",  # the client's
+        "settled",  # the server owes no answer
+        "client_gone",  # it reads no more
+        "output_ended",  # the server's, and the client has all of it
+        "exited",  # the server
+        "signal",
+        "failed",
+        "overdue",
+    ]
+    value: int = 0
+    error: BaseException | None = None
+
+
+def run_proxy(command: Sequence[str], durability: Durability) -> int:
+    """Join the client on stdin and stdout to a server until the session is over; return the exit code.
+
+    That is the server's own where it ended because the client did, and never 0 where it did not.
+
+    Raises:
+        ServerStartError: the command cannot be run.
+        StorageError: there is no place to record to.
+    """
+    become_subreaper()
+    session = Session()
+    watch_signals(session.events)
+    server = start(command)
+    try:
+        # the imports take longer than all the rest: the server starts meanwhile
+        recording = open_recording(command, durability)
+    except BaseException:
+        server.kill()
+        end_descendants()
+        raise
+    return session.run(server, recording)
+
+
+def watch_signals(events: queue.SimpleQueue[Event]) -> None:
+    """Have signals told as events. The system may hand them to any thread, and the main one would sleep."""
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: None)
+
+    def pass_on() -> None:
+        while numbers := os.read(told, 64):
+            for number in numbers:
+                events.put(Event("signal", number))
+
+    threading.Thread(target=pass_on, daemon=True).start()
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    try:
+        # in our process group: what is sent to it by a terminal or a launcher reaches the server, too
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0)
+    except FileNotFoundError as error:
+        raise ServerStartError(f"there is no command {command[0]!r}: is it installed?", NOT_FOUND) from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
+        reason = getattr(error, "strerror", None) or error
+        raise ServerStartError(f"cannot run {command[0]!r}: {reason}", NOT_EXECUTABLE) from error
+
+
+def open_recording(command: Sequence[str], durability: Durability) -> SessionRecording:
+    from mcp_bench.bridge.proxy.recording import SessionRecording
+
+    return SessionRecording(command, durability)
+
+
+class Session:
+    """A client, a server, and what passes between them."""
+
+    server: subprocess.Popen[bytes]
+    recording: SessionRecording
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._input_ended = False
+        self._client_gone = False
+        self._delivered = False
+
+    def run(self, server: subprocess.Popen[bytes], recording: SessionRecording) -> int:
+        """Pump until the session is over, end what is left of it, and return the exit code."""
+        self.server, self.recording = server, recording
+        for thread in (self._from_client, self._from_server, self._watch_client, self._reap):
+            threading.Thread(target=thread, daemon=True).start()  # one that reads cannot be woken
+        over = self._until_over()
+        client_left = self._input_ended or self._client_gone
+        if server.returncode is None:
+            self._stop()
+        end_descendants()  # some may hold the server's output open
+        if over.kind == "failed":
+            return self._close(
+                1, invalid="recording_failed", detail=f"It could not be recorded: {over.error}"
+            )
+        self._deliver()
+        code = server.returncode or 0
+        code = SIGNALLED - code if code < 0 else code
+        if over.kind == "signal":
+            return self._close(SIGNALLED + over.value, termination="cancelled")
+        if client_left:
+            return self._close(code, termination="agent_exit")
+        detail = f"The server ended with exit code {code} while its client was connected"
+        return self._close(code or 1, invalid="server_died", detail=detail)
+
+    def _close(
+        self,
+        code: int,
+        *,
+        termination: Literal["agent_exit", "cancelled"] | None = None,
+        invalid: str | None = None,
+        detail: str | None = None,
+    ) -> int:
+        if detail is not None:
+            say(f"{detail} ({self.recording.episode})")
+        try:
+            self.recording.end(termination, invalid, detail, self.server.returncode)
+        except BenchError as error:
+            say(f"The end of the session is not recorded: {error}")
+            return code or 1
+        return code
+
+    # The main thread -----------------------------------------------------------------------------
+
+    def _until_over(self) -> Event:
+        """Wait until one side has ended, or the server should have."""
+        deadline: float | None = None
+        while True:
+            event = self._next(deadline)
+            if event.kind in ("exited", "signal", "failed", "overdue"):
+                return event
+            waits = self.recording.unanswered and not self._client_gone
+            # a server without output is of no use, and a client that waits will tell us when to stop
+            if deadline is None and (self._delivered or (self._input_ended and not waits)):
+                deadline = time.monotonic() + END_SECONDS
+
+    def _next(self, deadline: float | None) -> Event:
+        try:
+            wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+            event = self.events.get(timeout=wait)
+        except queue.Empty:
+            return Event("overdue")
+        self._input_ended |= event.kind == "input_ended"
+        self._client_gone |= event.kind == "client_gone"
+        self._delivered |= event.kind == "output_ended"
+        return event
+
+    def _stop(self) -> None:
+        """End the server: at once, where it does not listen or a second signal comes."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._next(deadline).kind not in ("exited", "signal", "overdue"):
+            pass
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server.pid, signal.SIGKILL)
+        while self.server.returncode is None:
+            self._next(None)
+
+    def _deliver(self) -> None:
+        """Wait until the client has what the server said, while it reads."""
+        deadline = time.monotonic() + DELIVERY_SECONDS
+        while not (self._delivered or self._client_gone):
+            if self._next(deadline).kind in ("signal", "failed", "overdue"):
+                return
+
+    # The others ----------------------------------------------------------------------------------
+
+    def _from_client(self) -> None:
+        assert self.server.stdin is not None  # noqa: S101 - it was asked for
+        sink = self.server.stdin.fileno()
+        try:
+            if self._pump(0, sink, "client"):
+                self.events.put(Event("input_ended"))
+                self.server.stdin.close()
+            else:  # the server takes no more: neither do we
+                nowhere = os.open(os.devnull, os.O_RDONLY)
+                os.dup2(nowhere, 0)
+                os.close(nowhere)
+        except BaseException as error:
+            self.events.put(Event("failed", error=error))
+
+    def _from_server(self) -> None:
+        assert self.server.stdout is not None  # noqa: S101 - it was asked for
+        try:
+            all_passed = self._pump(self.server.stdout.fileno(), 1, "server")
+            self.server.stdout.close()
+            self.events.put(Event("output_ended" if all_passed else "client_gone"))
+        except BaseException as error:
+            self.events.put(Event("failed", error=error))
+
+    def _pump(self, source: int, sink: int, direction: Direction) -> bool:
+        """Forward until `source` ends; return False where `sink` takes no more."""
+        lines = self.recording.lines()
+        taken = True
+        while taken and (chunk := os.read(source, CHUNK)):
+            if frames := lines.feed(chunk):
+                self.recording.keep(direction, frames)
+            taken = write_all(sink, chunk)
+            # whoever waits for the chunk has it by now
+            if frames and self.recording.digest() and self._input_ended:
+                self.events.put(Event("settled"))
+        if rest := lines.rest():
+            self.recording.keep(direction, [rest])
+            self.recording.digest()
+        return taken
+
+    def _watch_client(self) -> None:
+        """Notice that nobody reads our output any more (POLLERR of a pipe, POLLHUP of a socket)."""
+        poll = select.poll()
+        poll.register(1, 0)
+        poll.poll()
+        self.events.put(Event("client_gone"))
+
+    def _reap(self) -> None:
+        """Wait for the server, and for the orphans that come to us."""
+        while True:
+            pid, status = os.waitpid(-1, 0)
+            if pid == self.server.pid:
+                self.server.returncode = os.waitstatus_to_exitcode(status)
+                self.events.put(Event("exited"))
+                return
+
+
+def write_all(fd: int, data: bytes) -> bool:
+    """Return False where nobody is there to read it."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        return False
+    return True
+
+
+def say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"mcp-bench proxy: {text}\n")
+        sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""Recorded calls played again on fresh worlds: grades checked, steps labelled."""

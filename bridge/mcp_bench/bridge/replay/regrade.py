@@ -1,0 +1,172 @@
+"""Grade recordings again: replay each graded episode, and compare with what was stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_differences
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.servers.contracts import JSON, Benchmark, Grade
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.registry import load
+
+STATE_DIFFERENCES = 50
+"""Places of a final state that are told, at most."""
+REPLAY_SECONDS = 900.0
+
+Status = Literal["same", "differs", "not possible"]
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """An episode that has a grade, and where it is."""
+
+    path: Path
+    episode: StoredEpisode
+
+
+@dataclass(slots=True)
+class Regraded:
+    """What came of one episode. `detail` says why it was not possible."""
+
+    graded: Graded
+    status: Status = "not possible"
+    detail: str = ""
+    calls: int = 0
+    uncompared: int = 0
+    """Calls that were run again, but whose result was not recorded."""
+    grade: Grade | None = None
+    differences: list[Difference] = field(default_factory=list)
+
+
+def graded_episodes(paths: Sequence[Path]) -> Iterator[Graded]:
+    """Yield the episodes of runs that have a grade."""
+    for path in paths:
+        with RunReader(path) as reader:
+            for episode in reader.episodes():
+                if episode.partial is not None:
+                    yield Graded(path, episode)
+
+
+class Benchmarks:
+    """The benchmarks that are needed, each loaded once."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Benchmark] = {}
+
+    def fitting(self, episode: StoredEpisode) -> Benchmark:
+        """Return the benchmark of an episode.
+
+        Raises:
+            BenchError: it is not here, in another version, or cannot be replayed.
+        """
+        name = episode.benchmark
+        found = self._loaded.get(name) or self._loaded.setdefault(name, load("benchmark", name))
+        if found.replay == "none":
+            raise BenchError(f"{name} says that its calls cannot be replayed")
+        if found.version != episode.benchmark_version:
+            raise BenchError(
+                f"it was recorded on {name} {episode.benchmark_version}, and here is {found.version}: replay "
+                "it with that version"
+            )
+        return found
+
+    async def close(self) -> None:
+        for benchmark in self._loaded.values():
+            await benchmark.aclose()
+
+
+async def regrade_all(
+    episodes: Sequence[Graded], jobs: int, told: Callable[[Regraded], object]
+) -> list[Regraded]:
+    """Regrade episodes, `jobs` at a time; `told` is called as each is done. Returns them in their order."""
+    benchmarks = Benchmarks()
+    done: dict[int, Regraded] = {}
+    waiting = iter(enumerate(episodes))
+
+    async def take_turns() -> None:
+        for number, graded in waiting:  # one iterator for all: each episode is taken once
+            done[number] = await regrade(benchmarks, graded)
+            told(done[number])
+
+    try:
+        async with anyio.create_task_group() as workers:
+            for _ in range(min(jobs, len(episodes))):
+                workers.start_soon(take_turns)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await benchmarks.close()
+    return [done[number] for number in sorted(done)]
+
+
+async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
+    """Replay one episode and compare results, final state and grade with the stored ones."""
+    episode, outcome = graded.episode, Regraded(graded)
+    try:
+        benchmark = await anyio.to_thread.run_sync(benchmarks.fitting, episode)
+        with RunReader(graded.path) as reader:
+            calls = list(reader.executed_calls(episode.id))
+            stored_state = reader.final_state(episode.id)
+            stored_grade = _stored_grade(episode, reader)
+        outcome.calls = len(calls)
+        outcome.uncompared = sum(call.result is None for call in calls)
+        with anyio.fail_after(REPLAY_SECONDS):
+            found, grade, state = await replay(
+                benchmark, episode.task, episode.seed, calls, episode.answer or ""
+            )
+    except TimeoutError:
+        outcome.detail = f"its replay was not over within {REPLAY_SECONDS:.0f} seconds"
+        return outcome
+    except Exception as error:  # a benchmark's own code, or a recording that cannot be read
+        outcome.detail = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+        return outcome
+    normal = Normal(benchmark.replay_ignores)
+    compare = partial(_differences, normal=normal)
+    outcome.differences = [
+        *found,
+        *compare("state", stored_state, _as_stored(state)),
+        *compare("grade", stored_grade, _as_stored(_facts(grade))),
+    ]
+    outcome.grade = grade
+    outcome.status = "differs" if outcome.differences else "same"
+    return outcome
+
+
+def _differences(what: str, then: Any, now: Any, normal: Normal) -> list[Difference]:
+    parts = islice(value_differences(then, now, normal), STATE_DIFFERENCES)
+    return [Difference(what, path, before, after) for path, before, after in parts]
+
+
+def _as_stored(value: JSON) -> Any:
+    return json.loads(jsonrpc.dumps(value))
+
+
+def _facts(grade: Grade) -> dict[str, JSON]:
+    """Return what makes a grade; the wording of its details does not."""
+    return {
+        "partial": grade.partial,
+        "strict": grade.strict,
+        "assertions": {assertion.name: assertion.passed for assertion in grade.assertions},
+        "metrics": dict(grade.metrics),
+        "grader_version": grade.grader_version,
+    }
+
+
+def _stored_grade(episode: StoredEpisode, reader: RunReader) -> dict[str, Any]:
+    assertions = reader.assertions(episode.id)
+    return {
+        "partial": episode.partial,
+        "strict": episode.strict,
+        "assertions": {one.get("name"): one.get("passed") for one in assertions},
+        "metrics": reader.metrics(episode.id),
+        "grader_version": episode.grader_version,
+    }

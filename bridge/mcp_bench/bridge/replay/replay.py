@@ -1,0 +1,133 @@
+"""The recorded calls of one episode, run again on a fresh world: does the same come out?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store.episode_rows import ExecutedCall
+from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolResult
+from mcp_bench.servers.tool_result import to_mcp
+from mcp_bench.servers.world_session import WorldSession
+
+IGNORED = "(ignored)"
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that came out otherwise than it was recorded. `call` is the number of a call in the order
+    of execution, where it is about one; `where` says what of it differs."""
+
+    what: str
+    """result, state or grade."""
+    where: str
+    then: Any
+    now: Any
+    call: int | None = None
+    tool: str | None = None
+
+
+class Normal:
+    """The form in which values are compared: what a benchmark says that replays differ in is left out."""
+
+    def __init__(self, ignored: Sequence[str]) -> None:
+        """`ignored` are names of fields."""
+        self._ignored = frozenset(ignored)
+        names = "|".join(re.escape(name) for name in ignored)
+        self._lines = re.compile(rf"""(?m)^([\s-]*["']?(?:{names})["']?\s*:).*$""") if ignored else None
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without the fields that are ignored."""
+        if isinstance(value, dict):
+            return {
+                key: IGNORED if key in self._ignored else self.value(inner) for key, inner in value.items()
+            }
+        if isinstance(value, list):
+            return [self.value(inner) for inner in value]
+        return value
+
+    def text(self, text: str) -> Any:
+        """Return what a tool answered: as a value where it is JSON, else without the lines of such fields
+        (`name: value`, as YAML has them)."""
+        if self._lines is None:
+            return text
+        try:
+            return self.value(jsonrpc.loads(text.encode("utf-8", "replace")))
+        except ValueError:
+            return self._lines.sub(rf"\1 {IGNORED}", text)
+
+
+async def replay(
+    benchmark: Benchmark, task: str, seed: int, calls: Sequence[ExecutedCall], answer: str
+) -> tuple[list[Difference], Grade, JSON]:
+    """Run calls on a fresh world of a task; return how their results differ, the grade and the final state.
+
+    A call whose result was not recorded is run, and not compared. What the benchmark raises is passed on.
+    """
+    normal = Normal(benchmark.replay_ignores)
+    found: list[Difference] = []
+    world = await benchmark.open(task, seed=seed)
+    try:
+        answered = AnsweredWorld(world)
+        session = WorldSession(answered)
+        for call in calls:
+            result = await session.call(call.tool, call.arguments)
+            if call.result is not None:
+                found += result_differences(call, call.result, result, normal)
+        return found, await answered.grade(answer), await answered.snapshot()
+    finally:
+        await world.close()
+
+
+def result_differences(
+    call: ExecutedCall, recorded: dict[str, Any], result: ToolResult, normal: Normal
+) -> Iterator[Difference]:
+    """Yield how a result differs from the MCP result object that was recorded for it."""
+    now = to_mcp(result).model_dump(mode="json", by_alias=True)
+    pairs = {
+        "isError": (recorded.get("isError", False), now["isError"]),
+        "text": (_text(recorded), _text(now)),
+    }
+    if "structuredContent" in recorded:  # earlier protocol versions leave it out
+        pairs["structuredContent"] = (recorded["structuredContent"], now["structuredContent"])
+    for where, (before, after) in pairs.items():
+        if where == "text":
+            same = normal.text(before) == normal.text(after)
+        else:
+            same = normal.value(before) == normal.value(after)
+        if not same:
+            yield Difference("result", where, before, after, call.number, call.tool)
+
+
+def _text(result: dict[str, Any]) -> str:
+    blocks = result.get("content")
+    if not isinstance(blocks, list):
+        return jsonrpc.dumps(blocks)
+    texts = [block["text"] if _is_text(block) else jsonrpc.dumps(block) for block in blocks]
+    return jsonrpc.clean("\n".join(texts))
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def value_differences(then: Any, now: Any, normal: Normal) -> Iterator[tuple[str, Any, Any]]:
+    """Yield `(path, then, now)` of the smallest parts in which two JSON values differ."""
+    yield from _parts("", normal.value(then), normal.value(now))
+
+
+def _parts(path: str, then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in sorted(then.keys() | now.keys()):
+            pair = (then.get(key, MISSING), now.get(key, MISSING))
+            yield from _parts(f"{path}.{key}" if path else key, *pair)
+    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        for index, (before, after) in enumerate(zip(then, now, strict=True)):
+            yield from _parts(f"{path}[{index}]", before, after)
+    elif then != now or type(then) is not type(now):
+        yield path or "(all)", then, now

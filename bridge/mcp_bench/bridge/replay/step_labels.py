@@ -1,0 +1,81 @@
+"""Labels for single calls: a sealed replay that asks after each one where the assertions stand."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+
+import anyio
+from anyio.from_thread import start_blocking_portal
+
+from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
+from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
+from mcp_bench.bridge.replay.replay import Normal, result_differences
+from mcp_bench.recorder.export.steps import Replayed, Step, step
+from mcp_bench.recorder.store.episode_rows import ExecutedCall
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.servers.contracts import AssertionResult, Benchmark, TellsAssertions, World
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.world_session import WorldSession
+
+
+def labels(episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed]:
+    """Replay episodes, one at a time, and yield what each of their calls did.
+
+    Raises:
+        BenchError: a benchmark is not here, or in another version, or cannot be replayed, or cannot tell
+            where its assertions stand.
+    """
+    benchmarks = Benchmarks()
+    with start_blocking_portal() as portal:
+        try:
+            for path, episode in episodes:
+                yield portal.call(_replayed, benchmarks, path, episode)
+        finally:
+            portal.call(benchmarks.close)
+
+
+async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) -> Replayed:
+    benchmark = await anyio.to_thread.run_sync(benchmarks.fitting, episode)
+    with RunReader(path) as reader:
+        calls = list(reader.executed_calls(episode.id))
+    try:
+        with anyio.fail_after(REPLAY_SECONDS):
+            steps, same = await _steps(benchmark, episode, calls)
+    except TimeoutError:
+        raise BenchError(
+            f"{episode.id}: its replay was not over within {REPLAY_SECONDS:.0f} seconds"
+        ) from None
+    return Replayed(calls, steps, same)
+
+
+async def _steps(
+    benchmark: Benchmark, episode: StoredEpisode, calls: Sequence[ExecutedCall]
+) -> tuple[list[Step], bool]:
+    normal = Normal(benchmark.replay_ignores)
+    world = await benchmark.open(episode.task, seed=episode.seed)
+    try:
+        session = WorldSession(AnsweredWorld(world))
+        before = await _standing(world, benchmark.name)
+        steps: list[Step] = []
+        same = True
+        for call in calls:
+            result = await session.call(call.tool, call.arguments)
+            if call.result is not None:
+                same = same and not any(result_differences(call, call.result, result, normal))
+            after = await _standing(world, benchmark.name)
+            steps.append(step(before, after, is_error=result.is_error))
+            before = after
+        return steps, same
+    finally:
+        await world.close()
+
+
+async def _standing(world: World, benchmark: str) -> Sequence[AssertionResult]:
+    found = await world.assertions_now() if isinstance(world, TellsAssertions) else None
+    if found is None:
+        raise BenchError(
+            f"{benchmark} cannot tell where its assertions stand after each call (`World.assertions_now`), "
+            "so its steps have no labels: leave it out, with --benchmark NAME for the others"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""A run of many episodes: set-up, schedule, retries, limits, display."""

@@ -1,0 +1,149 @@
+"""Running totals of a run, and what follows from them: scores so far, speed, time left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcp_bench.bridge.episode.episode import Outcome
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.trajectory import Usage
+
+Clock = Callable[[], float]
+"""Seconds since some fixed time."""
+Slot = tuple[str, int, int]
+
+
+@dataclass
+class Tally:
+    """How many episodes came out how. An invalid one that is to be tried again counts as waiting."""
+
+    graded: int = 0
+    recorded: int = 0
+    """Valid episodes that nobody grades."""
+    strict: int = 0
+    partial_sum: float = 0.0
+    gave_up: int = 0
+    """Invalid episodes that are not tried again."""
+    waiting: int = 0
+    retried: int = 0
+    """Attempts that were made after an invalid one."""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+    def began(self, retries: int) -> None:
+        if retries:
+            self.waiting -= 1
+            self.retried += 1
+
+    def ended(self, outcome: Outcome, wait: float | None) -> None:
+        self.calls += outcome.calls
+        usage = outcome.usage or Usage()
+        self.input_tokens += usage.input_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        if usage.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0) + usage.cost_usd
+        if wait is not None:
+            self.waiting += 1
+        elif outcome.invalid is not None:
+            self.gave_up += 1
+        elif outcome.grade is None:
+            self.recorded += 1
+        else:
+            self.graded += 1
+            self.strict += outcome.grade.strict
+            self.partial_sum += outcome.grade.partial
+
+    @property
+    def done(self) -> int:
+        return self.graded + self.recorded + self.gave_up
+
+    @property
+    def invalid(self) -> int:
+        """Episodes whose last attempt by now was invalid."""
+        return self.gave_up + self.waiting
+
+    @property
+    def partial(self) -> float | None:
+        """Mean partial credit of the graded episodes, None where there is none."""
+        return self.partial_sum / self.graded if self.graded else None
+
+    @property
+    def scores(self) -> str:
+        partial = "-" if self.partial is None else f"{self.partial:.3f}"
+        return f"partial {partial}, strict {self.strict}/{self.graded}"
+
+    @property
+    def spendings(self) -> str:
+        """Tokens and money, as far as agents told of them; each part begins with a comma."""
+        text = ""
+        if self.input_tokens or self.output_tokens:
+            text += f", {short(self.input_tokens)} tokens in, {short(self.output_tokens)} out"
+        return text if self.cost_usd is None else f"{text}, ${self.cost_usd:.2f}"
+
+    def __str__(self) -> str:
+        scores = f"{self.recorded} recorded, not graded" if self.recorded else self.scores
+        text = f"{scores}, {self.calls} calls{self.spendings}"
+        text += f", {self.invalid} invalid" if self.invalid else ""
+        return text + (f", {self.retried} retried" if self.retried else "")
+
+
+@dataclass
+class Pace:
+    """How fast a run goes on. Holds what is under way and a few samples, however long the run is."""
+
+    total: int
+    jobs: int
+    clock: Clock = time.monotonic
+    _since: dict[Slot, float] = field(default_factory=dict)
+    _finished: int = 0
+    _seconds: float = 0.0
+    _samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=60))
+
+    def began(self, planned: PlannedEpisode) -> None:
+        self._since.setdefault(slot(planned), self.clock())
+
+    def finished(self, planned: PlannedEpisode) -> None:
+        self._seconds += self.clock() - self._since.pop(slot(planned))
+        self._finished += 1
+
+    @property
+    def under_way(self) -> int:
+        return len(self._since)
+
+    def sample(self, calls: int) -> None:
+        """Take note of the calls made by now; `calls_per_second` is about the last 60 samples."""
+        self._samples.append((self.clock(), calls))
+
+    @property
+    def calls_per_second(self) -> float | None:
+        if len(self._samples) < 2:
+            return None
+        (start, before), (end, after) = self._samples[0], self._samples[-1]
+        return (after - before) / (end - start) if end > start else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """A guess, from the mean episode by now; None before the first one is over."""
+        if not self._finished:
+            return None
+        mean, now = self._seconds / self._finished, self.clock()
+        queued = self.total - self._finished - self.under_way
+        work = queued * mean + sum(max(mean - (now - since), 0) for since in self._since.values())
+        return work / max(1, min(self.jobs, queued + self.under_way))
+
+
+def slot(planned: PlannedEpisode) -> Slot:
+    return planned.task, planned.seed, planned.repeat
+
+
+def short(number: int) -> str:
+    """Return a count in few characters: 999, 12.3k, 4.6M."""
+    for unit, size in (("M", 1_000_000), ("k", 1000)):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)

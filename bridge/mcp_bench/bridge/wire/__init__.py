@@ -1,0 +1,1 @@
+"""What connects an agent to a world: socket, shim, admission, backend."""

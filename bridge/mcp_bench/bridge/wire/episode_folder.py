@@ -1,0 +1,102 @@
+"""The folder an agent lives in for one episode: private HOME, working directory, and its relay.
+
+It lies in the system's temporary directory, not under MCP_BENCH_HOME: all of it belongs to the
+agent, and the path of a Unix socket has room for about a hundred characters only.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mcp_bench.bridge.process.agent import INTERPRETER
+from mcp_bench.bridge.wire import shim
+from mcp_bench.servers.errors import BenchError
+
+SOCKET_PATH_BYTES = 107
+"""The longest path of a Unix socket (sun_path less its closing zero, see unix(7))."""
+
+
+_open: set[Path] = set()
+
+
+def remove_all() -> None:
+    """Remove the folders of all episodes that are under way: this process ends."""
+    for path in _open:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class EpisodeFolder:
+    """Made on construction, removed on leaving the context."""
+
+    def __init__(self) -> None:
+        """Make the folder.
+
+        Raises:
+            BenchError: the temporary directory cannot be written, or its path is too long.
+        """
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
+            _open.add(self.path)
+            try:
+                self._fill()
+            except BaseException:
+                self._remove()
+                raise
+        except OSError as error:
+            raise BenchError(
+                f"cannot make the folder of an episode: {error}. Set TMPDIR to a folder that you can write"
+            ) from error
+
+    def _fill(self) -> None:
+        self.home = self.path / "home"
+        self.workdir = self.path / "work"
+        self.scratch = self.path / "tmp"
+        self.relay = self.path / "mcp"
+        for folder in (self.home, self.workdir, self.scratch, self.relay):
+            folder.mkdir(mode=0o700)
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+            raise BenchError(
+                f"the path of the temporary directory is too long for a Unix socket: {self.path.parent}. "
+                "Set TMPDIR to a shorter one, such as /tmp"
+            )
+        self.token = secrets.token_urlsafe(24)
+        shutil.copyfile(shim.__file__, self.relay / "shim.py")
+        (self.relay / "token").write_text(self.token)
+
+    @property
+    def socket(self) -> Path:
+        return self.relay / "socket"
+
+    @property
+    def ready(self) -> Path:
+        """There once `mark_ready` was called."""
+        return self.relay / "ready"
+
+    def mark_ready(self) -> None:
+        """Tell the agent's side that the tools were listed. What it may have put there stays as it is."""
+        with suppress(OSError):
+            os.close(os.open(self.ready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @property
+    def server_command(self) -> tuple[str, ...]:
+        """What the agent starts as its MCP server."""
+        return (INTERPRETER, "-I", "-S", str(self.relay / "shim.py"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        _open.discard(self.path)

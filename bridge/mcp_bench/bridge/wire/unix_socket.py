@@ -1,0 +1,158 @@
+"""One episode's wire: the Unix socket its agent connects to, and what passes over it.
+
+A peer gets through with the episode's token, and only if it descends from the launched agent.
+Until the first tool call the agent may connect again (some start their servers twice); later
+connections are refused, so that nobody starts a fresh session in the middle of an attempt. Who is
+refused is flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+from anyio.abc import ObjectStream, SocketStream, TaskStatus
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.stapled import StapledObjectStream
+from mcp_types import RequestId
+
+from mcp_bench.bridge.tap.pump import Lines, pump
+from mcp_bench.bridge.tap.traffic import Traffic
+from mcp_bench.bridge.wire.admission import Gate, described, refusal, shown_token
+from mcp_bench.bridge.wire.backend import SERVER_NAME, FarEnd
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
+from mcp_bench.plugins.contracts import McpServer
+from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.records import FlagKind
+from mcp_bench.recorder.store.recording import Recording
+
+MAX_CONNECTIONS = 32
+"""Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
+
+
+class Wire:
+    """Joins one agent to one far end, and records every byte of it."""
+
+    def __init__(self, gate: Gate, folder: EpisodeFolder, far_end: FarEnd, recording: Recording) -> None:
+        """Set up a wire for whom `gate` lets in."""
+        self.gate = gate
+        self.traffic = Traffic(on_ready=folder.mark_ready)
+        self.seen = self.traffic.seen
+        self.server = McpServer(SERVER_NAME, folder.server_command, far_end.tools)
+        """The entry for the agent's configuration."""
+        self._episode = gate.episode
+        self._folder = folder
+        self._far_end = far_end
+        self._recording = recording
+        self._closing = False
+        self._peers = 0
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Accept the agent's connections until cancelled."""
+        async with await anyio.create_unix_listener(self._folder.socket, mode=0o600) as listener:
+            task_status.started()
+            await listener.serve(self._handle)
+
+    async def drain(self) -> None:
+        """Refuse new connections and let the calls under way finish, for a bounded time."""
+        self._closing = True
+        await self.traffic.calls_settled()
+
+    @property
+    def fault(self) -> str | None:
+        """What went wrong at the far end."""
+        return self._far_end.fault
+
+    async def limit_reached(self) -> None:
+        """Return when the agent has made all the calls it may."""
+        await self._far_end.limit_reached()
+
+    async def _handle(self, client: SocketStream) -> None:
+        self._peers += 1
+        try:
+            await self._serve_peer(client)
+        finally:
+            self._peers -= 1
+
+    async def _serve_peer(self, client: SocketStream) -> None:
+        async with client:
+            source = BufferedByteReceiveStream(client)
+            if not await self._admitted(client, source):
+                self.seen.refused += 1
+                return
+            self.seen.connections += 1
+            number = self.seen.connections
+            try:
+                await self._relay(client, source, number)
+            finally:
+                self.traffic.closed(number)
+                self._recording.close_connection(self._episode, number)
+
+    async def _admitted(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
+        with peer_of(client) as peer:
+            line, told = ancestors(peer), str(peer)
+            if self._peers > MAX_CONNECTIONS:
+                self.gate.flag("flood", line, f"{told} is one of more than {MAX_CONNECTIONS} connections")
+                return False
+            shown = await shown_token(source)
+            if shown is None or (not line and has_hung_up(client)):
+                return False  # it was ended while it started: nothing was tried
+            kind: FlagKind | None = refusal(shown, self.gate.token, self.gate.root, line)
+        if kind is not None:
+            self.gate.flag(kind, line, f"{told} showed {described(shown)}")
+        elif self._closing or self.seen.calls:
+            kind = "late_reconnect"
+            when = "while the episode was closing" if self._closing else "after the first tool call"
+            self.gate.flag(kind, line, f"{told} connected {when}")
+        return kind is None
+
+    async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
+        answers, over = Lines(), anyio.Event()
+
+        async def deliver(chunk: bytes) -> None:
+            if frames := answers.feed(chunk):
+                await self._from_server(number, frames)
+            try:
+                await client.send(chunk)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                over.set()  # the agent reads no more
+                raise
+
+        def executed(rpc_id: RequestId) -> None:
+            self._recording.mark_executed(self._episode, number, rpc_id)
+
+        async with self._far_end.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
+
+            async def upstream() -> None:
+                await pump(source, peer, partial(self._from_agent, number))
+                if self._far_end.answers_before_eof:
+                    await self.traffic.settled(lambda at, _: at == number)
+                await peer.send_eof()
+
+            async def downstream() -> None:
+                await peer.ended()
+                over.set()
+
+            tasks.start_soon(upstream)
+            tasks.start_soon(downstream)
+            await over.wait()
+            tasks.cancel_scope.cancel()
+        if rest := answers.rest():
+            await self._from_server(number, [rest])
+
+    async def _from_agent(self, number: int, lines: Sequence[Body]) -> None:
+        frames = await self._recording.store(self._episode, number, "client", lines)
+        self.traffic.from_client(number, frames)
+
+    async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
+        frames = await self._recording.store(self._episode, number, "server", lines)
+        self.traffic.from_server(number, frames)
+
+
+def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
+    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
+    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
+    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
+    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)
