@@ -16,9 +16,9 @@ from model_endpoint.fault import Fault, Gate
 from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
-from mcp_bench.plugins.acp import Acp, AcpAgent
-from mcp_bench.plugins.acp_profiles import profile_of
-from mcp_bench.plugins.acp_session import plus
+from mcp_bench.plugins.acp.agent import Acp, AcpAgent
+from mcp_bench.plugins.acp.profiles import profile_of
+from mcp_bench.plugins.acp.session import plus
 from mcp_bench.plugins.contracts import Transcript
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError

@@ -16,8 +16,8 @@ from node_clis import NODE, node_environ
 from sample import sampled
 from spoiling import CHANGES, Changes, read_spoiled
 
-from mcp_bench.plugins import claude_code
-from mcp_bench.plugins.claude_code import ClaudeCode
+from mcp_bench.plugins.claude_code import agent as claude_code
+from mcp_bench.plugins.claude_code.agent import ClaudeCode
 from mcp_bench.plugins.contracts import Launch, LaunchRequest, McpServer
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 

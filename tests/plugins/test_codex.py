@@ -18,7 +18,7 @@ from model_endpoint.script import Script, ScriptedCall, Step
 from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
-from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Installation, LaunchRequest, McpServer
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 

@@ -12,10 +12,10 @@ from agent_attempt import Attempt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.plugins.acp import Acp
+from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.contracts import AgentOutput, LaunchRequest, McpServer
-from mcp_bench.plugins.devin import Devin
-from mcp_bench.plugins.devin_login import CREDENTIALS, LoginMissingError
+from mcp_bench.plugins.devin.agent import Devin
+from mcp_bench.plugins.devin.login import CREDENTIALS, LoginMissingError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
 Make = Callable[..., Attempt]

@@ -17,8 +17,8 @@ from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.contracts import LaunchRequest, McpServer
-from mcp_bench.plugins.gemini import Gemini
-from mcp_bench.plugins.gemini_session import model_name
+from mcp_bench.plugins.gemini.agent import Gemini
+from mcp_bench.plugins.gemini.session import model_name
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 Make = Callable[..., Attempt]

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.plugins.claude_code import ClaudeCode
-from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.claude_code.agent import ClaudeCode
+from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Home, Installation, Launch, LaunchRequest, McpServer
-from mcp_bench.plugins.devin import Devin
-from mcp_bench.plugins.gemini import Gemini
+from mcp_bench.plugins.devin.agent import Devin
+from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.login import LoginMissingError
-from mcp_bench.plugins.opencode import OpenCode
-from mcp_bench.plugins.qwen_code import QwenCode
+from mcp_bench.plugins.opencode.agent import OpenCode
+from mcp_bench.plugins.qwen_code.agent import QwenCode
 
 SERVER = McpServer("bench", ("shim",), ("add",))
 

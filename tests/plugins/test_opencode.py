@@ -17,7 +17,7 @@ from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.contracts import LaunchRequest, McpServer
-from mcp_bench.plugins.opencode import OpenCode
+from mcp_bench.plugins.opencode.agent import OpenCode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 Make = Callable[..., Attempt]

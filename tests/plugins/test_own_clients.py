@@ -14,7 +14,6 @@ from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault
 from model_endpoint.script import script_from_reference
 
-from mcp_bench.plugins.chat import Chat
 from mcp_bench.plugins.cli import agents
 from mcp_bench.plugins.contracts import (
     Agent,
@@ -25,8 +24,9 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.noop import Noop
-from mcp_bench.plugins.oracle import NoReferenceError, Oracle
+from mcp_bench.plugins.own_clients.chat import Chat
+from mcp_bench.plugins.own_clients.noop import Noop
+from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
 
 SUPPORT = Path(__file__).parents[1] / "support"

@@ -17,8 +17,8 @@ from node_clis import NODE, node_environ
 from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.contracts import LaunchRequest, McpServer
-from mcp_bench.plugins.qwen_code import QwenCode
-from mcp_bench.plugins.qwen_session import model_name
+from mcp_bench.plugins.qwen_code.agent import QwenCode
+from mcp_bench.plugins.qwen_code.session import model_name
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 Make = Callable[..., Attempt]

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from desk_script import PROMPT
 from model_endpoint.endpoint import ModelEndpoint
 
-from mcp_bench.plugins.claude_code import ClaudeCode
-from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.claude_code.agent import ClaudeCode
+from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.recorder.cli.import_ import import_
 

@@ -13,7 +13,7 @@ from model_endpoint.endpoint import ModelEndpoint
 from model_endpoint.fault import Fault, Gate
 from real_agents import REAL_AGENTS, agents
 
-from mcp_bench.plugins import claude_code
+from mcp_bench.plugins.claude_code import agent as claude_code
 
 Make = Callable[..., Attempt]
 OVER_ACP = ("acp-codex", "acp-gemini", "acp-opencode")

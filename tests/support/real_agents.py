@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from model_endpoint.endpoint import ModelEndpoint
 
-from mcp_bench.plugins.acp import Acp
-from mcp_bench.plugins.claude_code import ClaudeCode
-from mcp_bench.plugins.codex import Codex
+from mcp_bench.plugins.acp.agent import Acp
+from mcp_bench.plugins.claude_code.agent import ClaudeCode
+from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Agent
-from mcp_bench.plugins.gemini import Gemini
-from mcp_bench.plugins.opencode import OpenCode
-from mcp_bench.plugins.qwen_code import QwenCode
+from mcp_bench.plugins.gemini.agent import Gemini
+from mcp_bench.plugins.opencode.agent import OpenCode
+from mcp_bench.plugins.qwen_code.agent import QwenCode
 
 
 @dataclass(frozen=True)

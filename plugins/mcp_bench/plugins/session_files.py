@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins import claude_session, codex_session
+from mcp_bench.plugins.claude_code import session as claude_session
+from mcp_bench.plugins.codex import session as codex_session
 from mcp_bench.plugins.json_lines import ODD, json_lines
 from mcp_bench.plugins.turns import Turns
 from mcp_bench.recorder.importers import Row

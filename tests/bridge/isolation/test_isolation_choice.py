@@ -13,7 +13,7 @@ from mcp_bench.bridge.isolation.landlock import Landlock
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.run.isolation_choice import examined
-from mcp_bench.plugins.noop import Noop
+from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.servers.saasworld import BENCHMARK
 
 NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")

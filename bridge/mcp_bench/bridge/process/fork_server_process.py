@@ -17,8 +17,8 @@ from anyio.abc import Process, SocketStream
 
 from mcp_bench.bridge.process import fork_server
 from mcp_bench.bridge.process.orphans import spared
-from mcp_bench.plugins.client_environment import PYTHON
 from mcp_bench.plugins.contracts import Preload
+from mcp_bench.plugins.own_clients.environment import PYTHON
 from mcp_bench.servers.errors import BenchError
 
 Fork = Callable[[IO[bytes], IO[bytes], IO[bytes]], Awaitable[tuple[int, int, SocketStream]]]

@@ -20,7 +20,7 @@ from mcp_bench.bridge.run.display import Display
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.wire.episode_folder import remove_all
-from mcp_bench.plugins import client_environment
+from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.printable import in_line
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.plugins.acp_session import Session
+from mcp_bench.plugins.acp.session import Session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, LentLogin, McpServer
 from mcp_bench.plugins.needs import Needs
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_bench.plugins import own_client
-from mcp_bench.plugins.client_events import read_transcript
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -16,6 +14,8 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.own_clients import base as own_client
+from mcp_bench.plugins.own_clients.events import read_transcript
 from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")

@@ -20,8 +20,8 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.devin_login import FILE, lend_login
-from mcp_bench.plugins.devin_session import exported, read_session
+from mcp_bench.plugins.devin.login import FILE, lend_login
+from mcp_bench.plugins.devin.session import exported, read_session
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import tail
 from mcp_bench.plugins.mcp_config import mcp_servers

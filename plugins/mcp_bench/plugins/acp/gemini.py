@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins import gemini
-from mcp_bench.plugins.acp_session import Session
+from mcp_bench.plugins.acp.session import Session
 from mcp_bench.plugins.contracts import LaunchRequest, LentLogin, McpServer
-from mcp_bench.plugins.gemini_session import model_names, result_text, text_of, usage_of
+from mcp_bench.plugins.gemini import agent as gemini
+from mcp_bench.plugins.gemini.session import model_names, result_text, text_of, usage_of
 from mcp_bench.plugins.json_lines import ODD, json_lines
 from mcp_bench.plugins.turns import Turns
 

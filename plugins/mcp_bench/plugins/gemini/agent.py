@@ -24,7 +24,7 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.plugins.executable import find_executable
-from mcp_bench.plugins.gemini_session import Session, read_session
+from mcp_bench.plugins.gemini.session import Session, read_session
 from mcp_bench.plugins.json_lines import ODD, tail
 from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
 from mcp_bench.plugins.mcp_config import mcp_servers

@@ -24,7 +24,7 @@ from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import tail
 from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
 from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.opencode_session import fault, prefix, read_session
+from mcp_bench.plugins.opencode.session import fault, prefix, read_session
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins import own_client
-from mcp_bench.plugins.acp_profile import Profile
-from mcp_bench.plugins.acp_profiles import profile_of
-from mcp_bench.plugins.acp_session import fault, full_names, read_session
+from mcp_bench.plugins.acp.profile import Profile
+from mcp_bench.plugins.acp.profiles import profile_of
+from mcp_bench.plugins.acp.session import fault, full_names, read_session
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -27,6 +26,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.executable import find_executable
 from mcp_bench.plugins.json_lines import plain_file
+from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from mcp_bench.plugins import client_environment
 from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, LentLogin, Preload
 from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.servers.errors import WrongUseError
 
 

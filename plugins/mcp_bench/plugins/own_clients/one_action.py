@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_bench.plugins.chat import Chat
 from mcp_bench.plugins.contracts import Launch, LaunchRequest
+from mcp_bench.plugins.own_clients.chat import Chat
 
 
 class OneAction(Chat):

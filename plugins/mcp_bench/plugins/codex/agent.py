@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from mcp_bench.plugins.codex_session import read_session
+from mcp_bench.plugins.codex.session import read_session
 from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import (
     AgentOutput,

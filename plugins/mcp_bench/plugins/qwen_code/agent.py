@@ -30,7 +30,7 @@ from mcp_bench.plugins.login import PLACEHOLDER, LoginMissingError
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.options import whole_number
-from mcp_bench.plugins.qwen_session import Session, read_session
+from mcp_bench.plugins.qwen_code.session import Session, read_session
 from mcp_bench.plugins.turns import final_answer
 
 LOGIN = ("OPENAI_API_KEY",)

@@ -13,18 +13,24 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from mcp_bench.plugins import acp_gemini, claude_code, codex, gemini, opencode, qwen_code, qwen_session
-from mcp_bench.plugins.acp_profile import Opening, Profile
-from mcp_bench.plugins.acp_session import Session, plus
-from mcp_bench.plugins.claude_session import model_names
-from mcp_bench.plugins.codex_session import read_session as read_codex_session
+from mcp_bench.plugins.acp import gemini as acp_gemini
+from mcp_bench.plugins.acp.profile import Opening, Profile
+from mcp_bench.plugins.acp.session import Session, plus
+from mcp_bench.plugins.claude_code import agent as claude_code
+from mcp_bench.plugins.claude_code.session import model_names
+from mcp_bench.plugins.codex import agent as codex
+from mcp_bench.plugins.codex.session import read_session as read_codex_session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
-from mcp_bench.plugins.devin_login import lend_login
+from mcp_bench.plugins.devin.login import lend_login
+from mcp_bench.plugins.gemini import agent as gemini
 from mcp_bench.plugins.json_lines import ODD, json_lines, tail
 from mcp_bench.plugins.login import PLACEHOLDER
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.opencode_session import failed_since, stored_time, stored_usage
+from mcp_bench.plugins.opencode import agent as opencode
+from mcp_bench.plugins.opencode.session import failed_since, stored_time, stored_usage
+from mcp_bench.plugins.qwen_code import agent as qwen_code
+from mcp_bench.plugins.qwen_code import session as qwen_session
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcp_bench.plugins.claude_session import Session, model_names, read_session
+from mcp_bench.plugins.claude_code.session import Session, model_names, read_session
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,

@@ -1,0 +1,1 @@
+"""Our own MCP clients: oracle, chat and simple baselines."""
