@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from mcp_bench.trainer.cpu_threads import wait_shortly
 
 # what fails in a helper should show its values, too
-pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).with_name("support").iterdir()))
+pytest.register_assert_rewrite("tests.support")
 
 # shells have what they run in the background ignore Ctrl-C, and what tests start would, too
 signal.signal(signal.SIGINT, signal.default_int_handler)

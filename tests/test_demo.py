@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interrupted import interrupted
+from tests.support import ROOT
+from tests.support.interrupted import interrupted
 
-ROOT = Path(__file__).parents[1]
 SHORT = {
     "TRAINED": "contact-details mail-filing",
     "NEVER_TRAINED": "form-opening",

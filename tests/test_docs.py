@@ -11,8 +11,8 @@ import click
 import pytest
 
 from mcp_bench.bridge.cli.root import root
+from tests.support import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench_commands import Bench
+
+from tests.support.bench_commands import Bench
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from attacks.arena import LEFT_OUT, Arena, Measured
-from attacks.table import LEVELS, Row, table
-from levels import each_level
+from tests.support import ROOT
+from tests.support.attacks.arena import LEFT_OUT, Arena, Measured
+from tests.support.attacks.table import LEVELS, Row, table
+from tests.support.levels import each_level
 
-SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+SECURITY = ROOT / "docs" / "security.md"
 ELSEWHERE = {"answer with nothing, null or NaN"}
 """Rows that are measured by tests of their own: no level makes a difference."""
 FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}

@@ -7,11 +7,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import plain_user
 import pytest
-from attacks.arena import Arena
-from bench_commands import FIXTURES, Bench
-from levels import these_levels
+
+from tests.support.agents import plain_user
+from tests.support.attacks.arena import Arena
+from tests.support.bench_commands import FIXTURES, Bench
+from tests.support.levels import these_levels
 
 NOBODY = 61990
 

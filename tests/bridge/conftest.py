@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench_commands import RPC, Bench
 from mcp.client import stdio
 
 from mcp_bench.bridge.process.supervisor import PR_SET_CHILD_SUBREAPER
+from tests.support.bench_commands import RPC, Bench
 
 
 @pytest.fixture(autouse=True)

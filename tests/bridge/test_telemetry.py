@@ -13,10 +13,12 @@ from typing import Any
 
 import anyio
 import pytest
-from http_peers import echo_server, sdk_server
 from mcp.client import Client
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from otlp_receiver import Receiver, attributes, otlp_receiver
+
+from tests.support import DESK_SERVER
+from tests.support.http.http_peers import echo_server, sdk_server
+from tests.support.http.otlp_receiver import Receiver, attributes, otlp_receiver
 
 Write = Callable[[str], str]
 
@@ -163,7 +165,7 @@ server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"req
 def test_a_proxied_server_is_traced_too(bench: Any, receiver: Receiver) -> None:
     """Nothing in the proxy knows of telemetry."""
     bench.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = receiver.url
-    desk = Path(__file__).parents[1] / "support" / "desk_server.py"
+    desk = DESK_SERVER
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     add = {"name": "add", "arguments": {"a": 1, "b": 2}}
     messages = [

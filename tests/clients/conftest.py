@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SUPPORT = Path(__file__).parents[1] / "support"
+from tests.support import DESK_SERVER
 
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -55,7 +55,7 @@ class Desk:
     @property
     def config(self) -> Path:
         journal = {"JOURNAL": str(self.folder / "journal"), **self.server_env}
-        server = {"command": sys.executable, "args": [str(SUPPORT / "desk_server.py")], "env": journal}
+        server = {"command": sys.executable, "args": [str(DESK_SERVER)], "env": journal}
         return self.configure({"desk": server})
 
     def configure(self, servers: object) -> Path:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault, Gate
-from model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
+
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault, Gate
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
 PROMPT = "Add two and three, then write it down."
 REFERENCE = {

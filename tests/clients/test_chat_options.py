@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.script import script_from_reference
 
 from mcp_bench.clients.chat.__main__ import choose_provider
 from mcp_bench.clients.chat.provider import OVERFLOW
 from mcp_bench.clients.chat.toolbox import model_names
 from mcp_bench.clients.connection import Tool
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.script import script_from_reference
 
 PROMPT = "Say hello."
 

@@ -15,8 +15,9 @@ import pytest
 from mcp_bench.clients.config import StdioEntry, read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError
+from tests.support import DESK_SERVER
 
-SERVER = Path(__file__).parents[1] / "support" / "desk_server.py"
+SERVER = DESK_SERVER
 ADD = json.dumps({"calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}], "answer": "3"})
 
 

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
+
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
 PROMPT = "Add two and three, then write it down."
 ADD = ScriptedCall("add", {"a": 2, "b": 3})

@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conformance_suite import Start
 
-SUPPORT = Path(__file__).parents[1] / "support"
+from tests.support import ROOT
+from tests.support.conformance.conformance_suite import Start
 
 
 @pytest.fixture
 def start(tmp_path: Path, bench_home: Path) -> Iterator[Start]:
-    """Start a Python program, or a module, that prints a URL; return it. All are ended with the test."""
+    """Start a module that prints a URL; return it. All are ended with the test."""
     processes: list[subprocess.Popen[str]] = []
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MCP_BENCH_HOME": str(bench_home)}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "MCP_BENCH_HOME": str(bench_home),
+    }
 
     def run(program: str, *args: str | Path) -> str:
-        named = [str(SUPPORT / program)] if program.endswith(".py") else ["-m", program]
-        command = [sys.executable, *named, *map(str, args)]
+        command = [sys.executable, "-m", program, *map(str, args)]
         process = subprocess.Popen(command, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         processes.append(process)
         assert process.stdout is not None

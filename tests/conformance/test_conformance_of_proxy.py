@@ -8,8 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conformance_suite import MCP_BENCH, REVISIONS, Start, failures, run_suite
-from http_log import logged_messages
+
+from tests.support.conformance.conformance_suite import MCP_BENCH, REVISIONS, Start, failures, run_suite
+from tests.support.http.http_log import logged_messages
 
 EXTENSIONS = "tasks-"
 """Scenarios of an extension that the SDK does not have; the suite does not score them either."""
@@ -18,8 +19,8 @@ EXTENSIONS = "tasks-"
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_not_one_check_differs(revision: str, start: Start, tmp_path: Path, bench_home: Path) -> None:
     log = tmp_path / "log"
-    direct = start("conformance_server.py", tmp_path / "unused")
-    behind = start("conformance_server.py", log)
+    direct = start("tests.support.conformance.conformance_server", tmp_path / "unused")
+    behind = start("tests.support.conformance.conformance_server", log)
     proxied = start(MCP_BENCH, "proxy", "--http", "0", behind)
     with ThreadPoolExecutor() as both:
         found = [

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conformance_suite import REVISIONS, Start, failures, run_suite
+
+from tests.support.conformance.conformance_suite import REVISIONS, Start, failures, run_suite
 
 TEXT_ONLY = "results of worlds are text and structured content: an agent's model reads text"
 NO_CLIENT_REQUESTS = "a world has no use for the client's model or user: what it needs comes in the task"
@@ -49,7 +50,7 @@ AT_LEAST = {"2025-11-25": 29, "2026-07-28": 74}
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_with_tools_only(revision: str, start: Start, tmp_path: Path) -> None:
-    checks = run_suite(start("benchmark_http_server.py"), revision, tmp_path / "found")
+    checks = run_suite(start("tests.support.http.benchmark_http_server"), revision, tmp_path / "found")
     applicable = [check for check in checks if not check.scenario.startswith(tuple(NOT_APPLICABLE))]
     failed = [check for check in failures(applicable) if check.id not in CHECKS_NOT_APPLICABLE]
     assert failed == []

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_attempt import Attempt
-from desk_script import script
-from model_endpoint.endpoint import ModelEndpoint
+
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.desk.desk_script import script
+from tests.support.model_endpoint.endpoint import ModelEndpoint
 
 KEY = "dummy-key-0123456789"
 

@@ -7,14 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agent_attempt import Attempt
-from desk_script import JOURNAL, check_conversation, check_usage, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault, Gate
-from node_clis import NODE, node_environ
-from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.acp.agent import Acp, AcpAgent
 from mcp_bench.plugins.acp.profiles import profile_of
@@ -22,9 +16,16 @@ from mcp_bench.plugins.acp.session import plus
 from mcp_bench.plugins.contracts import Transcript
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from tests.support import SUPPORT
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.agents.node_clis import NODE, node_environ
+from tests.support.desk.desk_script import JOURNAL, check_conversation, check_usage, script
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault, Gate
+from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
 Make = Callable[..., Attempt]
-STAND_IN = Path(__file__).parents[1] / "support" / "acp_stand_in.py"
+STAND_IN = SUPPORT / "agents" / "acp_stand_in.py"
 REAL = ("opencode acp", "codex-acp", "gemini --acp")
 
 

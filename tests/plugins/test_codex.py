@@ -9,18 +9,18 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from agent_attempt import Attempt
-from desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
 from hypothesis import given, settings
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault, Gate
-from model_endpoint.script import Script, ScriptedCall, Step
-from node_clis import NODE, node_environ
-from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Installation, LaunchRequest, McpServer
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.agents.node_clis import NODE, node_environ
+from tests.support.desk.desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault, Gate
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
 Make = Callable[..., Attempt]
 ROLLOUT = ".codex/sessions/*/*/*/rollout-*.jsonl"

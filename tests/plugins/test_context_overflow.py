@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from agent_attempt import Attempt
-from desk_script import JOURNAL
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault
-from real_agents import REAL_AGENTS, agents
 
 from mcp_bench.plugins.context_overflow import overflowed
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.agents.real_agents import REAL_AGENTS, agents
+from tests.support.desk.desk_script import JOURNAL
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault
 
 Make = Callable[..., Attempt]
 VLLM = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_attempt import Attempt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +16,11 @@ from mcp_bench.plugins.contracts import AgentOutput, LaunchRequest, McpServer
 from mcp_bench.plugins.devin.agent import Devin
 from mcp_bench.plugins.devin.login import CREDENTIALS, LoginMissingError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from tests.support import SUPPORT
+from tests.support.agents.agent_attempt import Attempt
 
 Make = Callable[..., Attempt]
-STAND_IN = Path(__file__).parents[1] / "support" / "devin_stand_in.py"
+STAND_IN = SUPPORT / "agents" / "devin_stand_in.py"
 SERVER = McpServer("desk", ("server",), ("add", "desk.tidy"))
 LOGIN = "token = 'not to be read'"
 

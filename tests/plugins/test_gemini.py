@@ -6,20 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agent_attempt import Attempt
-from desk_over_http import over_http
-from desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
 from hypothesis import given, settings
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault, Gate
-from model_endpoint.script import Script, ScriptedCall, Step
-from node_clis import NODE, node_environ
-from spoiling import CHANGES, Changes, read_spoiled
 
 from mcp_bench.plugins.contracts import LaunchRequest, McpServer
 from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.gemini.session import model_name
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.agents.node_clis import NODE, node_environ
+from tests.support.desk.desk_over_http import over_http
+from tests.support.desk.desk_script import JOURNAL, PROMPT, check_conversation, check_usage, script
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault, Gate
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
 Make = Callable[..., Attempt]
 AT_ONCE = {"max_retries": "0"}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json5 import loads as loads5
-from node_clis import node_environ
 
 from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.places import SETTINGS
+from tests.support.agents.node_clis import node_environ
 
 
 @pytest.fixture

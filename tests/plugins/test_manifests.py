@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft7Validator
-from node_clis import node_environ
 
 from mcp_bench.plugins.install.manifests import files
 from mcp_bench.plugins.install.places import SETTINGS
+from tests.support import ROOT
+from tests.support.agents.node_clis import node_environ
 
-ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "plugins" / "manifests"
 SCHEMA = ROOT / "tests" / "support" / "mcp_registry" / "server.schema.json"
 

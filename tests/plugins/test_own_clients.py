@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault
-from model_endpoint.script import script_from_reference
 
 from mcp_bench.plugins.cli import agents
 from mcp_bench.plugins.contracts import (
@@ -28,8 +25,11 @@ from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
+from tests.support import DESK_SERVER
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault
+from tests.support.model_endpoint.script import script_from_reference
 
-SUPPORT = Path(__file__).parents[1] / "support"
 PROMPT = "Add two and three."
 REFERENCE = {"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}], "answer": "five"}
 KEY = "dummy-key-1234"
@@ -43,7 +43,7 @@ def request_for(tmp_path: Path) -> Callable[..., LaunchRequest]:
     home, workdir = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     workdir.mkdir()
-    command = ("env", f"JOURNAL={tmp_path / 'journal'}", sys.executable, str(SUPPORT / "desk_server.py"))
+    command = ("env", f"JOURNAL={tmp_path / 'journal'}", sys.executable, str(DESK_SERVER))
 
     def build(**parts: Any) -> LaunchRequest:
         return LaunchRequest(

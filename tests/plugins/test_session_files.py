@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_attempt import Attempt
 from click.testing import CliRunner
-from desk_script import PROMPT
-from model_endpoint.endpoint import ModelEndpoint
 
 from mcp_bench.plugins.claude_code.agent import ClaudeCode
 from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.recorder.cli.import_ import import_
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.desk.desk_script import PROMPT
+from tests.support.model_endpoint.endpoint import ModelEndpoint
 
 Make = Callable[..., Attempt]
 

@@ -6,18 +6,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agent_attempt import Attempt
-from desk_script import JOURNAL, check_conversation
-from held_server import HeldServer
-from model_endpoint.endpoint import ModelEndpoint
-from model_endpoint.fault import Fault, Gate
-from real_agents import REAL_AGENTS, agents
 
 from mcp_bench.plugins.claude_code import agent as claude_code
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.agents.real_agents import REAL_AGENTS, agents
+from tests.support.desk.desk_script import JOURNAL, check_conversation
+from tests.support.desk.held_server import HeldServer
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault, Gate
 
 Make = Callable[..., Attempt]
 OVER_ACP = ("acp-codex", "acp-gemini", "acp-opencode")
-"""These are held by the referee: see tests/bridge/test_opencode_and_acp.py."""
+"""These are held by the referee: see tests/bridge/agents/test_opencode_and_acp.py."""
 SOON = 3
 """Seconds in which an agent that does not wait would have asked its model."""
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
-from recorded import begin, run_info
 
 from mcp_bench.recorder.store.run_folder import RunFolder
+from tests.support.recorded import begin, run_info
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from click.testing import Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
@@ -21,6 +20,7 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.printable import in_line, printable
 from mcp_bench.servers.printable_logs import PrintableFormatter
+from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
 

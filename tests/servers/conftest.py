@@ -13,9 +13,9 @@ import pytest
 from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client
-from sdk_lines import MessageReader, MessageWriter
 
 from mcp_bench.servers.mcp_server import OnExecute, WorldSession, serve
+from tests.support.sdk_lines import MessageReader, MessageWriter
 
 SERVER_NAME = "workspace"
 

@@ -10,12 +10,12 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notebook import NotebookWorld
 
 from mcp_bench.servers.connection import IDLE_TASKS, MAX_UNSENT, Connection
 from mcp_bench.servers.lines import ENDS, LongLine, join, read_bounded_lines
 from mcp_bench.servers.mcp_server import WorldSession
 from mcp_bench.servers.mcp_stream import too_long
+from tests.support.notebook import NotebookWorld
 
 HELLO = {
     "protocolVersion": "2025-11-25",

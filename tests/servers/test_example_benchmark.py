@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bench_commands import Bench
-from installed_example import install
 
 from mcp_bench.servers.world_session import WorldSession
+from tests.support import ROOT
+from tests.support.bench_commands import Bench
+from tests.support.installed_example import install
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-benchmark.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "pantry"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import anyio
 import pytest
-from notebook import BENCHMARK, NotebookWorld
 
 from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.mcp_server import WorldSession
+from tests.support.notebook import BENCHMARK, NotebookWorld
 
 pytestmark = pytest.mark.anyio
 

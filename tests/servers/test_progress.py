@@ -2,21 +2,21 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
-from notebook import BENCHMARK
 
 from mcp_bench.servers.contracts import World
 from mcp_bench.servers.mcp_server import WorldSession, build_server
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
+from tests.support import NOTEBOOK
+from tests.support.notebook import BENCHMARK
 
 pytestmark = pytest.mark.anyio
 
-TARGET = f"{Path(__file__).parents[1] / 'support' / 'notebook.py'}:BENCHMARK"
+TARGET = f"{NOTEBOOK}:BENCHMARK"
 
 
 async def count(client: Any, times: int) -> list[tuple[float, float | None, str | None]]:

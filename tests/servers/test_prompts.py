@@ -4,11 +4,11 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from notebook import NotebookWorld
 
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.mcp_server import Context, WorldSession, build_server
 from mcp_bench.servers.tool_session import PromptSpec, ToolSession
+from tests.support.notebook import NotebookWorld
 
 pytestmark = pytest.mark.anyio
 

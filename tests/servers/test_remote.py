@@ -14,17 +14,18 @@ from typing import Any
 
 import anyio
 import pytest
-from notebook import BENCHMARK, TASKS
 
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WorkerDiedError
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.remote.failures import RemoteFailureError
 from mcp_bench.servers.world_session import WorldSession
+from tests.support import NOTEBOOK
+from tests.support.notebook import BENCHMARK, TASKS
 
 pytestmark = pytest.mark.anyio
 
-TARGET = f"{Path(__file__).parents[1] / 'support' / 'notebook.py'}:BENCHMARK"
+TARGET = f"{NOTEBOOK}:BENCHMARK"
 
 
 @pytest.fixture

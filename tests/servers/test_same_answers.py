@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
-from notebook import NotebookWorld, tool
-from sdk_lines import MessageWriter
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.hot_call import read_call
 from mcp_bench.servers.mcp_server import Connection, WorldSession, build_server
 from mcp_bench.servers.mcp_stream import NotAMessageError, encode, parse
 from mcp_bench.servers.progress import report_progress
+from tests.support.notebook import NotebookWorld, tool
+from tests.support.sdk_lines import MessageWriter
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.support import ROOT
+
 SERVER = f"""
 import sys
-sys.path.append({str(Path(__file__).parents[1] / "support")!r})
+sys.path.append({str(ROOT)!r})
 import anyio
-from notebook import NotebookWorld
+from tests.support.notebook import NotebookWorld
 from mcp_bench.servers.stdio import serve_stdio
 from mcp_bench.servers.world_session import WorldSession
 

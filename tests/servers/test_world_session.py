@@ -4,15 +4,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
-from notebook import NotebookWorld, tool
 
 from mcp_bench.servers.arguments import ToolSchemaError
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.world_session import CONTROL_NAMES, ToolTableError, WorldSession
+from tests.support import ROOT
+from tests.support.notebook import NotebookWorld, tool
 
 
 class Offering(NotebookWorld):
@@ -89,9 +89,9 @@ async def test_a_tool_that_would_end_the_process_is_an_error(error: BaseExceptio
 
 INTERRUPTED = f"""
 import sys
-sys.path.append({str(Path(__file__).parents[1] / "support")!r})
+sys.path.append({str(ROOT)!r})
 import anyio, os, signal
-from notebook import NotebookWorld
+from tests.support.notebook import NotebookWorld
 from mcp_bench.servers.world_session import WorldSession
 
 class Stubborn(NotebookWorld):

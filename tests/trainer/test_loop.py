@@ -13,13 +13,13 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from interrupted import interrupted
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from tests.support.interrupted import interrupted
 
 TRAIN = ("simple-contact-details.1.train.0", "simple-mail-filing.1.train.1")
 DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")

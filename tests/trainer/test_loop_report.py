@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from html_page import Element, parse, tables
-from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.servers.errors import WrongUseError
@@ -21,6 +19,8 @@ from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.scores import flips, scores
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.sft.run_folder import RunFolder
+from tests.support.html_page import Element, parse, tables
+from tests.support.recorded import Episode, planned, record
 
 TASKS = ("mail.1", "mail.2", "form.1")
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())

@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 from openai import BadRequestError, OpenAI
-from tiny_checkpoints import (
+
+from mcp_bench.bridge.process.supervisor import descendants
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer import supervised_process
+from mcp_bench.trainer.loop.measuring import served
+from mcp_bench.trainer.serving import serve, server
+from tests.support.training.tiny_checkpoints import (
     BROKEN_CALL,
     QUESTION,
     QWEN3_5_CALL,
@@ -26,13 +32,7 @@ from tiny_checkpoints import (
     qwen3_5,
     save,
 )
-from tokenizers_on_the_spot import CHATML
-
-from mcp_bench.bridge.process.supervisor import descendants
-from mcp_bench.servers.errors import BenchError
-from mcp_bench.trainer import supervised_process
-from mcp_bench.trainer.loop.measuring import served
-from mcp_bench.trainer.serving import serve, server
+from tests.support.training.tokenizers_on_the_spot import CHATML
 
 pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
 

@@ -9,14 +9,22 @@ from typing import Any
 
 import pytest
 from openai import OpenAI
-from tiny_checkpoints import QUESTION, QWEN3_CALL, TOOLS, learn, make_tokenizer, qwen3, save
-from tokenizers_on_the_spot import CHATML
 
 from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.serving import serve
+from tests.support.training.tiny_checkpoints import (
+    QUESTION,
+    QWEN3_CALL,
+    TOOLS,
+    learn,
+    make_tokenizer,
+    qwen3,
+    save,
+)
+from tests.support.training.tokenizers_on_the_spot import CHATML
 
 pytestmark = [
     pytest.mark.vllm,

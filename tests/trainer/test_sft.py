@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from short_training import curve, rows, save_tokenizer, settings, write_rows
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from short_training import curve, rows, save_tokenizer, write_rows
-from short_training import settings as overrides
-from tiny_checkpoints import template
 
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.memory import device_memory
@@ -24,6 +21,10 @@ from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
 from mcp_bench.trainer.sft.order import LikeLengths
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import make_ready, make_trainer
+from tests.support.training import tiny_checkpoints
+from tests.support.training.short_training import curve, rows, save_tokenizer, write_rows
+from tests.support.training.short_training import settings as overrides
+from tests.support.training.tiny_checkpoints import template
 
 LINEAR = {
     "model__architecture__model_type": "qwen3_5_text",
@@ -151,7 +152,6 @@ def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -
 
 @pytest.mark.parametrize("family", ["qwen3", "qwen3_5"])
 def test_padding_at_the_end_without_a_mask_changes_no_loss(family: str) -> None:
-    import tiny_checkpoints
     import torch
 
     torch.manual_seed(0)

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from short_training import curve, rows, save_tokenizer, settings, write_rows
 
 from mcp_bench.trainer.launch import launch_line
 from mcp_bench.trainer.recipe import load_recipe
+from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
 
 BATCH = 4
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tokenizers_on_the_spot import CHATML, FORGETFUL, byte_tokenizer
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import ModelSource, load_recipe
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, TemplateSkewError, check_templates, choose_templates
+from tests.support.training.tokenizers_on_the_spot import CHATML, FORGETFUL, byte_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
 

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from short_training import curve, rows, write_rows
 
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.rows import Row
@@ -21,6 +20,7 @@ from mcp_bench.trainer.tiny.base_model import example, syllables
 from mcp_bench.trainer.tiny.recall_text import CUE, LARGEST, READ, SAID, Piece, RecallText
 from mcp_bench.trainer.tiny.schedule import STAGES, Schedule
 from mcp_bench.trainer.tiny.tokenizer import make_tokenizer
+from tests.support.training.short_training import curve, rows, write_rows
 
 
 @cache

@@ -13,13 +13,13 @@ import zstandard
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers_on_the_spot import CHATML, byte_tokenizer
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.data import NothingToTrainOnError, prepare
 from mcp_bench.trainer.rows import BrokenRowsError, Row, read_rows
 from mcp_bench.trainer.templates import Templates
+from tests.support.training.tokenizers_on_the_spot import CHATML, byte_tokenizer
 
 TOOLS = [
     {

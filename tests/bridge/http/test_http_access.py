@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from http_peers import LOOPBACK, Script, recording_proxy, scripted_server, serving
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
@@ -15,6 +14,7 @@ from mcp_bench.bridge.http.access import AccessRules, is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from tests.support.http.http_peers import LOOPBACK, Script, recording_proxy, scripted_server, serving
 
 pytestmark = pytest.mark.anyio
 

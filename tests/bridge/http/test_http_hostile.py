@@ -8,10 +8,11 @@ import anyio
 import anyio.abc
 import httpx2
 import pytest
-from http_peers import LOOPBACK, TIMEOUT, recording_proxy, sdk_server, serving
 from mcp.server.mcpserver import MCPServer
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
+
+from tests.support.http.http_peers import LOOPBACK, TIMEOUT, recording_proxy, sdk_server, serving
 
 pytestmark = pytest.mark.anyio
 

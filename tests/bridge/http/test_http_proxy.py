@@ -6,12 +6,13 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from event_store import MemoryEventStore
-from http_peers import echo_server, recording_proxy, sdk_server
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context
 from mcp_types import Implementation
+
+from tests.support.http.event_store import MemoryEventStore
+from tests.support.http.http_peers import echo_server, recording_proxy, sdk_server
 
 pytestmark = pytest.mark.anyio
 

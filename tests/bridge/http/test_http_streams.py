@@ -10,7 +10,8 @@ import anyio
 import anyio.abc
 import httpx2
 import pytest
-from http_peers import LOOPBACK, Script, post, recording_proxy, scripted_server
+
+from tests.support.http.http_peers import LOOPBACK, Script, post, recording_proxy, scripted_server
 
 pytestmark = pytest.mark.anyio
 

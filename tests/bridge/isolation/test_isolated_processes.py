@@ -6,7 +6,8 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from levels import each_level
+
+from tests.support.levels import each_level
 
 
 @each_level("none")

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from levels import SEALING, each_level
 
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.landlock import Landlock
@@ -15,6 +14,7 @@ from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.run.isolation_choice import examined
 from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.servers.saasworld import BENCHMARK
+from tests.support.levels import SEALING, each_level
 
 NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
 HERE = [name for name in SEALING if BY_NAME[name].support().works]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from levels import each_level
+from tests.support.levels import each_level
 
 WORDS = ["cerulean-sentinel", "viridian-sentinel", "expects-sky", "final-state-of-the-notebook"]
 """What the task wants, and what is sealed with its grade. The agent below is given them the other way round."""

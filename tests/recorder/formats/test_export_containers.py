@@ -14,7 +14,6 @@ import zstandard
 from click.testing import Result
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import TypeAdapter
-from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.curation.pipeline import Curation
@@ -24,6 +23,7 @@ from mcp_bench.recorder.export.write import export as write_export
 from mcp_bench.recorder.files.parquet import cells
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
 STORIES = [

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.full
 Invoke = Callable[..., Result]

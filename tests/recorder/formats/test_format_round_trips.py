@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 from hypothesis import HealthCheck, given, settings
-from recorded import Episode, planned, record
-from trajectories import trajectories
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
@@ -19,6 +17,8 @@ from mcp_bench.recorder.importers import Importer
 from mcp_bench.recorder.importers.attempt import Attempt
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from mcp_bench.servers.registry import load
+from tests.support.recorded import Episode, planned, record
+from tests.support.trajectories import trajectories
 
 Invoke = Callable[..., Result]
 FORMATS = ("trl", "openai", "prime-rl", "verifiers", "atif", "sharegpt")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from recorded import Episode, planned, record
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
@@ -17,6 +16,7 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.importers import store
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
+from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}

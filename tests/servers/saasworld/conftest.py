@@ -1,7 +1,8 @@
 """Every family at every level, with one seed in the normal run and twenty in the full one."""
 
 import pytest
-from saas import kinds, task_id
+
+from tests.support.saas import kinds, task_id
 
 SEEDS = 1
 FULL_SEEDS = 20

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from saas import broken
 
 from mcp_bench.servers.saasworld.builder import Builder, Built
 from mcp_bench.servers.saasworld.checks import grade
@@ -15,12 +14,14 @@ from mcp_bench.servers.saasworld.short_tools import MAX_CHARACTERS, size
 from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
 from mcp_bench.servers.saasworld.wording import also, free, one_of, says
+from tests.support import ROOT
+from tests.support.saas import broken
 
 PHRASINGS = ("Do it.", "Please do it.", "Could you do it?")
 
 
 def test_the_example_of_the_authors_page_is_a_family_that_is_tested() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "saasworld.md").read_text()
+    page = (ROOT / "docs" / "saasworld.md").read_text()
     assert Path(contact_details.__file__).read_text().strip() in page
 
 

@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from saas import TOOLSETS, broken, changing_steps, graded, opened, play, solved, task_id
 
 from mcp_bench.servers.contracts import ToolCall
 from mcp_bench.servers.saasworld import BENCHMARK
@@ -15,6 +14,7 @@ from mcp_bench.servers.saasworld.operation import object_schema
 from mcp_bench.servers.saasworld.short_tools import MAX_CHARACTERS
 from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.tasks import build, parse
+from tests.support.saas import TOOLSETS, broken, changing_steps, graded, opened, play, solved, task_id
 
 
 @pytest.mark.parametrize("toolset", TOOLSETS)

@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio
 import pytest
 from click.testing import CliRunner
-from saas import kinds, opened, task_id
 
 from mcp_bench.servers.cli import tasks as tasks_command
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
@@ -21,6 +20,7 @@ from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.family import all_families
 from mcp_bench.servers.saasworld.pools import pools
 from mcp_bench.servers.saasworld.tasks import SIZES, build, listing, parse
+from tests.support.saas import kinds, opened, task_id
 
 HELD_OUT = next(family for family in all_families() if family.held_out)
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saas import TOOLSETS
 
 from mcp_bench.servers.contracts import ToolResult
 from mcp_bench.servers.saasworld.api_error import STATUS
@@ -19,6 +18,7 @@ from mcp_bench.servers.saasworld.rest import Api
 from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
 from mcp_bench.servers.saasworld.wording import free
+from tests.support.saas import TOOLSETS
 
 
 def office() -> Built:

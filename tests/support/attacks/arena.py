@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks.by_shell import BY_SHELL
-from attacks.places import accomplice, greeter, terminal
-from bench_commands import FIXTURES, RPC, Bench
 
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.recorder.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers import contracts
+from tests.support.attacks.by_shell import BY_SHELL
+from tests.support.attacks.places import accomplice, greeter, terminal
+from tests.support.bench_commands import FIXTURES, RPC, Bench
 
 PARTS = (
     "victim", "exits with an error", "shell", "wire", "kills its supervisor", "closes the wire",

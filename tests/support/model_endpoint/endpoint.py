@@ -4,7 +4,7 @@
         ...                       # endpoint.openai_url, endpoint.anthropic_url
         endpoint.requests[0].usage
 
-`python -m model_endpoint --scripts FILE` runs the same thing as a process.
+`python -m tests.support.model_endpoint --scripts FILE` runs the same thing as a process.
 """
 
 from __future__ import annotations

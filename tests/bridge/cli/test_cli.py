@@ -1,0 +1,92 @@
+"""The root command: fast, lazy, and helpful when it is misused."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from mcp_bench.bridge.cli.root import root
+from tests.support import ROOT
+
+HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    probe = (
+        "import sys; from mcp_bench.bridge.cli.root import root; root(['--help'], standalone_mode=False);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done
+    assert "record" in done.stdout
+
+
+def test_an_error_that_nobody_caught_drives_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # put back at the end
+    assert CliRunner().invoke(root, ["tasks", "--help"]).exit_code == 0
+    sys.excepthook(ValueError, ValueError("\x1b[2Jgone"), None)
+    assert capsys.readouterr().err.splitlines() == [r"ValueError: \x1b[2Jgone"]
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["recrod"], "did you mean record"),
+        (["record"], "--agent"),
+        (["record", "--agent", "oracel"], "did you mean oracle"),
+        (["record", "--agent", "noop", "--benchmark", "notebok"], "did you mean notebook"),
+        (["record", "--agent", "noop", "--benchmark", "notebook", "--split", "trian"], "did you mean train"),
+        (
+            ["record", "--agent", "noop", "--benchmark", "notebook", "--task", "colour"],
+            "did you mean colours",
+        ),
+        (
+            ["record", "--agent", "noop", "--benchmark", "notebook", "--agent-option", "x=1"],
+            "agent 'noop' has no option 'x'",
+        ),
+        (["record", "--agent", "noop", "--benchmark", "notebook", "--agent-option", "x"], "KEY=VALUE"),
+        (["record", "--agent", "chat", "--benchmark", "notebook"], "--model"),
+        (
+            ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "drop=much"],
+            "drop=much",
+        ),
+        (
+            ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "dorp=1"],
+            "did you mean drop",
+        ),
+        (["record", "--agent", "noop", "--timeout", "nan"], "'--timeout'"),
+        (["record", "--agent", "noop", "--timeout", "inf"], "'--timeout'"),
+        (["record", "--agent", "noop", "--base-url", "localhost:8000/v1"], "'--base-url'"),
+        (["record", "--agent", "noop", "--base-url", "http://[::1"], "'--base-url'"),
+        (["record", "--resume", "run_1", "--task", "a"], "leave out --task"),
+        (["record", "--resume", "run_1", "--agent-option", "a=b"], "leave out --agent-option"),
+        (["tasks", "notebok"], "did you mean notebook"),
+    ],
+)
+def test_wrong_use_names_what_was_meant(bench, args: list[str], hint: str) -> None:
+    done = bench.run(*args, code=2)
+    assert hint in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (bench.home / "runs").exists()
+
+
+def test_a_missing_agent_says_how_to_install_it(bench) -> None:
+    bench.environ["PATH"] = "/usr/bin:/bin"
+    done = bench.run("record", "--agent", "codex", "--benchmark", "notebook", code=1)
+    assert "npm install -g @openai/codex" in done.stderr
+
+
+def test_an_unwritable_home_is_a_clear_error(bench) -> None:
+    bench.home.write_text("a file where the folder should be")
+    done = bench.run("record", "--agent", "noop", "--benchmark", "notebook", code=1)
+    assert str(bench.home) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_reference_is_up_to_date() -> None:
+    from mcp_bench.bridge.cli.reference import reference
+
+    assert (ROOT / "docs" / "cli.md").read_text() == reference(), "run `make docs`"

@@ -1,0 +1,87 @@
+"""`mcp-bench doctor` on a plugin that never answers: given up, or ended by Ctrl-C with all that it started."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.doctor_machine import third_party
+
+HANGS = """
+import os, subprocess
+from mcp_bench.plugins.contracts import Capabilities
+
+class Hangs:
+    name, summary, capabilities, options = "hangs", "", Capabilities(), {}
+    def find(self, environ):
+        with open(environ["TOLD"], "w") as told:
+            command = ["/bin/sh", "-c", "echo started; sleep 60; echo ended by itself"]
+            subprocess.Popen(command, stdout=told, start_new_session=True).wait()
+"""
+
+
+@pytest.fixture
+def hanging(bench, tmp_path: Path) -> Path:
+    """A plugin that waits for ever for a process that holds this FIFO open."""
+    third_party(bench, tmp_path, HANGS, {"hangs": "Hangs"})
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    bench.environ["TOLD"] = str(fifo)
+    return fifo
+
+
+def test_what_hangs_is_given_up(bench, hanging: Path) -> None:
+    told = json.loads(bench.run("doctor", "hangs", "--timeout", "0.5", "--json", code=1).stdout)
+    [late] = [row for row in told["findings"] if (row["subject"], row["check"]) == ("hangs", "time")]
+    assert late["text"] == "no answer within 0.5 s"
+
+
+def test_ctrl_c_leaves_nothing_behind(bench, hanging: Path) -> None:
+    with bench.start("doctor", "hangs", "--timeout", "3600") as process, hanging.open() as told:
+        assert told.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        assert told.read() == ""  # its last holder is gone
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 1 and "Aborted" in err and "Traceback" not in err
+
+
+def test_ctrl_c_during_a_fork_is_not_lost(bench, hanging: Path, tmp_path: Path) -> None:
+    hook = (
+        "import os, signal; os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))"
+    )
+    (tmp_path / "third-party" / "sitecustomize.py").write_text(hook)
+    assert "Aborted" in bench.run("doctor", "hangs", "--timeout", "3600", code=1).stderr
+
+
+def test_a_terminal_is_told_what_is_waited_for(bench, hanging: Path) -> None:
+    ours, theirs = pty.openpty()
+    seen, told = bytearray(), threading.Event()
+
+    def read() -> None:
+        with suppress(OSError):  # how the end of a terminal shows
+            while chunk := os.read(ours, 4096):
+                seen.extend(chunk)
+                if b"looking at hangs" in seen:
+                    told.set()
+
+    process = subprocess.Popen(
+        bench.command("doctor", "hangs", "--timeout", "3600"),
+        env=bench.environment() | {"TERM": "xterm", "COLUMNS": "200"},
+        stdout=subprocess.PIPE, stderr=theirs, cwd=bench.home.parent,
+    )  # fmt: skip
+    os.close(theirs)
+    reader = threading.Thread(target=read)
+    reader.start()
+    with process, hanging.open():
+        assert told.wait(120), bytes(seen)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    reader.join()
+    os.close(ours)
+    assert b"\x1b[?25h" in seen  # the cursor is back

@@ -1,0 +1,309 @@
+"""The proxy at the model endpoint: what passes, what is stored, and what never is."""
+
+import contextlib
+import gzip
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+
+from mcp_bench.bridge.model_proxy import capture as capture_module
+from mcp_bench.bridge.model_proxy.capture import ModelCapture
+from mcp_bench.recorder.frames.body import CHUNK, LARGE
+from mcp_bench.recorder.store import model_calls
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, post, scripted_server
+from tests.support.http.llm_capture import (
+    ASKED,
+    END,
+    KEY,
+    answer,
+    capturing,
+    connected,
+    endpoint,
+    event,
+    receive_all,
+    receive_until,
+    unchunked,
+    whole_exchange,
+)
+from tests.support.recorded import run_info
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_event_passes_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    seen = [anyio.Event() for _ in range(5)]
+
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.begin_events()
+        for number, wait in enumerate(seen):
+            await script.chunk(event(f"part {number} "))
+            await wait.wait()  # nothing more is sent before the agent has this
+        await script.chunk(END)
+        await script.say(b"0\r\n\r\n")
+
+    async with (
+        scripted_server(play) as server,
+        capturing(endpoint(server), tmp_path) as captured,
+        connected(captured) as client,
+    ):
+        await client.send(captured.ask())
+        data = b""
+        for number, wait in enumerate(seen):
+            data = await receive_until(client, f"part {number} ".encode(), data)
+            wait.set()
+        data = await receive_until(client, b"\r\n0\r\n\r\n", data)
+    (row,) = captured.rows()
+    assert row["response"].encode() == unchunked(data)
+    reply = json.loads(row["answer"])["choices"][0]
+    assert reply["message"]["content"] == "".join(f"part {number} " for number in range(5))
+    assert (row["outcome"], row["finish"], row["model"], row["kind"]) == ("ok", "stop", "m-1", "turn")
+    assert json.loads(row["parameters"]) == {"temperature": 0.5}
+    assert (row["request"].encode(), row["method"], row["path"]) == (ASKED, "POST", "/v1/chat/completions")
+
+
+async def test_a_request_is_stored_before_the_endpoint_has_all_of_it(tmp_path: Path) -> None:
+    stored: list[dict[str, Any]] = []
+
+    async def play(script: Script) -> None:
+        await script.read_request()
+        stored.extend(captured.rows())
+        await script.say(answer(b"{}"))
+
+    async with (
+        scripted_server(play) as server,
+        capturing(endpoint(server), tmp_path) as captured,
+        connected(captured) as client,
+    ):
+        await client.send(captured.ask())
+        await receive_until(client, b"{}")
+    assert [(row["request"], row["ended_us"]) for row in stored] == [(ASKED.decode(), None)]
+
+
+async def test_whoever_does_not_know_the_token_reaches_nothing(tmp_path: Path) -> None:
+    reached = False
+
+    async def play(script: Script) -> None:
+        nonlocal reached
+        reached = True
+
+    async with scripted_server(play) as server, capturing(endpoint(server), tmp_path) as captured:
+        token = captured.path.split("/")[1]
+        for path in ("/v1/chat/completions", f"/{token[:-1]}x/v1", f"//{token}/v1", f"/x/../{token}/v1"):
+            async with connected(captured) as client:
+                await client.send(post(captured.port, ASKED, "Connection: close", path=path))
+                assert b" 404 " in (await receive_all(client)).partition(b"\r\n")[0]
+    assert (reached, captured.rows()) == (False, [])
+    with pytest.raises(OSError):
+        await anyio.connect_tcp(LOOPBACK, captured.port)  # gone with its episode
+
+
+async def test_no_other_host_is_reached_through_it(tmp_path: Path) -> None:
+    async def refuse(script: Script) -> None:
+        pytest.fail("another server was asked")
+
+    async def play(script: Script) -> None:
+        assert b"\r\nHost: " + LOOPBACK.encode() in await script.read_request()
+        await script.say(answer(b"{}"))
+
+    async with (
+        scripted_server(refuse) as other,
+        scripted_server(play) as server,
+        capturing(endpoint(server), tmp_path) as captured,
+    ):
+        target = f"//{LOOPBACK}:{other.port}/x"
+        for path in (
+            f"{captured.path.rpartition('/')[0]}{target}",
+            f"{captured.path}@{LOOPBACK}:{other.port}/",
+        ):
+            async with connected(captured) as client:
+                await client.send(post(captured.port, ASKED, path=path))
+                await receive_until(client, b"{}")
+        async with connected(captured) as client:  # as a forward proxy
+            line = f"http://{LOOPBACK}:{other.port}/x"
+            await client.send(post(captured.port, ASKED, "Connection: close", path=line))
+            assert b" 404 " in (await receive_all(client)).partition(b"\r\n")[0]
+
+
+async def test_a_stream_that_the_endpoint_cuts_keeps_what_came(tmp_path: Path) -> None:
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.begin_events()
+        await script.chunk(event("half"))
+        await script.say(b"5\r\nda")
+
+    async with (
+        scripted_server(play) as server,
+        capturing(endpoint(server), tmp_path) as captured,
+        connected(captured) as client,
+    ):
+        await client.send(captured.ask())
+        data = await receive_all(client)
+    assert not data.endswith(b"0\r\n\r\n")  # it must not look whole to the agent either
+    (row,) = captured.rows()
+    assert (row["outcome"], row["status"], row["finish"], row["usage"]) == ("cut", 200, None, None)
+    assert row["response"].encode() == event("half") + b"da"
+    assert json.loads(row["answer"])["choices"][0]["message"]["content"] == "half"
+
+
+async def test_an_agent_that_leaves_ends_the_request_at_the_endpoint(tmp_path: Path) -> None:
+    left = anyio.Event()
+
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.begin_events()
+        await script.chunk(event("half"))
+        with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            await script.stream.receive()
+        left.set()
+
+    async with scripted_server(play) as server, capturing(endpoint(server), tmp_path) as captured:
+        async with connected(captured) as client:
+            await client.send(captured.ask())
+            await receive_until(client, b"half")
+        await left.wait()
+    (row,) = captured.rows()
+    assert (row["outcome"], row["response"].encode()) == ("abandoned", event("half"))
+
+
+async def test_requests_under_way_are_stored_when_the_episode_ends(tmp_path: Path) -> None:
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.begin_events()
+        await script.chunk(event("half"))
+        await anyio.sleep_forever()
+
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(scripted_server(play))
+        async with capturing(endpoint(server), tmp_path) as captured:
+            client = await stack.enter_async_context(connected(captured))  # stays when the capture ends
+            await client.send(captured.ask())
+            await receive_until(client, b"half")
+    (row,) = captured.rows()
+    assert row["response"].encode() == event("half")
+    assert row["ended_us"] is not None
+    assert row["outcome"] in ("cut", "abandoned")
+
+
+async def test_an_answer_that_takes_long_to_store_outlives_the_end_of_the_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    read, serve = model_calls._read, capture_module.listen
+
+    def read_late(*args: Any) -> Any:
+        assert ended.wait(TIMEOUT)
+        return read(*args)
+
+    async def listen_noted(*args: Any, **options: Any) -> None:
+        try:
+            await serve(*args, **options)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(model_calls, "_read", read_late)
+    monkeypatch.setattr(capture_module, "listen", listen_noted)
+    _, got, (row,), _ = await whole_exchange(tmp_path, answer(b'{"choices": []}'))
+    assert got.endswith(b'{"choices": []}')
+    assert (row["response"], row["outcome"]) == ('{"choices": []}', "ok")
+
+
+async def test_an_agent_that_asks_elsewhere_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with capturing("http://127.0.0.1:9/v1", tmp_path):
+        pass
+    assert "asked nothing at the endpoint that is captured, http://127.0.0.1:9/v1" in caplog.text
+    caplog.clear()
+    await whole_exchange(tmp_path, answer(b"{}"))
+    assert caplog.text == ""
+
+
+async def test_errors_pass_and_are_kept_with_their_status(tmp_path: Path) -> None:
+    body = b'{"error": {"message": "slow down"}}'
+    _, got, (row,), _ = await whole_exchange(
+        tmp_path, answer(body, b"retry-after: 7", b"set-cookie: s=1", status=b"429 Too Many Requests")
+    )
+    assert got.startswith(b"HTTP/1.1 429 ")
+    assert b"retry-after: 7" in got
+    assert got.endswith(body)
+    assert (row["status"], row["outcome"], row["response"]) == (429, "error", body.decode())
+    assert json.loads(row["response_headers"]) == {"content-type": "application/json", "retry-after": "7"}
+
+
+async def test_an_endpoint_that_is_not_there_is_told_and_stored(tmp_path: Path) -> None:
+    async with scripted_server(lambda script: anyio.lowlevel.checkpoint()) as server:
+        gone = endpoint(server)
+    async with capturing(gone, tmp_path) as captured, connected(captured) as client:
+        await client.send(captured.ask(ASKED, "Connection: close"))
+        got = await receive_all(client)
+    assert b" 502 " in got.partition(b"\r\n")[0]
+    assert f"no answer from the model endpoint at {gone.removesuffix('/v1')}".encode() in got
+    (row,) = captured.rows()
+    assert (row["status"], row["outcome"]) == (502, "error")
+
+
+async def test_a_coded_answer_passes_as_it_is_and_is_read(tmp_path: Path) -> None:
+    document = {"model": "m-1", "choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}
+    coded = gzip.compress(json.dumps(document).encode())
+    _, got, (row,), _ = await whole_exchange(tmp_path, answer(coded, b"content-encoding: gzip"))
+    assert got.endswith(coded)
+    assert b"content-encoding: gzip" in got
+    assert bytes(row["response"]) == coded
+    assert json.loads(row["answer"]) == document
+
+
+async def test_the_endpoint_is_asked_for_no_coding_and_gets_the_login(tmp_path: Path) -> None:
+    asked, _, (row,), _ = await whole_exchange(
+        tmp_path, answer(b"{}"), headers=("Accept-Encoding: gzip, br", "User-Agent: agent/1", "x-mine: 1")
+    )
+    head = asked.lower()
+    assert b"accept-encoding: identity\r\n" in head
+    assert KEY.encode() in head
+    assert json.loads(row["request_headers"]) == {"content-type": "application/json", "user-agent": "agent/1"}
+
+
+@pytest.mark.parametrize(
+    "header", ["x-api-key: ", "x-goog-api-key: ", "api-key: ", "Authorization: Bearer ", "Cookie: session="]
+)
+async def test_no_key_is_stored_wherever_it_comes(tmp_path: Path, header: str) -> None:
+    secret = "sk-other-0123456789abcdef"
+    echo = json.dumps({"error": {"message": f"wrong key {secret}, {KEY}, session={secret}"}}).encode()
+    asked, got, (row,), folder = await whole_exchange(
+        tmp_path,
+        answer(echo, b"x-request-id: req-" + secret.encode(), status=b"401 Unauthorized"),
+        headers=(f"{header}{secret}", f"User-Agent: agent {secret}"),
+        body=json.dumps({"model": "m", "user": f"session={secret}", "tools": []}).encode(),
+        path=f"/chat/completions?alt=sse&key={secret}",
+    )
+    assert secret.encode() in asked.partition(b"\r\n\r\n")[0]  # it reached the endpoint
+    assert secret.encode() in got  # and the agent got what the endpoint sent
+    assert row["path"] == "/v1/chat/completions?alt=sse&key=[redacted]"
+    assert "wrong key [redacted]" in json.loads(row["response"])["error"]["message"]
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+            assert KEY.encode() not in path.read_bytes(), path
+
+
+async def test_a_body_of_many_megabytes_is_kept_out_of_memory_and_without_its_key(tmp_path: Path) -> None:
+    filling = b"x" * (LARGE + CHUNK)
+    body = b'{"model": "m", "tools": [1], "key": "%s", "text": "%s"}' % (KEY.encode(), filling)
+    asked, _, (row,), folder = await whole_exchange(tmp_path, answer(body), body=body)
+    clean = body.replace(KEY.encode(), b"[redacted]")
+    equal = [asked.endswith(body), bytes(row["request"]) == clean, bytes(row["response"]) == clean]
+    assert equal == [True, True, True]
+    assert (row["kind"], row["model"]) == ("turn", "m")
+    assert KEY.encode() not in (folder / "recordings.db").read_bytes()
+
+
+def test_an_endpoint_with_a_password_in_it_is_refused(tmp_path: Path) -> None:
+    with RunFolder.create(run_info(), root=tmp_path) as run, pytest.raises(WrongUseError, match="password"):
+        ModelCapture("ep_1", "http://me:secret@127.0.0.1:1/v1", run.recording)

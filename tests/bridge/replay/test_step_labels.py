@@ -1,0 +1,121 @@
+"""Step data: what each call did, by a replay."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from click.testing import CliRunner
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.export.steps import step
+from mcp_bench.servers.contracts import AssertionResult
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.registry import load
+from mcp_bench.servers.remote import RemoteBenchmark
+from tests.support.recorded import Episode, planned, record
+
+Standing = Callable[..., list[AssertionResult]]
+
+
+def standing(objectives: str, guardrails: str = "") -> list[AssertionResult]:
+    """Return assertions of which those written as `+` hold."""
+    kinds = [("objective", mark) for mark in objectives] + [("guardrail", mark) for mark in guardrails]
+    return [
+        AssertionResult(name=f"a{number}", passed=mark == "+", kind=kind)  # type: ignore[arg-type]
+        for number, (kind, mark) in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_error", "label"),
+    [
+        (standing("--"), standing("+-"), False, "progress"),
+        (standing("+-"), standing("+-"), False, "neutral"),
+        (standing("+-"), standing("--"), False, "setback"),
+        (standing("+-"), standing("-+"), False, "progress"),
+        (standing("--", "+"), standing("+-", "-"), False, "broke_guardrail"),
+        (standing("--", "-"), standing("--", "+"), False, "neutral"),
+        (standing("--"), standing("--"), True, "error"),
+    ],
+)
+def test_labels(before: Any, after: Any, is_error: bool, label: str) -> None:
+    found = step(before, after, is_error=is_error)
+    assert found.label == label
+    assert found.objectives == 2
+    assert found.met == sum(one.passed for one in after if one.kind == "objective")
+
+
+def exported(out: Path, *options: str) -> Any:
+    return CliRunner().invoke(export, ["--steps", *options, "--out", str(out)])
+
+
+def test_each_call_of_real_attempts_has_a_label(tmp_path: Path) -> None:
+    argv = ["record", "--agent", "oracle", "--limit", "3", "--isolation", "none"]
+    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *argv]
+    for drop in ("0", "0.5"):
+        subprocess.run(
+            [*command, "--agent-option", f"drop={drop}"], check=True, capture_output=True, timeout=120
+        )
+    done = exported(tmp_path / "s.jsonl")
+    assert done.exit_code == 0, done.exception
+    rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    episodes: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        episodes.setdefault(row["id"], []).append(row)
+    for steps in episodes.values():
+        last = steps[-1]
+        assert [row["step"] for row in steps] == list(range(1, len(steps) + 1))
+        assert (last["met"] == last["objectives"] and not last["broken"]) == last["strict"]
+        assert any(row["label"] == "progress" for row in steps) == (last["met"] > 0)
+        for row, following in pairwise(steps):
+            assert following["prompt"][: len(row["prompt"])] == row["prompt"]
+            assert following["prompt"][len(row["prompt"])]["tool_calls"] == row["completion"][0]["tool_calls"]
+    assert any(steps[-1]["strict"] for steps in episodes.values())
+    manifest = json.loads((tmp_path / "s.jsonl.manifest.json").read_text())
+    assert sum(manifest["steps"]["labels"].values()) == len(rows) == manifest["rows"]
+
+
+def test_refused_calls_are_errors_and_other_results_are_no_basis(tmp_path: Path) -> None:
+    task = next(load("benchmark", "saasworld").tasks("train", 1))
+    saas = {"benchmark": "saasworld", "benchmark_version": load("benchmark", "saasworld").version}
+    refused = Episode(calls=[("no_such_tool", {}, "!There is no tool 'no_such_tool'.")])
+    slot = planned(task.id).model_copy(update={"prompt": task.prompt})
+    record([(slot, refused)], **saas)
+    done = exported(tmp_path / "s.jsonl", "--agent", "oracle", "--json")
+    # the replay words its refusal in another way than this recording: no labels
+    assert isinstance(done.exception, BenchError)
+    assert "'episodes_that_replay_otherwise': 1" in str(done.exception)
+
+
+def test_a_benchmark_that_cannot_tell_is_refused(tmp_path: Path) -> None:
+    record([(planned("banking/user_task_0"), Episode())])
+    done = exported(tmp_path / "s.jsonl")
+    assert isinstance(done.exception, BenchError)
+    assert "agentdojo cannot tell where its assertions stand" in str(done.exception)
+    assert not (tmp_path / "s.jsonl").exists()
+
+
+def test_a_worker_passes_on_how_assertions_stand() -> None:
+    local = load("benchmark", "saasworld")
+    remote = RemoteBenchmark("saasworld", "mcp_bench.servers.saasworld:BENCHMARK", version=local.version)
+    task = next(local.tasks("train", 1)).id
+
+    async def both() -> tuple[Any, Any]:
+        try:
+            worlds = [await benchmark.open(task) for benchmark in (local, remote)]
+            for call in local.reference(task).calls:
+                for world in worlds:
+                    await world.call(call.name, dict(call.arguments))
+            return tuple([list(await world.assertions_now()) for world in worlds])  # type: ignore[return-value]
+        finally:
+            await remote.aclose()
+
+    here, there = anyio.run(both)
+    assert here == there
+    assert all(one.passed for one in here)

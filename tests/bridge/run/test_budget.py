@@ -1,0 +1,141 @@
+"""`--max-cost`, `--max-calls`, and which tasks are taken."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.agents.node_clis import node_environ
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+
+Write = Callable[[str], str]
+
+COSTS = """
+server = Server(); server.connect()
+open(os.path.join(os.environ["HOME"], "usage"), "w").write('{"cost_usd": 0.4, "input_tokens": 1500}')
+"""
+GREEDY = "server = Server(); server.connect()\nwhile server.call('read', key='one'): pass"
+PRICED = ("record", "--agent", "priced", "--benchmark", "notebook", "--repeat", "4")
+
+
+def test_no_episode_is_started_once_the_money_is_spent(bench, script: Write) -> None:
+    done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(COSTS), "--json", code=1)
+    summary = json.loads(done.stdout)
+    assert summary["cost_usd"] == pytest.approx(1.2)
+    assert (summary["graded"], summary["stopped"], summary["input_tokens"]) == (3, True, 4500)
+    assert "$1.20 were spent of the $1.00 of --max-cost" in done.stderr
+    run = bench.run_folder.name
+    assert f"mcp-bench record --resume {run} --max-cost MORE" in done.stderr
+
+    again = bench.run("record", "--resume", run, "--json", code=1)  # what was spent stays spent
+    assert json.loads(again.stdout)["graded"] == 0
+    more = bench.run("record", "--resume", run, "--max-cost", "2", "--json", code=1)
+    assert json.loads(more.stdout)["graded"] == 2
+    rest = bench.run("record", "--resume", run, "--max-cost", "10", "--json")
+    assert json.loads(rest.stdout)["graded"] == 3
+    assert len(bench.grades()) == 8
+
+
+def test_attempts_that_tell_no_cost_are_counted_and_named(bench, script: Write) -> None:
+    silent = COSTS + 'if "colours" in CONFIG["prompt"]: os.unlink(os.path.join(os.environ["HOME"], "usage"))'
+    done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(silent), code=1)
+    assert "(3 attempts told no cost)" in done.stderr
+    assert len(bench.grades()) == 6
+
+
+def test_an_agent_that_tells_no_cost_is_refused(bench) -> None:
+    done = bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--max-cost", "1", code=2)
+    assert "'noop' does not tell what it costs" in done.stderr
+    assert "claude-code" in done.stderr
+    assert not (bench.home / "runs").exists()
+    bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
+    bench.run("record", "--resume", bench.run_folder.name, "--max-cost", "1", code=2)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ModelEndpoint]:
+    steps = (Step((ScriptedCall("write", {"key": "sky", "value": "cerulean-sentinel"}),)), Step(text="Done."))
+    with ModelEndpoint([Script("Fill the page of colours.", steps)]) as running:
+        yield running
+
+
+def test_the_real_claude_code_is_stopped_by_what_it_tells(bench, endpoint: ModelEndpoint) -> None:
+    bench.environ.update(PATH=node_environ(bench.home.parent)["PATH"], ANTHROPIC_API_KEY="dummy-key")
+    done = bench.run(
+        "record", "--agent", "claude-code", "--benchmark", "notebook", "--task", "colours", "--repeat", "3",
+        "--model", "claude-sonnet-4-5", "--base-url", endpoint.anthropic_url, "--max-cost", "0.0001", "--json",
+        code=1,
+    )  # fmt: skip
+    summary = json.loads(done.stdout)
+    assert summary["graded"] == 1
+    assert summary["cost_usd"] > 0.0001
+    (episode,) = bench.rows("select usage from episodes")
+    assert json.loads(episode["usage"])["cost_usd"] == summary["cost_usd"]
+    assert "Ended early" in done.stderr
+
+
+def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
+    command = ("record", "--agent", "script", "--benchmark", "notebook", "--agent-option", script(GREEDY))
+    bench.run(*command, "--max-calls", "5")  # the task of numbers allows 3
+    counts = bench.rows(
+        "select task, termination, (select count(*) from calls c where c.episode = e.id and execution) as calls"
+        " from episodes e order by task"
+    )
+    assert counts == [
+        {"task": "colours", "termination": "max_calls", "calls": 5},
+        {"task": "numbers", "termination": "max_calls", "calls": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["--split", "test", "--task", "simple-task-progress.1.train.0"], "of split 'train', not of 'test'"),
+        (["--split", "tset", "--task", "simple-task-progress.1.train.0"], "did you mean test"),
+        (["--tag", "level-1", "--task", "simple-task-progress.1.train.0"], "leave out one"),
+        (["--tag", "level-1", "--tag", "level-2"], "with the tags level-1, level-2"),
+        (["--tag", "level1"], "did you mean level-1"),
+        (["--max-calls", "0"], "'--max-calls'"),
+        (["--max-cost", "0"], "'--max-cost'"),
+        (["--max-cost", "nan"], "'--max-cost'"),
+        (["--retries", "-1"], "'--retries'"),
+        (["--server", "true", "--max-calls", "3"], "--max-calls does not go with --server"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(bench, args: list[str], hint: str) -> None:
+    done = bench.run("record", "--agent", "oracle", *args, code=2)
+    assert hint in done.stderr
+    assert not (bench.home / "runs").exists()
+
+
+def test_a_task_of_the_split_that_is_named_is_taken(bench) -> None:
+    task = "simple-task-progress.1.train.0"
+    bench.run("record", "--agent", "oracle", "--split", "train", "--task", task)
+    assert bench.rows("select task, split from episodes") == [{"task": task, "split": "train"}]
+
+
+def test_tags_choose_tasks_of_a_split(bench) -> None:
+    bench.run("record", "--agent", "noop", "--split", "dev", "--tag", "level-2", "--limit", "2")
+    assert [row["task"].split(".")[1:3] for row in bench.rows("select task from episodes")] == [
+        ["2", "dev"]
+    ] * 2
+
+
+def test_each_repeat_of_an_imperfect_oracle_makes_other_mistakes_each_time_the_same(bench) -> None:
+    command = (
+        "record", "--agent", "oracle", "--task", "finance-close-checklist.4.train.0", "--repeat", "4",
+        "--agent-option", "drop=0.5", "--json",
+    )  # fmt: skip
+    played = []
+    for _ in range(2):
+        bench.home = bench.home.with_name(f"{bench.home.name}-again")
+        bench.run(*command)
+        rows = bench.rows(
+            "select e.repeat, group_concat(c.tool || c.arguments, '|') as calls, e.model from episodes e"
+            " join calls c on c.episode = e.id group by e.id order by e.repeat"
+        )
+        assert {row["model"] for row in rows} == {"drop=0.5"}, "repeats are of one variant"
+        played.append([row["calls"] for row in rows])
+    assert played[0] == played[1]
+    assert len(set(played[0])) > 1

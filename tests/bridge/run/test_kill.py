@@ -1,0 +1,233 @@
+"""`kill -9` of the referee at random moments, under load: nothing that an agent has seen is lost.
+
+The moments come from a seeded generator: after so many responses over all agents, and so many
+microseconds. One run is killed again and again, resumed each time, until it is done; then the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import selectors
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bench.recorder.store.reader import RunReader
+from tests.support.agents.busy_agent import write_busy_agent
+
+SLOTS = 5
+SECONDS = 300.0
+"""How long anything may take here before the test fails."""
+
+
+class Fifo:
+    """The reading end of a FIFO. It is only ever at its end when nobody has it open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.path = path
+        self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def read(self) -> bytes | None:
+        """Return what is there, None where nothing is, and nothing at the end."""
+        try:
+            return os.read(self.fd, 1 << 16)
+        except BlockingIOError:
+            return None
+
+    def until_end(self) -> None:
+        """Wait until no process holds it."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fd, selectors.EVENT_READ)
+            while self.read() != b"":
+                assert selector.select(SECONDS), f"somebody still holds {self.path.name}"
+
+
+class Sweep:
+    """One run in a home of its own, killed as often as wanted."""
+
+    def __init__(self, bench: Any, folder: Path) -> None:
+        folder.mkdir()
+        self.bench = type(bench)(folder / "home")
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self.responses, self.alive = Fifo(folder / "responses"), Fifo(folder / "alive")
+        self._held = os.open(self.responses.path, os.O_WRONLY)  # agents come and go: it has no end
+        self.agent = write_busy_agent(
+            folder, logs=self.logs, responses=self.responses.path, alive=self.alive.path
+        )
+        self.grades: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> None:
+        for fd in (self.responses.fd, self.alive.fd, self._held):
+            os.close(fd)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a run: the referee may die before it is set up."""
+        try:
+            return bool(self.bench.rows("select 1 from runs"))
+        except (FileNotFoundError, ValueError, sqlite3.OperationalError):
+            return False
+
+    def start(self) -> subprocess.Popen[str]:
+        if self.recorded:
+            return self.bench.start("record", "--jobs", "3", "--resume", self.bench.run_folder.name)
+        # of a referee that died before it had set its run up: the next one makes a folder of its own
+        shutil.rmtree(self.bench.home / "runs", ignore_errors=True)
+        return self.bench.start(
+            "record", "--agent", "script", "--agent-option", f"file={self.agent}", "--benchmark", "notebook",
+            "--task", "colours", "--repeat", str(SLOTS), "--jobs", "3",
+        )  # fmt: skip
+
+    def kill_after(self, responses: int, seconds: float) -> bool:
+        """Kill a referee after so many responses and then some time; return whether it came to that."""
+        with self.start() as referee:
+            ended = os.pidfd_open(referee.pid)
+            try:
+                self._wait(responses, ended)
+                with selectors.DefaultSelector() as selector:
+                    selector.register(ended, selectors.EVENT_READ)
+                    done = bool(selector.select(seconds))
+            finally:
+                os.close(ended)
+                referee.send_signal(signal.SIGKILL)
+                referee.communicate(timeout=SECONDS)
+        return not done
+
+    def _wait(self, responses: int, ended: int) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.responses.fd, selectors.EVENT_READ)
+            selector.register(ended, selectors.EVENT_READ)
+            while responses > 0:
+                ready = selector.select(SECONDS)
+                assert ready, "the agents are stuck"
+                responses -= len(self.responses.read() or b"")
+                if any(key.fd == ended for key, _ in ready):
+                    return
+
+    def finish(self) -> None:
+        """Resume until the run is done."""
+        with self.start() as referee:
+            try:
+                self._wait(1 << 60, pid := os.pidfd_open(referee.pid))
+                os.close(pid)
+            finally:
+                referee.kill()
+                _, err = referee.communicate(timeout=SECONDS)
+        assert referee.returncode == 0, err
+        slots = self.bench.rows("select count(distinct repeat) as slots from episodes")
+        assert (slots, len(self.bench.grades())) == ([{"slots": SLOTS}], SLOTS)
+
+    def received(self) -> list[str]:
+        """Return every response that an agent has read."""
+        return [line for log in self.logs.iterdir() for line in log.read_text().splitlines()]
+
+    def check(self) -> int:
+        """Check what must hold after every kill; return how many responses were compared."""
+        self.alive.until_end()
+        while self.responses.read():
+            pass
+        received = self.received()
+        if not self.recorded:
+            assert not received
+            return 0
+        RunReader(self.bench.run_folder).close()  # as any command does, before SQLite's own tools
+        for name in ("recordings.db", "grades.db"):
+            path = self.bench.run_folder / name
+            if path.exists():
+                with closing(sqlite3.connect(path)) as db:
+                    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                    assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        frames = {
+            row["line"]
+            for row in self.bench.rows(
+                "select cast(body as text) as line from frames where direction = 'server'"
+            )
+        }
+        assert [line for line in received if line + "\n" not in frames] == []
+        settled = {
+            row["rpc_id"]: row["outcome"]
+            for row in self.bench.rows("select rpc_id, outcome from calls where response_frame is not null")
+        }
+        answers = [json.loads(line) for line in received]
+        calls = [answer for answer in answers if "content" in answer["result"]]
+        outcomes = ["tool_error" if answer["result"].get("isError") else "ok" for answer in calls]
+        assert [settled.get(json.dumps(answer["id"])) for answer in calls] == outcomes
+        self._check_grades()
+        return len(received)
+
+    def _check_grades(self) -> None:
+        if not (self.bench.run_folder / "grades.db").exists():
+            return
+        try:
+            grades = {row["episode"]: row for row in self.bench.grades()}
+        except sqlite3.OperationalError:  # killed before its table was made
+            grades = {}
+        for episode, row in self.grades.items():
+            assert grades[episode] == row
+        self.grades = grades
+        graded = [
+            row["repeat"]
+            for row in self.bench.rows(
+                "select * from episodes where invalid is null and ended_us is not null"
+            )
+            if row["id"] in grades
+        ]
+        assert len(graded) == len(set(graded)) == len(grades)
+
+
+@contextmanager
+def sweep(bench: Any, folder: Path) -> Iterator[Sweep]:
+    opened = Sweep(bench, folder)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def moments(seed: int, count: int) -> Iterator[tuple[int, float]]:
+    chance = random.Random(seed)
+    for _ in range(count):
+        if chance.random() < 0.15:  # while it starts
+            yield 0, chance.uniform(0, 1.5)
+        else:
+            yield chance.choice([1, 5, 20, 60, 150]) + chance.randrange(20), chance.uniform(0, 0.005)
+
+
+def kill_at(bench: Any, tmp_path: Path, seed: int, count: int) -> str:
+    """Kill at `count` moments; return what came of it."""
+    planned = moments(seed, 10 * count)
+    kills = runs = compared = graded = 0
+    while kills < count:
+        runs += 1
+        with sweep(bench, tmp_path / f"run-{runs}") as run:
+            going = True
+            while going and kills < count:
+                going = run.kill_after(*next(planned))
+                kills += going
+                compared += run.check()
+            if run.recorded:
+                run.finish()
+                compared += run.check()
+                graded += len(run.grades)
+    return f"{kills} kills in {runs} runs, {compared} responses compared, {graded} episodes graded once"
+
+
+def test_a_killed_referee_has_stored_what_its_agents_received(bench: Any, tmp_path: Path) -> None:
+    print(kill_at(bench, tmp_path, seed=1, count=5))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_200_kills_of_the_referee(bench: Any, tmp_path: Path, seed: int) -> None:
+    print(kill_at(bench, tmp_path, seed, 20))

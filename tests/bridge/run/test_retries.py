@@ -1,0 +1,182 @@
+"""Which episodes are tried again, how a run ends early when nothing works, and what is stored of it."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.run.retry import PASSING, Retries
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+
+Write = Callable[[str], str]
+
+# Counts its attempts in a file, and fails as `{fault}` says in those that `{when}` names.
+FAILS = """
+with open({counter!r}, "a+") as counter:
+    counter.write("x"); counter.flush()
+    number = counter.tell()
+server = Server(); server.connect()
+for key, value in [("sky", "cerulean-sentinel"), ("grass", "viridian-sentinel")]:
+    server.call("write", key=key, value=value)
+if {when}:
+    open(os.path.join(os.environ["HOME"], "fault"), "w").write({fault!r})
+"""
+RECORD = ("record", "--agent", "script", "--benchmark", "notebook")
+
+
+@pytest.fixture
+def failing(script: Write, tmp_path: Path) -> Callable[..., tuple[str, ...]]:
+    """Return the command line for an agent that meets a fault in some of its attempts, counted from 1."""
+
+    def write(fault: str, when: str = "True", task: str = "colours") -> tuple[str, ...]:
+        source = FAILS.format(counter=str(tmp_path / "attempts"), when=when, fault=fault)
+        return (*RECORD, "--task", task, "--retry-wait", "0", "--agent-option", script(source))
+
+    return write
+
+
+def attempts(bench) -> list[tuple[int, str | None]]:
+    rows = bench.rows("select attempt, invalid from episodes order by id")
+    return [(row["attempt"], row["invalid"]) for row in rows]
+
+
+def test_a_fault_that_passes_is_tried_again_and_the_episode_is_not_invalid(bench, failing) -> None:
+    done = bench.run(*failing("endpoint_error: 503", "number < 3"), "--retries", "2", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["invalid"], summary["retried"], summary["graded"], summary["strict"]) == (0, 2, 1, 1.0)
+    assert attempts(bench) == [(1, "endpoint_error"), (2, "endpoint_error"), (3, None)]
+    assert "again in 0 s" in done.stderr
+    (row,) = bench.report()
+    assert (row["episodes"], row["invalid"], row["strict"]) == (1, 0, 1.0)
+    assert row["earlier_attempts"] == 2
+    assert "retried" in bench.run("report").stdout
+    assert len(bench.grades()) == 1
+
+
+def test_after_the_last_retry_it_is_invalid_and_a_resumed_run_goes_on_counting(bench, failing) -> None:
+    done = bench.run(*failing("endpoint_error: 503", "number < 5"), "--retries", "1", "--json", code=1)
+    summary = json.loads(done.stdout)
+    assert (summary["invalid"], summary["retried"]) == (1, 1)
+    assert f"record --resume {bench.run_folder.name}" in done.stderr
+    (row,) = bench.report()
+    assert (row["episodes"], row["invalid"], row["strict_invalid_as_0"]) == (1, 1, 0.0)
+    bench.run("record", "--resume", bench.run_folder.name, code=1)  # the run's own number of retries holds
+    assert attempts(bench) == [(number, "endpoint_error") for number in (1, 2, 3, 4)]
+    bench.run("record", "--resume", bench.run_folder.name)
+    assert attempts(bench)[4:] == [(5, None)]
+    assert bench.report()[0]["invalid"] == 0
+
+
+@pytest.mark.parametrize("kind", ["login_missing", "bad_option", "approval_needed"])
+def test_what_will_not_get_better_is_not_tried_again(bench, failing, kind: str) -> None:
+    bench.run(*failing(f"{kind}: no"), "--retries", "3", code=1)
+    assert attempts(bench) == [(1, kind)]
+
+
+def test_what_the_agent_did_is_not_tried_again(bench, script: Write) -> None:
+    crash = "server = Server(); server.connect(); os._exit(3)"
+    bench.run(*RECORD, "--retries", "3", "--retry-wait", "0", "--agent-option", script(crash))
+    rows = bench.rows("select attempt, termination, invalid from episodes")
+    assert rows == [{"attempt": 1, "termination": "crash", "invalid": None}] * 2
+
+
+def test_an_agent_that_never_connected_is_tried_again(bench, script: Write) -> None:
+    option = script("print('no configuration')")
+    bench.run(
+        *RECORD, "--limit", "1", "--retries", "1", "--retry-wait", "0", "--agent-option", option, code=1
+    )
+    assert attempts(bench) == [(1, "never_connected"), (2, "never_connected")]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=429, first=1),
+        pytest.param(Fault(status=500, first=1), marks=pytest.mark.full),
+        pytest.param(Fault(cut=1, first=1), marks=pytest.mark.full),
+    ],
+)
+def test_a_real_client_gets_over_a_short_outage_of_its_endpoint(bench, fault: Fault) -> None:
+    steps = (Step((ScriptedCall("write", {"key": "sky", "value": "cerulean-sentinel"}),)), Step(text="Done."))
+    with ModelEndpoint([Script("Fill the page of colours.", steps)], fault=fault) as endpoint:
+        bench.run(
+            "record", "--agent", "chat", "--benchmark", "notebook", "--task", "colours", "--model", "scripted",
+            "--base-url", endpoint.openai_url, "--agent-option", "max_retries=0", "--retries", "1",
+            "--retry-wait", "0",
+        )  # fmt: skip
+    assert attempts(bench) == [(1, "endpoint_error"), (2, None)]
+    assert bench.grades()[0]["partial"] == 0.5
+    last = bench.rows("select usage from episodes where attempt = 2")
+    assert json.loads(last[0]["usage"])["model_calls"] == 2
+
+
+def test_a_missing_login_ends_the_run_at_once_and_it_goes_on_when_it_is_there(
+    bench, failing, tmp_path: Path
+) -> None:
+    fault = failing("login_missing: run `agent login`", "number == 1")
+    done = bench.run(*fault, "--repeat", "8", "--json", code=1)
+    summary = json.loads(done.stdout)
+    assert (summary["stopped"], summary["invalid"]) == (True, 1)
+    assert "login_missing" in summary["stopped_by"]
+    assert "run `agent login`" in done.stderr
+    assert attempts(bench) == [(1, "login_missing")]
+    resumed = bench.run("record", "--resume", bench.run_folder.name, "--jobs", "3", "--json")
+    assert json.loads(resumed.stdout)["graded"] == 8
+    assert bench.report()[0]["invalid"] == 0
+
+
+@pytest.mark.parametrize(("kind", "made"), [("approval_needed", 5), ("endpoint_error", 20)])
+def test_a_run_in_which_nothing_works_ends_early(bench, failing, kind: str, made: int) -> None:
+    done = bench.run(*failing(f"{kind}: refused"), "--repeat", "25", "--retries", "0", code=1)
+    assert f"Ended early: {made} episodes in a row came out as {kind} (refused)" in done.stderr
+    assert len(attempts(bench)) == made
+
+
+def test_trouble_now_and_then_ends_nothing(bench, failing) -> None:
+    bench.run(*failing("login_missing: once", "number % 4 != 1"), "--repeat", "8", code=1)
+    assert len(attempts(bench)) == 8
+
+
+def test_ctrl_c_does_not_wait_for_the_next_attempt(bench, failing) -> None:
+    command = failing("endpoint_error: 503", "number == 1")
+    with bench.start(*command, "--retries", "1", "--retry-wait", "3000") as referee:
+        assert referee.stderr is not None
+        while "again in" not in (line := referee.stderr.readline()):
+            assert line
+        referee.send_signal(signal.SIGINT)
+        _, err = referee.communicate(timeout=60)
+    assert referee.returncode == 1
+    assert "1 invalid" in err
+    assert attempts(bench) == [(1, "endpoint_error")]
+    bench.run("record", "--resume", bench.run_folder.name)
+    assert attempts(bench) == [(1, "endpoint_error"), (2, None)]
+
+
+def test_a_resumed_run_says_when_the_agent_has_another_version(bench, failing) -> None:
+    bench.run(*failing("login_missing: first", "number == 1"), "--repeat", "2", code=1)
+    bench.environ["SCRIPT_VERSION"] = "2.0"
+    done = bench.run("record", "--resume", bench.run_folder.name)
+    assert "began with script 1.0, and this is 2.0" in done.stderr
+    versions = bench.rows("select attempt, agent_version from episodes order by id")
+    assert [row["agent_version"] for row in versions] == ["1.0", "2.0", "2.0"]
+    episode = bench.rows("select id from episodes where attempt = 2")[0]["id"]
+    assert json.loads(bench.run("show", episode, "--json").stdout)["agent_version"] == "2.0"
+
+
+@given(st.integers(0, 9), st.floats(0, 1e6), st.integers(0, 2000))
+def test_waits_are_doubled_within_bounds(most: int, first: float, made: int) -> None:
+    retries = Retries(most, first)
+    for reason in PASSING:
+        wait = retries.next_wait(reason, made)
+        assert (wait is None) == (made >= most)
+        if wait is not None:
+            plain = min(first * 2**made, 300)
+            assert plain <= wait <= plain * 1.25
+    assert retries.next_wait(None, made) is None
+    assert retries.next_wait("plugin_failed", made) is None

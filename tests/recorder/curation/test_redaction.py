@@ -1,0 +1,171 @@
+"""Secrets and addresses: found wherever they stand, the same one told apart from others, nothing else touched."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.curation.redaction import redact
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
+from tests.support.recorded import Episode, planned, record
+
+X, D = "aB3" * 30, "7" * 40
+SECRETS = [
+    "sk-" + X[:40],
+    "sk-ant-api03-" + X[:60],
+    "sk_live_" + X[:24],
+    "ghp_" + X[:36],
+    "github_pat_" + X[:40],
+    "glpat-" + X[:20],
+    "AKIA" + "ABCD2345" * 2,
+    "AIza" + X[:35],
+    "xoxb-" + D[:12] + "-" + X[:12],
+    "hf_" + X[:34],
+    "npm_" + X[:36],
+    "pypi-" + X[:60],
+    "SG." + X[:22] + "." + X[:43],
+    ".".join(["eyJ" + X[:20], "eyJ" + X[:30], X[:40]]),
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY-----",
+]
+
+
+def trajectory(*texts: str, arguments: dict[str, Any] | None = None) -> Trajectory:
+    call = ToolCall(id="c1", function=FunctionCall(name="send", arguments=arguments or {}))
+    return Trajectory(
+        id="ep", benchmark="b", task="t", split="train", domain="d", agent="x", seed=0, isolation="none", tools=[],
+        messages=[
+            Message(role="assistant", tool_calls=[call]),
+            *(Message(role="user", content=text, reasoning=text) for text in texts),
+        ],
+    )  # fmt: skip
+
+
+def redacted(*texts: str, kinds: tuple[str, ...] = ("secrets",)) -> list[str]:
+    messages = redact(trajectory(*texts), kinds).messages[1:]
+    assert [message.reasoning for message in messages] == [message.content for message in messages]
+    return [message.content or "" for message in messages]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret[:12])
+def test_a_key_is_found_in_any_text(secret: str) -> None:
+    in_json = json.dumps({"log": f"line\n{secret}\tend"})
+    assert redacted(f"use {secret}, please", in_json, f"({secret})", secret) == [
+        "use [SECRET_1], please",
+        # what JSON escapes in a key makes it another text
+        in_json.replace(json.dumps(secret)[1:-1], "[SECRET_2]" if "\n" in secret else "[SECRET_1]"),
+        "([SECRET_1])",
+        "[SECRET_1]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer [SECRET_1]"),
+        (
+            "curl -u x postgres://root:hunter2@db.example/x",
+            "curl -u x postgres://root:[SECRET_1]@db.example/x",
+        ),
+        ("DB_PASSWORD=hunter22 make", "DB_PASSWORD=[SECRET_1] make"),
+        ('{"client_secret": "oh", "n": 1}', '{"client_secret": "[SECRET_1]", "n": 1}'),
+        ('{"body": "{\\"apiKey\\": \\"a1b2c3\\"}"}', '{"body": "{\\"apiKey\\": \\"[SECRET_1]\\"}"}'),
+        ("access_token: 12ab34cd", "access_token: [SECRET_1]"),
+    ],
+)
+def test_a_value_is_told_by_its_surroundings(text: str, after: str) -> None:
+    assert redacted(text) == [after]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Reset the password: required by policy, see ticket T-2821.",
+        "The secret of good tea is patience.",
+        "next_page_token=abc123, max_tokens=4096",
+        "sk-8 is a ski; AKIA is short; bearer of news",
+        "https://db.example:8080/path?x=1 at 10:30",
+        "ghp_ and hf_transformers",
+        "dev@mail.example wrote",
+    ],
+)
+def test_other_text_stays(text: str) -> None:
+    assert redacted(text) == [text]
+
+
+def test_what_was_found_once_is_found_alone() -> None:
+    texts = redacted("api_key=s3cr3t-value", "I used s3cr3t-value twice: s3cr3t-value", "s3cr3t-values stay")
+    assert texts == ["api_key=[SECRET_1]", "I used [SECRET_1] twice: [SECRET_1]", "s3cr3t-values stay"]
+
+
+def test_a_plain_word_is_hidden_only_where_it_is_a_password() -> None:
+    assert redacted('{"password": "welcome"}', "You are welcome") == [
+        '{"password": "[SECRET_1]"}',
+        "You are welcome",
+    ]
+
+
+def test_fields_of_arguments() -> None:
+    arguments = {"user": "ann", "password": "pw", "deep": [{"api_key": "k"}, {"api_key": ""}], "secret": 5}
+    call = redact(trajectory(arguments=arguments), ["secrets"]).messages[0].tool_calls[0]
+    assert call.function.arguments == {
+        "user": "ann", "password": "[SECRET_1]", "deep": [{"api_key": "[SECRET_2]"}, {"api_key": ""}], "secret": 5,
+    }  # fmt: skip
+    assert redact(trajectory(arguments=arguments), ["emails"]) == trajectory(arguments=arguments)
+
+
+def test_addresses_are_told_apart() -> None:
+    texts = redacted(
+        "From ann.lee+x@mail.example to Bob <bob@corp.co.example>.",
+        '{"text": "Hi\\nann.lee+x@mail.example"}',
+        kinds=("emails",),
+    )
+    assert texts == ["From [EMAIL_1] to Bob <[EMAIL_2]>.", '{"text": "Hi\\n[EMAIL_1]"}']
+
+
+def test_both_kinds() -> None:
+    (text,) = redacted("ann@mail.example has sk-" + X[:40], kinds=("emails", "secrets"))
+    assert text == "[EMAIL_1] has [SECRET_1]"
+
+
+around = st.text(st.characters(codec="utf-8", exclude_characters="[]"), max_size=20)
+
+
+@given(st.sampled_from(SECRETS[:-1]), around, around)
+def test_no_key_is_left_whatever_is_around_it(secret: str, before: str, after: str) -> None:
+    text = f"{before} {secret} {after}"
+    (found,) = redacted(text)
+    assert secret not in found
+    assert secret not in redacted(json.dumps({"x": text}))[0]
+    assert json.loads(redacted(json.dumps({"x": text}))[0])  # still JSON
+
+
+@given(st.lists(around, max_size=4))
+def test_texts_without_a_finding_are_the_same(texts: list[str]) -> None:
+    story = trajectory(*texts)
+    both = redact(story, ["secrets", "emails"])
+    if not any("_1]" in (message.content or "") for message in both.messages):
+        assert both == story
+
+
+def test_exported_rows_hold_none_of_it(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    """In prompt, arguments, results, answer: nowhere in the file."""
+    key = SECRETS[0]
+    calls = [("transfer", {"to": "ann@mail.example", "key": key}, f"sent with {key} to ann@mail.example")]
+    answer = [Message(role="assistant", content=f"Ann is ann@mail.example; {key}")]
+    record([(planned(), Episode(calls=calls, transcript=answer))])
+    out = tmp_path / "rows.jsonl"
+    assert invoke(export, "--redact", "secrets", "--redact", "emails", "--out", out).exit_code == 0
+    row = json.loads(out.read_text())
+    assert key not in out.read_text() and "ann@" not in out.read_text()
+    (call,) = row["messages"][1]["tool_calls"]
+    assert call["function"]["arguments"] == {"to": "[EMAIL_1]", "key": "[SECRET_1]"}
+    assert row["messages"][2]["content"] == "sent with [SECRET_1] to [EMAIL_1]"
+    assert row["messages"][3]["content"] == "Ann is [EMAIL_1]; [SECRET_1]"
+    manifest = json.loads((tmp_path / "rows.jsonl.manifest.json").read_text())
+    assert manifest["selection"]["redact"] == ["secrets", "emails"]

@@ -1,0 +1,95 @@
+"""Preference pairs: which attempts are paired, and what a row says."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.export.write import NothingToExportError
+from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.recorded import Episode, planned, record
+
+Invoke = Callable[..., Result]
+
+
+def said(text: str, partial: float) -> Episode:
+    return Episode(partial=partial, transcript=[Message(role="assistant", content=text)])
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def attempts(task: str, *partials: float) -> list[Any]:
+    return [
+        (planned(task, repeat=number), said(f"{task} {partial}", partial))
+        for number, partial in enumerate(partials)
+    ]
+
+
+def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Path) -> None:
+    stories = [
+        *attempts("a", 0.5, 0.9, 0.2, 0.7),
+        *attempts("same", 0.8, 0.8),
+        *attempts("bad", 0.4, 0.1),
+        *attempts("single", 1.0),
+        *attempts("close", 0.9, 0.7),
+    ]
+    _, ids = record(stories, model="m")
+    done = invoke(export, "--pairs", "--margin", "0.3", "--out", tmp_path / "p.jsonl", "--json")
+    assert done.exit_code == 0, done.exception
+    (row,) = rows(tmp_path / "p.jsonl")
+    assert row["prompt"] == [{"role": "user", "content": "Please do a."}]
+    assert [row[side][-1]["content"] for side in ("chosen", "rejected")] == ["a 0.9", "a 0.2"]
+    assert row["chosen"][0]["tool_calls"][0]["function"]["arguments"] == {"amount": 12.5}
+    assert [tool["function"]["name"] for tool in row["tools"]] == ["transfer"]
+    assert (row["task"], row["split"], row["margin"]) == ("a", "train", 0.7)
+    assert (row["chosen_episode"]["id"], row["rejected_episode"]["id"]) == (ids[1], ids[2])
+    manifest = json.loads(done.stdout)
+    assert manifest["episodes"] == [ids[1], ids[2]]
+    assert manifest["pairs"]["tasks"] == {
+        "pairs": 1, "no_good_attempt": 1, "no_margin": 3, "unlike_prompts": 0, "silent": 0,
+    }  # fmt: skip
+    assert manifest["rows"] == 1
+
+
+def test_a_margin_of_nothing_still_wants_different_grades(invoke: Invoke, tmp_path: Path) -> None:
+    record([*attempts("same", 0.8, 0.8), *attempts("close", 0.91, 0.9)])
+    assert invoke(export, "--pairs", "--out", tmp_path / "p.jsonl").exit_code == 0
+    assert [row["task"] for row in rows(tmp_path / "p.jsonl")] == ["close"]
+
+
+def test_sides_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path: Path) -> None:
+    (better, story), (worse, other) = attempts("a", 1.0, 0.0)
+    record([(better, story), (worse.model_copy(update={"prompt": "Another prompt."}), other)])
+    silent = Episode(partial=0.0, calls=(), transcript=[])
+    record([(planned("b"), story), (planned("b", repeat=1), silent)])
+    done = invoke(export, "--pairs", "--out", tmp_path / "p.jsonl")
+    assert isinstance(done.exception, NothingToExportError)
+    assert "'unlike_prompts': 1, 'silent': 1" in str(done.exception)
+    assert not (tmp_path / "p.jsonl").exists()
+
+
+def test_parquet_holds_the_same_pairs(invoke: Invoke, tmp_path: Path) -> None:
+    from mcp_bench.recorder.files.parquet import read_rows
+
+    record([*attempts("a", 1.0, 0.0), *attempts("b", 0.9, 0.1)])
+    for name in ("p.jsonl", "p.parquet"):
+        assert invoke(export, "--pairs", "--out", tmp_path / name).exit_code == 0
+    assert list(read_rows(tmp_path / "p.parquet")) == rows(tmp_path / "p.jsonl")
+
+
+def test_options_that_make_no_sense(invoke: Invoke, tmp_path: Path) -> None:
+    record(attempts("a", 1.0, 0.0))
+    for options in (
+        ["--pairs", "--steps"],
+        ["--pairs", "--format", "openai"],
+        ["--margin", "0.2"],
+        ["--pairs", "--shard-size", "5"],
+    ):
+        done = invoke(export, *options, "--out", tmp_path / "p.jsonl")
+        assert isinstance(done.exception, WrongUseError), options

@@ -1,0 +1,335 @@
+"""The page that `mcp-bench report --html` writes, and its pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.html_report.page import write_page
+from mcp_bench.recorder.html_report.sections import (
+    MOST_ROWS,
+    Chart,
+    DotChart,
+    Dots,
+    Fact,
+    FlipChart,
+    Line,
+    LineChart,
+    Score,
+    Section,
+    Table,
+)
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from tests.support.html_page import Element, parse, tables
+from tests.support.recorded import Episode, planned, record
+
+Invoke = Callable[..., Result]
+BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
+ALL = "What each group scored, and what it took"
+HOSTILE = '</text></svg><script>alert(1)</script><b title="x">$\\frac{1}{2}$ & \u202e{{ 7*7 }} #0072b2 fill: #0072b2'
+
+
+def task(family: str, level: int, number: int = 0, domain: str = "sales") -> PlannedEpisode:
+    return planned(f"{family}.{level}.train.{number}").model_copy(update={"domain": domain})
+
+
+def page(invoke: Invoke, path: Path, *options: str) -> Element:
+    result = invoke(report, "--html", path, *options)
+    assert result.exit_code == 0, result.exception
+    return parse(path.read_text(encoding="utf-8"))
+
+
+def shown(row: dict[str, Any], name: str) -> str:
+    """Write a score as a table of the page has it."""
+    interval = row[f"{name}_ci"]
+    return f"{row[name]:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+
+
+def pictures(path: Path) -> dict[str, Path]:
+    return {file.stem: file for file in path.with_name(f"{path.stem}-png").iterdir()}
+
+
+def two_models() -> None:
+    """A store of two models on the same four tasks, of two domains and levels; one attempt is invalid."""
+    slots = [task("deal", 1), task("deal", 2), task("lead", 2, domain="hr"), task("lead", 1, 1, domain="hr")]
+    for model, grades in (("base", (0.0, 0.5, 1.0, 0.25)), ("tuned", (1.0, 1.0, 0.5, None))):
+        stories = [
+            (slot, BROKEN if grade is None else Episode(partial=grade))
+            for slot, grade in zip(slots, grades, strict=True)
+        ]
+        record(stories, agent="chat", model=model, benchmark="saasworld")
+
+
+def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> None:
+    two_models()
+    path = tmp_path / "out" / "report.html"
+    result = invoke(report, "--html", path, "--json")
+    rows = json.loads(result.stdout)
+    assert str(path) in result.stderr
+    found = tables(parse(path.read_text()))
+    assert [row["of"] for row in found[ALL]] == ["base", "tuned"]
+    for cells, row in zip(found[ALL], rows, strict=True):
+        assert (cells["partial"], cells["strict"]) == (shown(row, "partial"), shown(row, "strict"))
+        assert (cells["episodes"], cells["invalid"]) == (str(row["episodes"]), str(row["invalid"]))
+        assert (cells["tokens in"], cells["tokens out"]) == (
+            str(row["input_tokens"]),
+            str(row["output_tokens"]),
+        )
+        assert "cost, $" not in cells  # nobody told any
+    lowered = [row["partial, invalid as 0"] for row in found["Partial and strict"]]
+    assert lowered == [f"{row['partial_invalid_as_0']:.3f}" for row in rows]
+
+    by_domain = json.loads(invoke(report, "--by", "model,domain", "--json").stdout)
+    for row in by_domain:
+        (cells,) = (c for c in found[f"{row['model']}: by domain"] if c["domain"] == row["domain"])
+        assert (cells["partial"], cells["invalid"]) == (shown(row, "partial"), str(row["invalid"]))
+    levels = {cells["level"]: cells for cells in found["tuned: by level"]}
+    assert list(levels) == ["level 1", "level 2"]
+    assert levels["level 1"]["invalid"] == "1"
+    assert levels["level 2"]["partial"].split()[0] == "0.750"
+
+
+def test_invalid_episodes_stay_in_view(invoke: Invoke, tmp_path: Path) -> None:
+    two_models()
+    found = page(invoke, tmp_path / "r.html")
+    assert "1 of 8 episodes are invalid (1 endpoint_error)" in found.text
+    (chart,) = (figure for figure in found.all("figure") if figure.attributes["id"] == "scores")
+    words = [text.text for text in chart.all("text")]
+    assert "invalid as 0" in words
+    assert "3 tasks, 1 invalid" in words
+
+
+def test_one_group_is_seen_at_once(invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="codex", model="m")
+    found = page(invoke, tmp_path / "r.html")
+    facts = {div.all("dt")[0].text: div.all("dd")[0].text for div in found.all("dl")[0].all("div")}
+    assert facts["partial"] == "0.75"
+    assert facts["strict"] == "0.50"
+    titles = [title.text for title in found.all("h2")]
+    assert titles == ["Scores"]  # one domain, and a benchmark without levels
+    (row,) = tables(found)[ALL]
+    assert row["of"] == "codex · m · agentdojo · train"
+
+
+def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None:
+    two_models()
+    result = invoke(report, "--html", tmp_path / "r.html", "--compare", "base", "tuned", "--json")
+    (row,) = json.loads(result.stdout)["rows"]
+    found = tables(parse((tmp_path / "r.html").read_text()))
+    (cells,) = found["Paired differences"]
+    for kind in ("partial", "strict"):
+        low, high = row[kind]["difference_ci"]
+        assert cells[f"{kind} B - A"] == f"{row[kind]['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
+    assert cells["invalid of B"] == "1"
+    flips = {(flip["task"], flip["flip"], flip["B solved"]) for flip in found["Tasks that flipped, by name"]}
+    assert flips == {
+        ("saasworld/deal.1.train.0", "fail → pass", "1 of 1"),
+        ("saasworld/deal.2.train.0", "fail → pass", "1 of 1"),
+        ("saasworld/lead.2.train.0", "pass → fail", "0 of 1"),
+    }
+    assert found["Tasks that flipped"] == [
+        {"on": "saasworld · train", "common tasks": "3", "fixed": "2", "broken": "1"}
+    ]
+    result = invoke(report, "--html", tmp_path / "r.html", "--compare", "base", "tund")
+    assert isinstance(result.exception, UnknownNameError)
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with every kind of section about recordings."""
+    folder = tmp_path_factory.mktemp("comparison")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_HOME", str(folder / "home"))
+        two_models()
+        asked = ["--html", str(folder / "r.html"), "--compare", "base", "tuned"]
+        assert CliRunner().invoke(report, asked).exit_code == 0
+    return folder / "r.html"
+
+
+def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Path) -> None:
+    found = parse(comparison.read_text())
+    figures = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
+    assert set(figures) == set(pictures(comparison))
+    assert {"scores", "difference", "flips", "domain-tuned", "level-base"} <= set(figures)
+    for name, figure in figures.items():
+        assert len(figure.all("svg")) == 1
+        assert figure.all("figcaption")[0].text.endswith(".")
+        assert figure.all("td")
+        with Image.open(pictures(comparison)[name]) as picture:
+            picture.load()
+            assert picture.format == "PNG"
+            assert picture.width >= 900
+            assert len(picture.convert("L").getcolors() or ()) > 10
+    assert "bars are 95 % bootstrap intervals clustered by task" in figures["scores"].text
+
+
+def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
+    found = parse(comparison.read_text())
+    everything = found.all()
+    assert not {element.tag for element in everything} & {"script", "link", "img", "iframe", "object", "base"}
+    ids = [element.attributes["id"] for element in everything if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    for element in everything:
+        for name, value in element.attributes.items():
+            assert not name.startswith("on")
+            assert name.startswith("xmlns") or "//" not in (value or "")
+            if name == "aria-labelledby":
+                assert set((value or "").split()) <= set(ids)
+            if name == "xlink:href" or "url(#" in (value or ""):
+                assert re.findall(r"#([\w-]+)", value or "")[-1] in ids
+    (policy,) = (m.attributes["content"] for m in found.all("meta") if m.attributes.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_charts_follow_light_and_dark(comparison: Path) -> None:
+    """A colour in a drawing that is no variable would stay as it is on a dark page."""
+    found = parse(comparison.read_text())
+    style = found.all("style")[0].text
+    light, dark = style.split("@media (prefers-color-scheme: dark)")
+    used = set()
+    for svg in found.all("svg"):
+        for element in svg.all():
+            drawn = element.attributes.get("style") or ""
+            assert not re.search(r"(fill|stroke): #", drawn), drawn
+            used |= set(re.findall(r"var\((--\w+)\)", drawn))
+    assert {"--partial", "--strict", "--fixed", "--broken"} <= used
+    for name in used:
+        assert f"{name}: #" in light
+        assert f"{name}: #" in dark
+
+
+def charts(text: str) -> list[Chart]:
+    table = Table(text, [text, "score"], [[text, Score(0.5, (0.25, 0.75))], [text, None]], note=text)
+    scores = [Score(0.5, (0.25, 0.75), 0.4), Score(None)]
+    common: dict[str, Any] = {"name": text, "title": text, "says": text, "table": table}
+    return [
+        DotChart(**common, rows=[(text, text)] * 2, series=[Dots(text, "partial", scores)]),
+        FlipChart(**common, rows=[(text, text)] * 2, fixed=[1, 2], broken=[0, 3]),
+        LineChart(
+            **common, x_label=text, ticks={0: text, 1: text}, hollow_means=text,
+            lines=[Line(text, "strict", [0, 1], scores, [0])],
+        ),
+    ]  # fmt: skip
+
+
+def outline(element: Element) -> list[Any]:
+    """Return the elements of a page with the names of their attributes, looks and inner parts of drawings aside."""
+    if element.tag == "svg":
+        return [element.tag]
+    below = [outline(child) for child in element.children if isinstance(child, Element)]
+    return [element.tag, sorted(element.attributes.keys() - {"class"}), below]
+
+
+def written(text: str) -> Element:
+    """Return a page with a text wherever one can be."""
+    table = Table(text, [text], [[text]])
+    section = Section(text, [text], [Fact(text, text, text)], [table], charts(text))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.html"
+        files = write_page(path, text, [text], [section])
+        assert len({file.name for file in files}) == 3
+        return parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def plain_outline() -> list[Any]:
+    return outline(written("plain"))
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.text(st.characters(), min_size=1, max_size=30))
+@example(HOSTILE)
+def test_no_text_changes_the_page(text: str) -> None:
+    found = written(text)
+    assert outline(found) == plain_outline()
+    assert "\u202e" not in found.text
+
+
+def test_markup_in_a_name_is_text(invoke: Invoke, tmp_path: Path) -> None:
+    record(
+        [(planned("a"), Episode()), (planned("b"), Episode())],
+        agent="<b>x</b>$y$",
+        model="<script>1</script>",
+    )
+    found = page(invoke, tmp_path / "r.html")
+    assert not found.all("script")
+    assert not found.all("b")
+    (row,) = tables(found)[ALL]
+    assert row["of"].startswith("<b>x</b>$y$ · <script>1</script>")
+    labels = [text.text for text in found.all("svg")[0].all("text")]
+    assert any(label.startswith("<b>x</b>$y$ · <script>") for label in labels)
+
+
+def test_a_chart_of_many_rows_says_what_it_leaves_out(invoke: Invoke, tmp_path: Path) -> None:
+    for number in range(MOST_ROWS + 3):
+        record([(planned("a"), Episode())], model=f"m{number:02}")
+    found = page(invoke, tmp_path / "r.html")
+    (figure,) = found.all("figure")
+    assert f"The picture has the first {MOST_ROWS} rows; 3 more are in the figures." in figure.text
+    labels = {text.text for text in figure.all("text")}
+    assert {"m00", f"m{MOST_ROWS - 1:02}"} <= labels
+    assert f"m{MOST_ROWS:02}" not in labels
+    assert len(tables(found)["Partial and strict"]) == MOST_ROWS + 3
+
+
+def test_pictures_of_an_earlier_page_go_and_others_stay(invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned("a"), Episode())], model="m")
+    path = tmp_path / "r.html"
+    page(invoke, path)
+    folder = tmp_path / "r-png"
+    (folder / "scores.png").rename(folder / "of-another-selection.png")
+    (folder / "mine.png").write_bytes(b"a picture")
+    page(invoke, path)
+    assert {file.name for file in folder.iterdir()} == {"scores.png", "mine.png"}
+
+
+def test_without_recordings_the_page_says_so(invoke: Invoke, tmp_path: Path) -> None:
+    found = page(invoke, tmp_path / "r.html")
+    assert "There are no recordings yet." in found.text
+    assert [file.name for file in tmp_path.glob("r*")] == ["r.html"]
+
+
+def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    wrong: list[tuple[list[str | Path], type[BenchError], str]] = [
+        (["--html", tmp_path / "report.json"], WrongUseError, "ends with .html"),
+        (["--loop", tmp_path], WrongUseError, "say --html FILE"),
+        (["--loop", tmp_path, "--html", tmp_path / "r.html", "--json"], WrongUseError, "--json has no loops"),
+        (["--html", tmp_path / "file" / "r.html"], BenchError, "cannot write"),
+    ]
+    for options, kind, words in wrong:
+        result = invoke(report, *options)
+        assert isinstance(result.exception, kind), options
+        assert words in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["matplotlib", "jinja2"])
+def test_what_is_not_installed_is_named(
+    name: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    result = invoke(report, "--html", tmp_path / "r.html")
+    assert isinstance(result.exception, MissingDependencyError)
+    assert f"package {name}: pip install 'mcp-bench-kit[report]'" in str(result.exception)
+
+
+def test_a_loop_needs_the_trainer(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bench.servers.registry.registered", lambda kind: {})
+    result = invoke(report, "--html", tmp_path / "r.html", "--loop", tmp_path)
+    assert isinstance(result.exception, MissingDependencyError)
+    assert "pip install mcp-bench-trainer" in str(result.exception)

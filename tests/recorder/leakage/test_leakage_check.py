@@ -1,0 +1,171 @@
+"""What is tested on does not get into training data: as `leakage` tells, and as `export` refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.leakage import leakage
+from mcp_bench.recorder.leakage.guard import LeakError
+from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.contracts import Task
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.registry import load
+from mcp_bench.servers.saasworld.secret import ENVIRONMENT
+from tests.support.recorded import Episode, planned, record
+
+Invoke = Callable[..., Result]
+SAAS: dict[str, Any] = {"benchmark": "saasworld", "benchmark_version": load("benchmark", "saasworld").version}
+
+
+def tasks(split: str, count: int) -> list[Task]:
+    return list(load("benchmark", "saasworld").tasks(split, count))
+
+
+def attempt(task: Task, prompt: str | None = None, split: str = "train", name: str | None = None) -> Any:
+    slot = planned(name or task.id, split=split)
+    return slot.model_copy(update={"prompt": prompt or task.prompt}), Episode()
+
+
+def solved(task: Task) -> Episode:
+    """Return an attempt that makes the calls of the reference."""
+    reference = load("benchmark", "saasworld").reference(task.id)
+    calls = [(call.name, dict(call.arguments), "ok") for call in reference.calls]
+    return Episode(calls=calls, transcript=[Message(role="assistant", content=reference.answer)])
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def edited(prompt: str) -> str:
+    return f"Hello! {prompt}"
+
+
+def long_task() -> Task:
+    return max(tasks("test", 40), key=lambda task: len(task.prompt))
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "sharegpt"], ["--format", "verifiers"]])
+@pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])
+def test_attempts_at_training_tasks_leak_nothing(
+    invoke: Invoke, tmp_path: Path, options: list[str], name: str
+) -> None:
+    record([(attempt(task)[0], solved(task)) for task in tasks("train", 12)], **SAAS)
+    assert invoke(export, "--out", tmp_path / name, *options).exit_code == 0
+    done = invoke(leakage, tmp_path / name, "--against", "test", "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["leaks"], found["benchmarks"]) == (12, [], ["saasworld"])
+
+
+def test_every_kind_of_leak_is_told_with_row_task_and_similarity(invoke: Invoke, tmp_path: Path) -> None:
+    task, fine = long_task(), tasks("train", 1)[0]
+    others = " ".join(other.prompt for other in tasks("train", 12))
+    rows = [
+        attempt(fine),
+        attempt(task),
+        attempt(task, split="test", name="x"),
+        attempt(task, name="mine.1"),
+        attempt(task, edited(task.prompt), name="mine.2"),
+        attempt(task, f"{others} Someone once asked: {task.prompt}", name="mine.3"),
+        (attempt(task, "Please do it.", name="mine.4")[0], solved(task)),
+        attempt(task, "Please do as you were told.", name=task.id.rpartition(".")[0] + ".987654"),
+    ]
+    record(rows, **SAAS)
+    done = invoke(export, "--split", "all", "--out", tmp_path / "d.jsonl")
+    assert done.exit_code == 0, done.exception
+    done = invoke(leakage, tmp_path / "d.jsonl", "--against", "test", "--json")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)["leaks"]
+    assert [(leak["row"], leak["kind"]) for leak in found] == [
+        ("line 2", "task"),
+        ("line 3", "split"),
+        ("line 4", "same prompt"),
+        ("line 5", "similar prompt"),
+        ("line 6", "quoted prompt"),
+        ("line 7", "similar solution"),
+        ("line 8", "task"),
+    ]
+    assert {leak["held_out_task"] for leak in found[2:6]} == {task.id}
+    assert all(0.8 <= leak["similarity"] <= 1 for leak in found)
+    done = invoke(leakage, tmp_path / "d.jsonl", "--against", "test")
+    assert f"line 4: mine.1: same prompt as the test task {task.id} of saasworld" in done.stdout
+    assert "7 of 8 rows leak into test of saasworld" in done.stdout
+
+
+def test_an_export_refuses_to_leak_and_drops_or_allows_when_told(invoke: Invoke, tmp_path: Path) -> None:
+    task = long_task()
+    record(
+        [attempt(one) for one in tasks("train", 2)] + [attempt(task, edited(task.prompt), name="a")], **SAAS
+    )
+    refused = invoke(export, "--out", tmp_path / "d.jsonl")
+    assert isinstance(refused.exception, LeakError)
+    assert f"similar prompt as the test task {task.id}" in str(refused.exception)
+    assert not [path for path in tmp_path.iterdir() if "d.jsonl" in path.name]
+    dropped = invoke(export, "--on-leak", "drop", "--out", tmp_path / "dropped.jsonl", "--json")
+    assert json.loads(dropped.stdout)["funnel"]["dropped"]["leak"] == 1
+    assert len(lines(tmp_path / "dropped.jsonl")) == 2
+    assert invoke(export, "--on-leak", "allow", "--out", tmp_path / "all.jsonl").exit_code == 0
+    assert len(lines(tmp_path / "all.jsonl")) == 3
+
+
+def test_nothing_of_the_private_split_is_written_unless_it_is_named(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("long enough to be a secret of a test\n")
+    monkeypatch.setenv(ENVIRONMENT, str(secret))
+    (task,) = tasks("private", 1)
+    (trained,) = tasks("train", 1)
+    record([attempt(trained), attempt(task, name="copied"), attempt(task, split="private")], **SAAS)
+    for options in ([], ["--on-leak", "allow"], ["--split", "all"]):
+        refused = invoke(export, *options, "--out", tmp_path / "d.jsonl")
+        assert isinstance(refused.exception, LeakError), options
+        assert "--on-leak allow" not in str(refused.exception)
+    named = invoke(export, "--split", "private", "--split", "train", "--out", tmp_path / "d.jsonl")
+    assert named.exit_code == 0
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "none"))  # who has no secret can have no private prompt
+    assert invoke(export, "--out", tmp_path / "e.jsonl").exit_code == 0
+
+
+def test_foreign_rows_are_compared_with_the_benchmark_that_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    task = long_task()
+    rows = [{"messages": [{"role": "user", "content": text}]} for text in ("What is new?", task.prompt)]
+    data = tmp_path / "chats.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{\n")
+    alone = invoke(leakage, data, "--against", "test")
+    assert isinstance(alone.exception, WrongUseError) and "--benchmark" in str(alone.exception)
+    done = invoke(leakage, data, "--against", "test", "--benchmark", "saasworld", "--json")
+    found = json.loads(done.stdout)
+    assert [leak["row"] for leak in found["leaks"]] == ["line 2"]
+    assert [(row["row"], done.exit_code) for row in found["unreadable"]] == [("line 3", 1)]
+    assert invoke(leakage, tmp_path / "no", "--against", "test").exception.exit_code == 2  # type: ignore[union-attr]
+
+
+def test_a_benchmark_that_is_not_here_is_told_of(invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned(), Episode())], benchmark="of-old")
+    done = invoke(export, "--out", tmp_path / "d.jsonl")
+    assert done.exit_code == 0
+    assert "not compared with held-out tasks: rows of of-old" in done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["agentdojo", "saasworld"])
+def test_own_splits_are_apart(invoke: Invoke, tmp_path: Path, name: str) -> None:
+    benchmark = load("benchmark", name)
+    stories = []
+    for task in benchmark.tasks("train"):
+        reference = benchmark.reference(task.id)
+        calls = [(call.name, dict(call.arguments), "ok") for call in reference.calls]
+        story = Episode(calls=calls, transcript=[Message(role="assistant", content=reference.answer)])
+        stories.append((attempt(task)[0], story))
+    record(stories, benchmark=name, benchmark_version=benchmark.version)
+    assert invoke(export, "--out", tmp_path / "d.jsonl").exit_code == 0
+    done = invoke(leakage, tmp_path / "d.jsonl", "--against", "test", "--json")
+    found = json.loads(done.stdout)
+    assert (found["leaks"], found["rows"]) == ([], len(stories))

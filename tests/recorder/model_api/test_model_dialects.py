@@ -1,0 +1,225 @@
+"""Streams of every model API, put together: what comes out is what the API gives in one piece.
+
+The streams are those of the scripted endpoint, which the real agents understand.
+"""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.model_api.dialects import DIALECTS, dialect_of
+from mcp_bench.recorder.model_api.dialects.dialect import Reply
+from mcp_bench.recorder.model_api.exchange import Exchange, read_exchange
+from mcp_bench.recorder.trajectory import Usage
+from tests.support.model_endpoint import dialects as scripted
+from tests.support.model_endpoint.script import Call, TokenUsage, Turn
+
+SPOKEN = {dialect.name: dialect for dialect in scripted.DIALECTS}
+READ = {dialect.name: dialect for dialect in DIALECTS}
+PATHS = {
+    "chat-completions": "/v1/chat/completions",
+    "anthropic-messages": "/v1/messages?beta=true",
+    "responses": "/v1/responses",
+    "gemini": "/v1beta/models/scripted-1:streamGenerateContent?alt=sse",
+}
+SSE = {"content-type": "text/event-stream; charset=utf-8"}
+JSON = {"content-type": "application/json"}
+
+texts = st.text(st.characters(codec="utf-8"), max_size=30)
+arguments = st.dictionaries(texts, st.integers() | texts | st.booleans() | st.none(), max_size=3)
+calls = st.lists(st.tuples(st.sampled_from(["mcp__bench__add", "note"]), arguments), max_size=3)
+tokens = st.integers(0, 10_000)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> Turn:
+    asked = draw(calls)
+    cached, reasoning = draw(tokens), draw(tokens)
+    return Turn(
+        id="0001",
+        model="scripted-1",
+        text=draw(texts),
+        reasoning=draw(texts),
+        calls=tuple(Call(f"call_{n}", name, given) for n, (name, given) in enumerate(asked)),
+        usage=TokenUsage(cached + draw(tokens), reasoning + draw(tokens), cached, reasoning),
+    )
+
+
+def stream(name: str, turn: Turn) -> bytes:
+    return b"".join(event.encode() for event in SPOKEN[name].events(turn))
+
+
+def read(name: str, body: bytes, headers: dict[str, str], **rest: Any) -> Exchange:
+    facts: dict[str, Any] = {"request": b"{}", "status": 200, "ending": "complete", **rest}
+    return read_exchange(PATHS[name], response=body, headers=headers, **facts)
+
+
+def said(name: str, exchange: Exchange) -> Reply:
+    assert exchange.answer is not None
+    return READ[name].reply(exchange.answer)
+
+
+@pytest.mark.parametrize("name", READ)
+@given(turn=turns())
+@settings(max_examples=60, deadline=None)
+def test_a_stream_is_the_answer_in_one_piece(name: str, turn: Turn) -> None:
+    streamed = read(name, stream(name, turn), SSE)
+    whole = read(name, json.dumps(SPOKEN[name].answer(turn)).encode(), JSON)
+    for exchange in (streamed, whole):
+        reply = said(name, exchange)
+        assert (exchange.outcome, exchange.dialect, exchange.model) == ("ok", name, "scripted-1")
+        assert (reply.text, reply.reasoning) == (turn.text, turn.reasoning)
+        assert [(call.name, call.arguments) for call in reply.calls] == [
+            (call.name, call.arguments) for call in turn.calls
+        ]
+        usage = turn.usage
+        assert exchange.usage == Usage(
+            input_tokens=usage.input, output_tokens=usage.output, cached_tokens=usage.cached, model_calls=1
+        )
+    if name in ("anthropic-messages", "responses"):  # the others' streams lack a few empty keys
+        assert streamed.answer == whole.answer
+
+
+@pytest.mark.parametrize("name", READ)
+@given(turn=turns(), share=st.floats(0, 0.99))
+@settings(max_examples=60, deadline=None)
+def test_a_stream_that_was_cut_is_no_answer_and_keeps_what_came(name: str, turn: Turn, share: float) -> None:
+    whole = stream(name, turn)
+    last = {
+        "chat-completions": b'"finish_reason": "',
+        "gemini": b'"finishReason"',
+        "responses": b"event: response.completed",
+    }
+    end = whole.index(last.get(name, b"event: message_delta"))
+    cut = read(name, whole[: int(end * share)], SSE, ending="cut")
+    assert cut.outcome == "cut"
+    silent = read(name, whole[: int(end * share)], SSE)  # the endpoint ended it as if it were whole
+    assert silent.outcome in ("cut", "ok")
+    assert silent.finish is None
+    if cut.answer is not None:
+        assert len(said(name, cut).calls) <= len(turn.calls)
+
+
+@pytest.mark.parametrize("name", READ)
+@given(body=st.binary(max_size=200), request=st.binary(max_size=50), sse=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_an_endpoint_sends_raises(name: str, body: bytes, request: bytes, sse: bool) -> None:
+    read(name, b"data: " + body + b"\n\n" if sse else body, SSE if sse else JSON, request=request)
+
+
+KEYS = st.sampled_from(
+    [
+        "type", "choices", "delta", "message", "content", "tool_calls", "function", "index", "usage", "output",
+        "item", "response", "candidates", "parts", "text", "content_block", "error", "id", "logprobs", "tools",
+    ]
+)  # fmt: skip
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("name", READ)
+@given(events=st.lists(st.dictionaries(KEYS, json_values, max_size=4), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_odd_json_raises_nothing_either(name: str, events: list[dict[str, Any]]) -> None:
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    read(name, body, SSE, request=json.dumps(events[:1] and events[0]).encode())
+    read(name, json.dumps(events).encode(), JSON)
+
+
+def test_an_error_in_a_stream_is_an_error() -> None:
+    failed = b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n'
+    assert read("anthropic-messages", failed, SSE).outcome == "error"
+    assert read("chat-completions", b'data: {"error": {"message": "no"}}\n\n', SSE).outcome == "error"
+    assert read("responses", b"{}", JSON, status=429).outcome == "error"
+
+
+def test_coded_bodies_are_read_and_unknown_codings_are_not() -> None:
+    body = json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}).encode()
+    coded = read("chat-completions", gzip.compress(body), {**JSON, "content-encoding": "gzip"})
+    assert said("chat-completions", coded).text == "hi"
+    cut = read(
+        "chat-completions", gzip.compress(body)[:30], {**JSON, "content-encoding": "gzip"}, ending="cut"
+    )
+    assert (cut.outcome, cut.answer) == ("cut", None)
+    unknown = read("chat-completions", body, {**JSON, "content-encoding": "br"})
+    assert (unknown.outcome, unknown.answer) == ("ok", None)
+
+
+def test_a_gemini_stream_that_is_an_array() -> None:
+    pieces = [
+        {"candidates": [{"content": {"parts": [{"text": part}]}, **end}]}
+        for part, end in (("Hel", {}), ("lo", {"finishReason": "STOP"}))
+    ]
+    exchange = read("gemini", json.dumps(pieces).encode(), JSON)
+    assert (said("gemini", exchange).text, exchange.finish) == ("Hello", "STOP")
+
+
+def test_parameters_go_by_one_name() -> None:
+    wanted = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 100}
+
+    def parameters(name: str, **body: Any) -> dict[str, Any]:
+        request = json.dumps({"model": "m", "temperature": 0.5, "top_p": 0.9, **body}).encode()
+        return read(name, b"{}", JSON, request=request).parameters
+
+    assert parameters("chat-completions", max_completion_tokens=100, seed=7) == {**wanted, "seed": 7}
+    assert parameters("chat-completions", max_tokens=100, temperature=None) == {
+        "top_p": 0.9,
+        "max_tokens": 100,
+    }
+    assert parameters("responses", max_output_tokens=100, reasoning={"effort": "low"}) == {
+        **wanted, "reasoning": {"effort": "low"},
+    }  # fmt: skip
+    assert parameters("anthropic-messages", max_tokens=100) == wanted
+    config = {"temperature": 0.5, "topP": 0.9, "maxOutputTokens": 100}
+    assert parameters("gemini", generationConfig=config) == wanted
+
+
+def test_requests_without_tools_are_work_on_the_side_and_others_ask_for_no_answer() -> None:
+    tools = json.dumps({"tools": [{"type": "function"}]}).encode()
+    assert read("responses", b"{}", JSON, request=tools).kind == "turn"
+    assert read("responses", b"{}", JSON).kind == "side"
+    assert dialect_of("/v1/messages/count_tokens") is None
+    assert read_exchange("/v1/models?x=/responses", b"", 200, b"{}", "complete", JSON).kind == "other"
+
+
+def test_token_ids_and_log_probabilities_as_vllm_streams_them() -> None:
+    """A stream with `logprobs`, `return_token_ids` and usage, in the form of vLLM's documentation."""
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "own"}
+
+    def chunk(delta: dict[str, Any], ids: list[int] | None = None, **rest: Any) -> dict[str, Any]:
+        entries = [
+            {"token": str(n), "logprob": -n / 10, "bytes": None, "top_logprobs": []} for n in ids or ()
+        ]
+        choice = {"index": 0, "delta": delta, "finish_reason": rest.pop("finish", None), "token_ids": ids}
+        return {**head, "choices": [{**choice, "logprobs": {"content": entries} if ids else None}], **rest}
+
+    events = [
+        chunk({"role": "assistant", "content": ""}, prompt_token_ids=[1, 2, 3]),
+        chunk({"reasoning_content": "hm"}, [10]),
+        chunk({"content": "Hel"}, [11, 12]),
+        chunk({"content": "lo"}, [13], finish="stop"),
+        {**head, "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}},
+    ]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    exchange = read("chat-completions", body.encode(), SSE)
+    reply = said("chat-completions", exchange)
+    assert (reply.text, reply.reasoning, exchange.finish) == ("Hello", "hm", "stop")
+    assert reply.tokens.prompt_ids == [1, 2, 3]
+    assert reply.tokens.ids == [10, 11, 12, 13]
+    assert reply.tokens.logprobs == [-1.0, -1.1, -1.2, -1.3]
+    assert exchange.usage == Usage(input_tokens=3, output_tokens=4, model_calls=1)
+    assert exchange.answer is not None and exchange.answer["object"] == "chat.completion"
+
+
+def test_token_ids_that_stand_for_tokens() -> None:
+    entries = [{"token": f"token_id:{n}", "logprob": -0.5} for n in (5, 6)]
+    choice = {"message": {"content": "ab"}, "finish_reason": "stop", "logprobs": {"content": entries}}
+    exchange = read("chat-completions", json.dumps({"choices": [choice]}).encode(), JSON)
+    assert said("chat-completions", exchange).tokens.ids == [5, 6]

@@ -1,0 +1,219 @@
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import sqlite3
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.errors import UnknownNameError
+from tests.support.recorded import Episode, begin, planned, record, run_info
+
+Invoke = Callable[..., Result]
+CALLS = (("transfer", {"amount": 1}, "ok"), ("transfer", {"amount": 2}, "ok"))
+
+
+BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
+
+
+def on_terminal(columns: int, *args: str) -> str:
+    """Run a command on a terminal so wide, and return what it shows, without colours."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {**os.environ, "TERM": "xterm"}
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        environ.pop(name, None)
+    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
+    with subprocess.Popen(
+        argv, stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, env=environ
+    ) as run:
+        os.close(follower)
+        shown = bytearray()
+        with contextlib.suppress(OSError):  # the kernel's way to say that nobody writes any more
+            while data := os.read(leader, 65536):
+                shown += data
+    os.close(leader)
+    assert run.returncode == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
+
+
+def rows(invoke: Invoke, *options: str) -> list[dict[str, Any]]:
+    result = invoke(report, *options, "--json")
+    assert result.exit_code == 0, result.exception
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+def test_scores_counts_and_invalid_episodes(invoke: Invoke) -> None:
+    stories = [
+        (planned("a"), Episode(partial=1.0, calls=CALLS)),
+        (planned("b"), Episode(partial=0.5, calls=CALLS)),
+        (planned("c"), Episode(partial=0.0, calls=())),
+        (planned("d"), Episode(partial=None, invalid="endpoint_error", calls=())),
+    ]
+    record(stories, agent="codex", model="gpt-x")
+    (row,) = rows(invoke)
+    assert {name: row[name] for name in ("agent", "model", "benchmark", "split", "isolation")} == {
+        "agent": "codex", "model": "gpt-x", "benchmark": "agentdojo", "split": "train", "isolation": "none",
+    }  # fmt: skip
+    assert (row["episodes"], row["invalid"], row["tasks"], row["tool_calls"]) == (4, 1, 3, 4)
+    assert (row["partial"], row["strict"]) == (0.5, pytest.approx(1 / 3))
+    assert (row["partial_invalid_as_0"], row["strict_invalid_as_0"]) == (1.5 / 4, 1 / 4)
+    low, high = row["partial_ci"]
+    assert 0 <= low < 0.5 < high <= 1
+    assert (row["invalid_reasons"], row["terminations"]) == ({"endpoint_error": 1}, {"agent_exit": 3})
+    assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (40, 8, None)
+    assert row["pass_k"] == []
+    assert rows(invoke) == [row]  # the same again
+
+
+def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
+    refused = Episode(partial=0.0, calls=(("transfer", {"amount": 1}, "!no money"), *CALLS))
+    record([(planned("a"), refused), (planned("b"), BROKEN), (planned("c"), BROKEN)])
+    (row,) = rows(invoke)
+    assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
+    shown = invoke(report).output.splitlines()
+    columns = ["calls", "failed", "tokens", "in", "/", "out", "isolation", "verified", "errors"]
+    assert shown[0].split()[-9:] == columns
+    assert shown[1].split()[-9:] == ["3", "1", "30", "/", "6", "none", "0/1", "2", "endpoint_error"]
+
+
+def test_repeated_attempts(invoke: Invoke) -> None:
+    """Three attempts at each of two tasks: one solved twice, one never; one more was invalid."""
+    scores = {"a": (1.0, 0.5, 1.0), "b": (0.0, 0.9, 0.0)}
+    stories = [
+        (planned(task, repeat=n), Episode(partial=p)) for task in scores for n, p in enumerate(scores[task])
+    ]
+    record([*stories, (planned("a", repeat=3), BROKEN)], model="m")
+    (row,) = rows(invoke)
+    found = {entry["k"]: (entry["tasks"], entry["pass_at_k"], entry["pass_hat_k"]) for entry in row["pass_k"]}
+    assert found == {
+        1: (2, pytest.approx(1 / 3), pytest.approx(1 / 3)),
+        2: (2, 0.5, pytest.approx(1 / 6)),  # of the three pairs of attempts at a, one has both solved
+        3: (2, 0.5, 0.0),
+    }
+    assert row["pass_k"][1]["pass_at_k_ci"] == [0.0, 1.0]
+    assert "0.500 / 0.000 (k=3)" in invoke(report).output
+    record([(planned("a"), Episode())], model="other")
+    (mixed,) = rows(invoke, "--by", "agent")
+    assert (mixed["model"], mixed["pass_k"]) == ("*", [])  # attempts of two models are no attempts of one
+
+
+def test_grouping(invoke: Invoke) -> None:
+    record([(planned("a"), Episode()), (planned("b", split="test"), Episode(partial=0.0))], agent="codex")
+    record([(planned("a"), Episode(partial=0.2))], agent="oracle")
+    assert [(r["agent"], r["split"], r["partial"]) for r in rows(invoke)] == [
+        ("codex", "test", 0.0), ("codex", "train", 1.0), ("oracle", "train", 0.2),
+    ]  # fmt: skip
+    by_agent = rows(invoke, "--by", "agent")
+    assert [(r["agent"], r["split"], r["benchmark"], r["partial"]) for r in by_agent] == [
+        ("codex", "*", "agentdojo", 0.5), ("oracle", "train", "agentdojo", 0.2),
+    ]  # fmt: skip
+    result = invoke(report, "--by", "agnt")
+    assert isinstance(result.exception, UnknownNameError)
+    assert "agent" in str(result.exception)
+
+
+def test_one_task_has_no_interval(invoke: Invoke) -> None:
+    record([(planned("a", repeat=n), Episode(partial=n / 4)) for n in range(3)])
+    (row,) = rows(invoke)
+    assert (row["partial"], row["partial_ci"], row["strict_ci"]) == (0.25, None, None)
+
+
+def test_the_table(invoke: Invoke) -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], model="ev\x1b[31mil[bold]")
+    result = invoke(report)
+    assert result.exit_code == 0, result.exception
+    assert "0.750" in result.output
+    assert "\x1b" not in result.output
+    assert r"ev\x1b[31mil[bold]" in result.output
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_loses_nothing(columns: int) -> None:
+    stories = [(planned("a"), Episode()), (planned("b"), Episode(partial=0.5)), (planned("c"), BROKEN)]
+    record(stories, agent="claude-code", model="a-model")
+    shown = on_terminal(columns, "report")
+    for text in ("claude-code  a-model  agentdojo  train", "0.750 [0.500, 1.000]", "0.500 with invalid as 0",
+                 "3 episodes, 1 invalid", "isolation none"):  # fmt: skip
+        assert text in shown, shown
+
+
+def test_a_wide_terminal_has_a_table() -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="claude-code")
+    header, row = on_terminal(200, "report").splitlines()
+    assert header.split() == [
+        "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
+        "calls", "failed", "tokens", "in", "/", "out", "isolation",
+        "verified",
+    ]  # fmt: skip
+    assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
+
+
+def test_runs_that_are_not_done_are_named(invoke: Invoke) -> None:
+    with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
+        begin(folder, planned("a"))
+        result = invoke(report, "--json")
+    assert json.loads(result.stdout) == []
+    assert f"{folder.id}: 2 of 2 planned episodes are not done yet" in result.stderr
+    assert f"--resume {folder.id}" in result.stderr
+
+
+def test_without_recordings_it_says_how_to_make_some(invoke: Invoke) -> None:
+    result = invoke(report)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "mcp-bench record" in result.output
+    assert rows(invoke) == []
+
+
+def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:
+    """Rows as the recorder writes them, put in by SQL."""
+    folder, _ = record([(planned("seed"), Episode())])
+    count = 28_800
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
+        db.execute("PRAGMA synchronous = OFF")
+        columns = [row[1] for row in db.execute("PRAGMA table_info(episodes)")]
+        picked = [
+            {"id": "'n' || n", "task": "'t' || (n / 3)", "repeat": "n"}.get(c, f"e.{c}") for c in columns
+        ]
+        numbers = f"WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < {count})"
+        db.execute(
+            f"INSERT INTO episodes {numbers} SELECT {', '.join(picked)} FROM i, (SELECT * FROM episodes) e"
+        )
+    with closing(sqlite3.connect(folder.path / "grades.db")) as db, db:
+        db.execute(
+            "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version, final_state,"
+            f" graded_us) {numbers} SELECT 'n' || n, 0.5, 0, '[]', '{{}}', 'g1', 'null', 1 FROM i"
+        )
+    (row,) = rows(invoke)
+    assert row["episodes"] == count + 1
+
+
+def test_a_damaged_run_is_named_and_hides_no_other(invoke: Invoke) -> None:
+    folder, _ = record([(planned(), Episode())])
+    (folder.path.parent / "run_damaged").mkdir()
+    (folder.path.parent / "run_damaged" / "recordings.db").write_bytes(b"not a database, " * 99)
+    result = invoke(report, "--json")
+    assert [row["episodes"] for row in json.loads(result.stdout)] == [1]
+    assert result.exit_code == 1
+    assert "run_damaged" in result.stderr
+
+
+def test_a_run_without_a_grader_is_done_when_its_episodes_ended(invoke: Invoke) -> None:
+    record([(planned(), Episode(partial=None))], graded=False)
+    result = invoke(report, "--json")
+    (row,) = json.loads(result.stdout)
+    assert (row["episodes"], row["ungraded"], row["partial"]) == (1, 1, None)
+    assert result.stderr == ""

@@ -1,0 +1,187 @@
+"""`report --compare`: pairs, differences, flips, and what went wrong beside them."""
+
+import json
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.scores.comparison import compare
+from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from tests.support.recorded import Episode, planned, record
+
+Invoke = Callable[..., Result]
+BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
+REFUSED = (("transfer", {"amount": 1}, "!no money"),)
+
+
+@pytest.fixture
+def runs() -> list[str]:
+    """Codex and gemini on common tasks: one solved by each alone, one by both; some invalid, some alone."""
+    before = [
+        (planned("both"), Episode()),
+        (planned("lost", repeat=0), Episode()),
+        (planned("lost", repeat=1), Episode()),
+        (planned("won"), Episode(partial=0.4, calls=REFUSED)),
+        (planned("broken_later"), Episode()),
+        (planned("only_before"), Episode()),
+        (planned("elsewhere", split="test"), Episode(partial=0.5)),
+    ]
+    after = [
+        (planned("both"), Episode()),
+        (planned("lost", repeat=0), Episode(partial=0.5)),
+        (planned("lost", repeat=1), Episode()),
+        (planned("won"), Episode()),
+        (planned("broken_later"), BROKEN),
+        (planned("only_after"), Episode()),
+        (planned("elsewhere", split="test"), Episode(partial=0.6)),
+    ]
+    return [
+        record(before, agent="codex", model="base")[0].id,
+        record(after, agent="gemini", model="tuned")[0].id,
+    ]
+
+
+def compared(invoke: Invoke, *options: str) -> dict[str, Any]:
+    result = invoke(report, "--compare", *options, "--json")
+    assert result.exit_code == 0, result.exception
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_only_common_valid_tasks_are_paired(runs: list[str], invoke: Invoke) -> None:
+    found = compared(invoke, "codex", "gemini")
+    assert (found["a"], found["b"]) == ("codex", "gemini")
+    held_out, train = found["rows"]
+    assert (held_out["split"], held_out["common_tasks"], held_out["partial"]["difference_ci"]) == (
+        "test",
+        1,
+        None,
+    )
+    assert held_out["partial"]["difference"] == pytest.approx(0.1)
+    assert (train["benchmark"], train["split"], train["common_tasks"]) == ("agentdojo", "train", 3)
+    assert train["strict"] == {
+        "a": pytest.approx(2 / 3),
+        "b": pytest.approx(2.5 / 3),
+        "difference": pytest.approx(0.5 / 3),
+        "difference_ci": [-0.5, 1.0],
+    }
+    assert train["partial"]["difference"] == pytest.approx((0 - 0.25 + 0.6) / 3)
+
+
+def test_invalid_episodes_are_in_view_and_count_as_0_once_more(runs: list[str], invoke: Invoke) -> None:
+    train = compared(invoke, "codex", "gemini")["rows"][1]
+    a, b = train["sides"]["a"], train["sides"]["b"]
+    assert (a["episodes"], a["tasks"], a["invalid"], a["tool_calls"], a["failed_calls"]) == (6, 5, 0, 6, 1)
+    assert (b["episodes"], b["tasks"], b["invalid"], b["invalid_reasons"]) == (6, 4, 1, {"endpoint_error": 1})
+    lowered = train["invalid_as_0"]
+    assert (lowered["common_tasks"], lowered["strict"]["b"]) == (4, pytest.approx(2.5 / 4))
+    assert lowered["strict"]["difference"] == pytest.approx((1 - 0.5 - 1) / 4)
+
+
+def test_flips_are_listed_with_their_episodes(runs: list[str], invoke: Invoke) -> None:
+    flips = compared(invoke, "codex", "gemini")["rows"][1]["flips"]
+    (won,), (lost,) = flips["fail_to_pass"], flips["pass_to_fail"]
+    assert (won["task"], won["a"]["solved"], won["b"]["solved"]) == ("agentdojo/won", 0, 1)
+    assert lost["task"] == "agentdojo/lost"  # solved in half of its attempts: not in most
+    assert lost["b"] == {"solved": 1, "episodes": 2, "partial": 0.75}
+    assert len(lost["episodes"]) == 4
+    backwards = compared(invoke, "gemini", "codex")["rows"][1]["flips"]
+    assert backwards["fail_to_pass"][0]["task"] == "agentdojo/lost"
+
+
+@pytest.mark.parametrize(
+    "sides", [("base", "tuned"), ("agent=codex", "model=tuned"), ("agent=codex,model=base", "gemini")]
+)
+def test_a_side_is_an_agent_a_model_a_run_or_exactly_said(
+    runs: list[str], invoke: Invoke, sides: tuple[str, str]
+) -> None:
+    rows = compared(invoke, "codex", "gemini")["rows"]
+    assert compared(invoke, *sides)["rows"] == rows
+    assert compared(invoke, *runs)["rows"] == rows
+    assert compared(invoke, f"run={runs[0]}", runs[1])["rows"] == rows
+
+
+def test_other_groups(runs: list[str], invoke: Invoke) -> None:
+    (row,) = compared(invoke, "codex", "gemini", "--by", "domain")["rows"]
+    assert (row["domain"], row["common_tasks"]) == ("banking", 4)
+    assert "split" not in row
+
+
+def test_the_text(runs: list[str], invoke: Invoke) -> None:
+    shown = invoke(report, "--compare", "codex", "gemini").output
+    assert "agentdojo train: 3 common tasks" in shown
+    assert (
+        "A codex: partial 0.800, strict 0.667  (6 episodes, 5 tasks, 0 invalid, 6 calls, 1 failed)" in shown
+    )
+    assert (
+        "B gemini: partial 0.917, strict 0.833  (6 episodes, 4 tasks, 1 invalid, 5 calls, 0 failed, 1 endpoint_error)"
+        in shown
+    )
+    assert "B - A: partial +0.117 [-0.250, +0.600], strict +0.167 [-0.500, +1.000]" in shown
+    assert "with invalid as 0, on 4 tasks: B - A: partial -0.16" in shown
+    assert "fail -> pass: 1\n    agentdojo/won  solved 0/1 -> 1/1\n" in shown
+    assert "pass -> fail: 1\n    agentdojo/lost  solved 2/2 -> 1/2\n" in shown
+
+
+def test_sides_that_say_nothing_or_too_much(runs: list[str], invoke: Invoke) -> None:
+    unknown = invoke(report, "--compare", "codx", "gemini").exception
+    assert isinstance(unknown, UnknownNameError)
+    assert "did you mean codex" in str(unknown)
+    both = invoke(report, "--compare", "codex", "base").exception
+    assert isinstance(both, WrongUseError)
+    assert "both sides" in str(both)
+    record([(planned("both"), Episode())], agent="tuned", model="x")
+    ambiguous = invoke(report, "--compare", "codex", "tuned").exception
+    assert isinstance(ambiguous, WrongUseError)
+    assert "agent=tuned or model=tuned" in str(ambiguous)
+    assert compared(invoke, "codex", "agent=tuned")["rows"][-1]["common_tasks"] == 1
+
+
+attempts = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=1, max_size=20
+)
+
+
+def stored(number: int, agent: str, task: str, partial: float | None) -> StoredEpisode:
+    return StoredEpisode(
+        id=f"{agent}{number}", run="r", benchmark="b", benchmark_version="1", agent=agent, agent_version="1",
+        model=None, isolation="none", home="sealed", tools_mode="all", task=task, split="train", domain="d",
+        prompt="", seed=0, repeat=number, attempt=1, started_us=0, ended_us=1, termination="agent_exit",
+        invalid=None if partial is not None else "endpoint_error", invalid_detail=None, exit_code=0, answer=None,
+        usage=None, connections=1, calls=0, failed_calls=0, partial=partial,
+        strict=None if partial is None else partial == 1, grader_version="1",
+    )  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(attempts, attempts)
+def test_differences_are_what_is_counted_by_hand(
+    ours: list[tuple[str, float | None]], theirs: list[tuple[str, float | None]]
+) -> None:
+    episodes = [stored(n, "A", *story) for n, story in enumerate(ours)]
+    episodes += [stored(n, "B", *story) for n, story in enumerate(theirs)]
+    (row,) = compare(episodes, "A", "B", ["split"])["rows"]
+
+    def means(story: list[tuple[str, float | None]], invalid: list[float]) -> dict[str, float]:
+        of_task = {
+            t: [s for u, p in story if u == t for s in ([p] if p is not None else invalid)] for t, _ in story
+        }
+        return {task: statistics.fmean(scores) for task, scores in of_task.items() if scores}
+
+    for found, invalid in ((row, []), (row["invalid_as_0"], [0.0])):
+        a, b = means(ours, invalid), means(theirs, invalid)
+        common = a.keys() & b.keys()
+        assert found["common_tasks"] == len(common)
+        if common:
+            difference = statistics.fmean(b[task] - a[task] for task in common)
+            assert found["partial"]["difference"] == pytest.approx(difference)
+            assert found["partial"]["b"] - found["partial"]["a"] == pytest.approx(difference)
+        else:
+            assert found["partial"]["difference"] is None

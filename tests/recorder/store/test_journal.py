@@ -1,0 +1,316 @@
+"""What was stored is found again after `kill -9`, by whoever opens the run next: the journal's promise."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.store.journal import NAMES, FrameEntry, Journal, RanEntry, read
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
+from tests.support.recorded import begin, large, request, response, run_info
+
+pytestmark = pytest.mark.anyio
+DURABILITIES = pytest.mark.parametrize("durability", ["normal", "full"])
+
+
+def killed_now(folder: RunFolder, into: Path) -> Path:
+    """Return a copy of a run as `kill -9` would leave it at this moment."""
+    into = into / "killed"
+    shutil.rmtree(into, ignore_errors=True)
+    with folder.recording.writer.lock:  # SQLite's files are copied between its commits
+        return Path(shutil.copytree(folder.path, into / folder.id))
+
+
+def query(path: Path, sql: str) -> list[tuple[object, ...]]:
+    """Ask a run's database, as any SQLite tool would."""
+    with closing(sqlite3.connect(f"file:{path}/recordings.db?mode=ro", uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+def calls_found(path: Path) -> list[tuple[object, ...]]:
+    """Have a run read once, and return its calls."""
+    RunReader(path).close()
+    assert query(path, "PRAGMA integrity_check") == [("ok",)]
+    assert query(path, "PRAGMA foreign_key_check") == []
+    return query(path, "SELECT rpc_id, outcome, execution FROM calls ORDER BY CAST(rpc_id AS INTEGER)")
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=20,
+)
+@given(
+    plan=st.lists(
+        st.tuples(
+            st.integers(0, 4),
+            st.booleans(),
+            st.integers(1, 3),
+            st.sampled_from(["", "read", "flush", "fail", "cancel"]),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    full=st.booleans(),
+)
+def test_what_was_stored_is_found_whenever_its_writer_is_killed(
+    tmp_path: Path, bench_home: Path, plan: list[tuple[int, bool, int, str]], full: bool
+) -> None:
+    with RunFolder.create(run_info()) as folder:
+        recording = folder.recording
+        recording.set_durability("full" if full else "normal")
+        episode = begin(folder, folder.info.plan[0])
+        missing: list[int] = []
+
+        async def store(number: int, turns: int, is_large: bool, count: int, then: str) -> None:
+            for _ in range(turns):
+                await checkpoint()
+            ids = [number * 10 + n for n in range(count)]
+            bodies: list[Body] = [request(rpc_id, "tool", {}) for rpc_id in ids]
+            if is_large:
+                bodies[-1] = large(request(ids[-1], "tool", {"text": "x" * 1000}))
+            with anyio.CancelScope() as scope:
+                if then == "cancel":
+                    scope.cancel()
+                await recording.store(episode, number, "client", bodies)
+            if scope.cancelled_caught:
+                return
+            recording.mark_executed(episode, number, ids[0])
+            if count > 1:
+                await recording.store(episode, number, "server", [response(ids[0], "done")])
+            found = {rpc_id: outcome for rpc_id, outcome, _ in calls_found(killed_now(folder, tmp_path))}
+            missing.extend(rpc_id for rpc_id in ids if str(rpc_id) not in found)
+            if count > 1:
+                assert found[str(ids[0])] == "ok"
+            if then == "read":
+                recording.recorded_calls(episode)
+            elif then == "flush":
+                recording.flush()
+            elif then == "fail":
+                with no_room(folder), pytest.raises(DiskFullError):
+                    recording.store_frame(None, 1, "client", b"x" * 50_000 + b"\n")
+
+        async def main() -> None:
+            async with anyio.create_task_group() as tasks:
+                for number, what in enumerate(plan):
+                    tasks.start_soon(store, number, *what)
+
+        anyio.run(main)
+        assert missing == []
+    frames = "SELECT count(*) FROM frames WHERE method = 'tools/call'"
+    assert query(folder.path, frames) == query(folder.path, "SELECT count(*) FROM calls")
+    assert not any((folder.path / name).exists() for name in NAMES)
+    shutil.rmtree(folder.path)
+
+
+@contextmanager
+def no_room(folder: RunFolder) -> Iterator[None]:
+    """Leave the database no room; the journal has some."""
+    connection = folder.recording.writer.connection
+    with folder.recording.writer.lock:  # what waits is not to be committed meanwhile: it would fail
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        yield
+        connection.execute("PRAGMA max_page_count = 1000000")
+
+
+async def test_the_order_of_execution_is_found_again(folder: RunFolder, episode: str, tmp_path: Path) -> None:
+    recording = folder.recording
+    await recording.store(episode, 1, "client", [request(n, "tool", {}) for n in (1, 2, 3)])
+    recording.flush()  # the calls are in the database, and what follows is in the journal only
+    for number in (3, 1):
+        recording.mark_executed(episode, 1, number)
+    await recording.store(episode, 1, "server", [response(3, "third")])
+    found = calls_found(killed_now(folder, tmp_path))
+    assert found == [("1", None, 2), ("2", None, None), ("3", "ok", 1)]
+
+
+async def test_what_waits_is_committed_soon_by_itself(folder: RunFolder, episode: str) -> None:
+    committed = threading.Event()
+    folder.recording.writer.connection.set_trace_callback(
+        lambda sql: committed.set() if sql == "COMMIT" else None
+    )
+    await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
+    assert committed.wait(60)
+    with folder.recording.writer.lock:  # until then it has only begun to
+        assert query(folder.path, "SELECT tool FROM calls") == [("tool",)]
+
+
+async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, episode: str) -> None:
+    with folder.recording.writer.lock:  # so that it does not commit meanwhile
+        await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
+        journal = (folder.path / NAMES[0]).read_bytes() + (folder.path / NAMES[1]).read_bytes()
+        RunReader(folder.path).close()
+        assert query(folder.path, "SELECT tool FROM calls") == []
+    assert [
+        entry.number for entry in read(journal, folder.recording.key.secret) if isinstance(entry, FrameEntry)
+    ] == [1]
+
+
+async def test_a_journal_that_cannot_be_taken_in_stays_and_is_told_of(
+    folder: RunFolder, episode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with folder.recording.writer.lock:  # so that it does not commit meanwhile
+        await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
+        copy = killed_now(folder, tmp_path)
+    (copy / "lock").unlink()
+    (copy / "lock").mkdir()
+    RunReader(copy).close()
+    assert "last moments" in caplog.text
+    assert query(copy, "SELECT tool FROM calls") == []
+    (copy / "lock").rmdir()
+    assert calls_found(copy) == [("1", None, None)]
+
+
+@given(cut=st.integers(0, 400), flip=st.integers(0, 399))
+def test_a_torn_journal_is_read_up_to_the_tear(cut: int, flip: int) -> None:
+    entries = [
+        FrameEntry(1, "ep_1", 1, "client", 5, b'{"id":1}\n'),
+        RanEntry("ep_1", 1, '"é"', 1),
+        FrameEntry(2, None, 3, "server", 6, b"\0\xff\n\n"),
+        FrameEntry(3, "ep_1", 1, "server", 7, b""),
+    ]
+    parts = [entry.encode() for entry in entries]
+    whole = b"".join(parts)
+    assert list(read(whole)) == entries
+    kept = list(read(whole[:cut]))
+    assert kept == entries[: len(kept)]
+    assert sum(map(len, parts[: len(kept) + 1])) > min(cut, len(whole) - 1)
+    if flip < len(whole):
+        damaged = whole[:flip] + bytes([whole[flip] ^ 32]) + whole[flip + 1 :]
+        found = list(read(damaged))
+        assert found == entries[: len(found)]
+        assert len(found) < len(entries)
+
+
+def test_a_full_disk_is_told_and_the_journal_stays_whole(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk: a write of the journal is cut short."""
+    journal = Journal(tmp_path)
+    first, second = (FrameEntry(n, "ep_1", 1, "client", 5, b"x" * 3000) for n in (1, 2))
+    journal.append([first])
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="journal"):
+            journal.append([second])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert journal.entries() == [first]
+    journal.append([second])
+    assert journal.entries() == [first, second]
+    journal.close()
+
+
+@DURABILITIES
+async def test_a_database_without_room_loses_nothing(
+    folder: RunFolder, episode: str, durability: str
+) -> None:
+    recording = folder.recording
+    recording.set_durability(durability)  # type: ignore[arg-type]
+    told: set[int] = set()
+
+    async def store(number: int) -> None:
+        try:
+            await recording.store(episode, number, "client", [request(number, "t", {"x": "y" * 300_000})])
+        except DiskFullError:
+            told.add(number)
+
+    with no_room(folder):
+        async with anyio.create_task_group() as tasks:
+            for number in range(8):
+                tasks.start_soon(store, number)
+        with pytest.raises(DiskFullError):
+            recording.flush()
+    recording.flush()
+    found = {int(str(rpc_id)) for (rpc_id,) in query(folder.path, "SELECT rpc_id FROM calls")}
+    assert found >= set(range(8)) - told
+    assert query(folder.path, "PRAGMA integrity_check") == [("ok",)]
+
+
+async def test_threads_and_tasks_may_store_and_read_at_once(folder: RunFolder, episode: str) -> None:
+    recording = folder.recording
+    recording.set_durability("full")
+
+    def in_thread(connection: int) -> None:
+        for number in range(20):
+            recording.keep(episode, connection, "client", [request(number, "thread", {})])
+            recording.keep(episode, connection, "server", [response(number, "done")])
+            recording.digest()
+            recording.recorded_calls(episode)
+
+    async def in_loop(connection: int) -> None:
+        for number in range(20):
+            await recording.store(episode, connection, "client", [request(number, "loop", {})])
+            await recording.store(episode, connection, "server", [response(number, "done")])
+
+    async with anyio.create_task_group() as tasks:
+        for connection in range(3):
+            tasks.start_soon(in_loop, connection)
+            tasks.start_soon(anyio.to_thread.run_sync, in_thread, connection + 10)
+    calls = recording.recorded_calls(episode)
+    assert [(len(calls), {call.outcome for call in calls})] == [(120, {"ok"})]
+
+
+def test_frames_that_two_threads_keep_are_looked_at_in_the_order_they_came(
+    folder: RunFolder, episode: str
+) -> None:
+    """An answer may be kept and looked at before the thread of its request gets to look at that."""
+    folder.recording.keep(episode, 1, "client", [request(1, "tool", {})])
+    folder.recording.keep(episode, 1, "server", [response(1, "done")])
+    digested = [(direction, frame.kind) for direction, _, frame in folder.recording.digest()]
+    assert digested == [("client", "request"), ("server", "response")]
+    assert folder.recording.digest() == []
+    assert [call.outcome for call in folder.recording.recorded_calls(episode)] == ["ok"]
+
+
+@DURABILITIES
+async def test_only_full_durability_waits_for_the_disk(
+    folder: RunFolder, episode: str, durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[int] = []
+    real: Callable[[int], None] = os.fdatasync
+    monkeypatch.setattr("os.fdatasync", lambda file: (syncs.append(file), real(file)))
+    folder.recording.set_durability(durability)  # type: ignore[arg-type]
+    level = folder.recording.writer.connection.execute("PRAGMA synchronous").fetchone()
+    assert level == ({"normal": 1, "full": 2}[durability],)
+
+    async def store(number: int) -> None:
+        await folder.recording.store(episode, number, "client", [request(number, "tool", {})])
+
+    with folder.recording.writer.lock:  # so that nothing is committed meanwhile
+        async with anyio.create_task_group() as tasks:
+            for number in range(50):
+                tasks.start_soon(store, number)
+    assert len(syncs) == 0 if durability == "normal" else 1 <= len(syncs) <= 6  # tasks share them
+
+
+def test_a_busy_writer_commits_many_frames_at_once(folder: RunFolder, episode: str) -> None:
+    commits: list[str] = []
+    folder.recording.writer.connection.set_trace_callback(
+        lambda sql: commits.append(sql) if sql == "COMMIT" else None
+    )
+    started = time.monotonic()
+    for number in range(640):
+        folder.recording.keep(episode, 1, "client", [request(number, "tool", {})])
+        folder.recording.digest()
+    # a commit in time takes what has come while it waited, which may be more than 64
+    assert 5 <= len(commits) <= 10 + (time.monotonic() - started) / 0.1 + 1

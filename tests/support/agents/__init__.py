@@ -1,0 +1,1 @@
+"""Agents as processes: real ones, and stand-ins for those that cannot be installed."""

@@ -1,0 +1,125 @@
+"""One launch of a real agent on a real MCP server, as its plugin would have it launched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.plugins.contracts import Agent, AgentOutput, LaunchRequest, McpServer, Tools, Transcript
+from tests.support import DESK_SERVER
+from tests.support.agents.node_clis import node_environ
+from tests.support.desk.desk_script import PROMPT
+
+SECONDS = 240
+
+
+@dataclass
+class Attempt:
+    """One launch of an agent, in folders of its own."""
+
+    folder: Path
+    agent: Agent
+    environ: dict[str, str] = field(default_factory=dict)
+    """The user's environment, as the plugin sees it."""
+    prompt: str = PROMPT
+    server: McpServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        for path in (self.home, self.workdir, self.tmp):
+            path.mkdir(parents=True)
+        self.environ = {**node_environ(self.folder), **self.environ}
+        command = ("/usr/bin/env", f"JOURNAL={self.journal_path}", sys.executable)
+        self.server = McpServer("desk", (*command, str(DESK_SERVER)), ("add", "note", "desk.tidy"))
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def workdir(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def tmp(self) -> Path:
+        return self.folder / "tmp"
+
+    @property
+    def journal_path(self) -> Path:
+        return self.folder / "journal"
+
+    @property
+    def journal(self) -> list[tuple[str, dict[str, Any]]]:
+        """The calls that the server saw. Those of one tool in a row are in any order: agents make the calls of
+        one answer at the same time."""
+        lines = self.journal_path.read_text().splitlines() if self.journal_path.exists() else []
+        calls = [(call["name"], call["arguments"]) for call in map(json.loads, lines)]
+        return [call for _, row in groupby(calls, key=itemgetter(0)) for call in sorted(row, key=str)]
+
+    @property
+    def output(self) -> AgentOutput:
+        return AgentOutput(self.folder / "stdout", self.folder / "stderr", self.home, self.workdir, None)
+
+    def start(
+        self,
+        base_url: str | None,
+        *,
+        model: str | None = "scripted",
+        tools: Tools = "mcp-only",
+        options: Mapping[str, str] | None = None,
+        spoil: Callable[[Path], None] = lambda home: None,
+    ) -> subprocess.Popen[bytes]:
+        """Launch it, in a process group of its own. `spoil` may change what the plugin has written."""
+        request = LaunchRequest(
+            prompt=self.prompt,
+            home=self.home,
+            workdir=self.workdir,
+            server=self.server,
+            installation=self.agent.find(self.environ),
+            model=model,
+            base_url=base_url,
+            tools=tools,
+            options=options or {},
+            environ=self.environ,
+        )
+        launch = self.agent.prepare(request)
+        spoil(self.home)
+        (self.folder / "stdin").write_bytes(launch.stdin)
+        with (
+            (self.folder / "stdin").open("rb") as stdin,
+            self.output.stdout.open("wb") as out,
+            self.output.stderr.open("wb") as err,
+        ):
+            return subprocess.Popen(
+                launch.argv,
+                env={**node_environ(self.home), "TMPDIR": str(self.tmp), **launch.env},
+                cwd=self.workdir,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    def finish(self, process: subprocess.Popen[bytes], *, stop: bool = False) -> Transcript:
+        """Wait for it, or end it; whatever it started goes with it."""
+        try:
+            if stop:
+                process.terminate()
+            process.wait(SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return self.agent.read(self.output, self.server)
+
+    def run(self, base_url: str | None, **settings: Any) -> Transcript:
+        return self.finish(self.start(base_url, **settings))

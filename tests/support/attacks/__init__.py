@@ -1,0 +1,1 @@
+"""Attacks on the isolation of agents, one small program each."""

@@ -1,0 +1,1 @@
+"""The reference server of MCP's conformance suite."""

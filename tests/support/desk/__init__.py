@@ -1,0 +1,1 @@
+"""A small MCP server, and scripts of agents that work with it."""

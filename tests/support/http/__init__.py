@@ -1,0 +1,1 @@
+"""HTTP servers on loopback: scripted, logging, collecting."""

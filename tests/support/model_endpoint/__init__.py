@@ -1,0 +1,1 @@
+"""A scripted model endpoint that speaks four model APIs."""

@@ -1,0 +1,1 @@
+"""Tiny models, tokenizers and training runs."""
