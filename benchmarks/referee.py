@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import SocketStream, TaskStatus
 
 from mcp_bench.bridge.wire.admission import Gate
-from mcp_bench.bridge.wire.backend import WorldEnd
+from mcp_bench.bridge.wire.backend import WorldBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.unix_socket import Wire
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
@@ -111,7 +111,7 @@ async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
                 run.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), **told))
                 gate = stack.enter_context(Gate(episode, folder.token, run.recording))
                 gate.root = os.getppid()
-                wires[episode] = Wire(gate, folder, WorldEnd(session), run.recording)
+                wires[episode] = Wire(gate, folder, WorldBackend(session), run.recording)
                 await tasks.start(wires[episode].serve)
             print(json.dumps([folder.server_command for folder in folders]), flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)

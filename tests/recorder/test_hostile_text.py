@@ -18,8 +18,8 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.trajectory import Message
-from mcp_bench.servers.printable import in_line, printable
-from mcp_bench.servers.printable_logs import PrintableFormatter
+from mcp_bench.servers.sanitize import sanitize, sanitize_line
+from mcp_bench.servers.sanitized_logs import SanitizedFormatter
 from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
@@ -85,15 +85,15 @@ def test_every_view_of_a_recording_is_harmless(invoke: Invoke, bench_home: Path,
     shown = invoke(show, first).output.splitlines()
     assert len([line for line in shown if line.startswith("grade ")]) == 1
     assert len([line for line in shown if line.startswith("episode ")]) == 1
-    assert in_line(agent) in "\n".join(shown)  # and nothing is taken for markup
+    assert sanitize_line(agent) in "\n".join(shown)  # and nothing is taken for markup
 
 
 @given(st.text(st.characters()))
 def test_a_line_stays_one_line(text: str) -> None:
-    assert in_line(text).splitlines() in ([], [in_line(text)])
-    assert harmless(in_line(text))
-    assert in_line(in_line(text)) == in_line(text)
-    assert printable(text).count("\n") == text.count("\n")
+    assert sanitize_line(text).splitlines() in ([], [sanitize_line(text)])
+    assert harmless(sanitize_line(text))
+    assert sanitize_line(sanitize_line(text)) == sanitize_line(text)
+    assert sanitize(text).count("\n") == text.count("\n")
 
 
 def test_logs_are_harmless_with_their_tracebacks() -> None:
@@ -101,7 +101,7 @@ def test_logs_are_harmless_with_their_tracebacks() -> None:
         raise ValueError("\x1b[2Jgone\u202e")
     except ValueError:
         record_ = logging.LogRecord("n", logging.ERROR, "p", 1, "tool \x9b31m", (), sys.exc_info())
-    shown = PrintableFormatter("%(message)s").format(record_)
+    shown = SanitizedFormatter("%(message)s").format(record_)
     assert harmless(shown)
     assert r"ValueError: \x1b[2Jgone\u202e" in shown
     assert r"tool \x9b31m" in shown
@@ -109,4 +109,4 @@ def test_logs_are_harmless_with_their_tracebacks() -> None:
 
 @pytest.mark.parametrize("plain", ["Zürich, 東京, naïve 😀", "a\u00a0b", "x = [1, 2]"])
 def test_other_text_is_shown_as_it_is(plain: str) -> None:
-    assert printable(plain) == in_line(plain) == plain
+    assert sanitize(plain) == sanitize_line(plain) == plain

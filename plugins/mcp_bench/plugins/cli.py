@@ -22,8 +22,8 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with each agent's options.")
 def agents(as_json: bool) -> None:
     """List the agents: installed or not, what each can do, how to install it."""
-    from mcp_bench.servers.printable import in_line
     from mcp_bench.servers.registry import registered
+    from mcp_bench.servers.sanitize import sanitize_line
 
     rows = [describe(name) for name in registered("agent")]
     if as_json:
@@ -32,14 +32,14 @@ def agents(as_json: bool) -> None:
     width = max((len(row["agent"]) for row in rows), default=0)
     for row in rows:
         state = row["version"] if row["installed"] else "not installed"
-        click.echo(in_line(f"{row['agent']:<{width}}  {state}  {row['summary']}".rstrip()))
+        click.echo(sanitize_line(f"{row['agent']:<{width}}  {state}  {row['summary']}".rstrip()))
         indent = " " * (width + 2)
         if row["capabilities"] and (words := told(row["capabilities"])):
             click.echo(f"{indent}{', '.join(words)}")
         for option, meaning in row["options"].items():
             click.echo(f"{indent}--agent-option {option}=...  {meaning}")
         if row["problem"]:
-            click.echo(indent + in_line(row["problem"]))
+            click.echo(indent + sanitize_line(row["problem"]))
 
 
 def describe(name: str) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class LentLogin:
 
 
 @dataclass(frozen=True)
-class Preload:
+class WarmStart:
     """Python modules that take long to import. A launch may then be a fork of a process that has them."""
 
     folder: Path
@@ -126,7 +126,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     login: LentLogin | None = None
-    preload: Preload | None = None
+    warm_start: WarmStart | None = None
     """For an agent that is Python of ours: the same as `argv`, started faster where that can be done."""
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str) -> None:
     """Write a text file in place of what is there; a reader sees the one or the other."""
     beside = path.with_name(f".{path.name}.new")
     with beside.open("w", encoding="utf-8") as file:

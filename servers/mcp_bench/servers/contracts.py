@@ -138,7 +138,7 @@ class World(Protocol):
 
 
 @runtime_checkable
-class TellsAssertions(Protocol):
+class ReportsAssertions(Protocol):
     """A world that can say after every call where its assertions stand. Optional: what is learned from single
     steps needs it. Only the trusted side asks, of worlds that it replays; no agent ever hears of it."""
 

@@ -19,7 +19,7 @@ from mcp_bench.bridge.process.fork_server_process import ForkServer
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import Peer, ancestors
-from mcp_bench.plugins.contracts import Installation, Launch, Preload
+from mcp_bench.plugins.contracts import Installation, Launch, WarmStart
 from tests.support.levels import each_level
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ MAIN = "import sys; sys.argv.pop(1); import client; client.main()"
 
 
 @pytest.fixture
-def preload(tmp_path: Path) -> Callable[..., Preload]:
+def warm_start(tmp_path: Path) -> Callable[..., WarmStart]:
     folder = tmp_path / "packages"
     folder.mkdir()
     (folder / "client.py").write_text(CLIENT)
@@ -66,7 +66,7 @@ def preload(tmp_path: Path) -> Callable[..., Preload]:
     for place in (folder, *folder.parents):  # another user gets there, too
         if place.is_relative_to(tmp_path.parents[1]):
             place.chmod(0o755)
-    return lambda *arguments: Preload(folder, ("client",), arguments)
+    return lambda *arguments: WarmStart(folder, ("client",), arguments)
 
 
 @pytest.fixture
@@ -83,18 +83,18 @@ class Started:
         self.folder = folder
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
 
-    async def run(self, preload: Preload, env: dict[str, str] | None = None) -> int:
+    async def run(self, warm_start: WarmStart, env: dict[str, str] | None = None) -> int:
         """Run a client to its end; return its exit code."""
         self.stdout.unlink(missing_ok=True)
-        async with agent_process(b"hello", self.stdout, self.stderr, self.forks.fork(preload)) as process:
-            await self.launch(process, preload, env)
+        async with agent_process(b"hello", self.stdout, self.stderr, self.forks.fork(warm_start)) as process:
+            await self.launch(process, warm_start, env)
             return await process.wait()
 
     async def launch(
-        self, process: AgentProcess, preload: Preload, env: dict[str, str] | None = None
+        self, process: AgentProcess, warm_start: WarmStart, env: dict[str, str] | None = None
     ) -> None:
-        argv = (INTERPRETER, "-I", "-S", str(preload.folder), "client", *preload.arguments)
-        await process.launch(argv, env or {}, self.folder, preload=preload)
+        argv = (INTERPRETER, "-I", "-S", str(warm_start.folder), "client", *warm_start.arguments)
+        await process.launch(argv, env or {}, self.folder, warm_start=warm_start)
 
     @property
     def told(self) -> Any:
@@ -107,10 +107,10 @@ def started(forks: ForkServer, tmp_path: Path) -> Started:
 
 
 async def test_a_fork_gets_what_its_launch_says_and_nothing_else(
-    started: Started, preload: Callable[..., Preload], monkeypatch: pytest.MonkeyPatch
+    started: Started, warm_start: Callable[..., WarmStart], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_ANSWER_KEY", "not for agents")
-    assert await started.run(preload("a", "b"), {"ONLY": "this"}) == 0
+    assert await started.run(warm_start("a", "b"), {"ONLY": "this"}) == 0
     assert started.told == {
         "stdin": "hello",
         "environ": {"ONLY": "this"},
@@ -125,13 +125,13 @@ async def test_a_fork_gets_what_its_launch_says_and_nothing_else(
 
 
 async def test_one_server_starts_one_client_after_the_other(
-    started: Started, preload: Callable[..., Preload], forks: ForkServer
+    started: Started, warm_start: Callable[..., WarmStart], forks: ForkServer
 ) -> None:
     servers = set()
     for number in range(3):
-        async with agent_process(b"", started.stdout, started.stderr, forks.fork(preload())) as process:
+        async with agent_process(b"", started.stdout, started.stderr, forks.fork(warm_start())) as process:
             servers.add(ancestors(Peer(process.supervisor_pid, None))[1])
-            await started.launch(process, preload(str(number)))
+            await started.launch(process, warm_start(str(number)))
             assert await process.wait() == 0
     assert len(servers) == 1 and servers != {os.getpid()}
 
@@ -144,17 +144,17 @@ async def test_one_server_starts_one_client_after_the_other(
     ],
 )
 async def test_a_failure_ends_as_it_would_in_a_python_of_its_own(
-    started: Started, preload: Callable[..., Preload], arguments: tuple[str, ...], code: int, words: str
+    started: Started, warm_start: Callable[..., WarmStart], arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    assert await started.run(preload(*arguments)) == code
+    assert await started.run(warm_start(*arguments)) == code
     assert started.stderr.read_text().endswith(words)
 
 
 async def test_what_a_fork_leaves_behind_is_gone(
-    started: Started, preload: Callable[..., Preload], forks: ForkServer
+    started: Started, warm_start: Callable[..., WarmStart], forks: ForkServer
 ) -> None:
-    async with agent_process(b"", started.stdout, started.stderr, forks.fork(preload())) as process:
-        await started.launch(process, preload("stay"))
+    async with agent_process(b"", started.stdout, started.stderr, forks.fork(warm_start())) as process:
+        await started.launch(process, warm_start("stay"))
         assert await process.wait() == 0
         left = int(started.stdout.read_text())
         assert process.supervisor_pid in ancestors(Peer(left, None))
@@ -164,32 +164,32 @@ async def test_what_a_fork_leaves_behind_is_gone(
 
 
 async def test_a_server_that_was_killed_holds_nobody_up(
-    started: Started, preload: Callable[..., Preload], forks: ForkServer
+    started: Started, warm_start: Callable[..., WarmStart], forks: ForkServer
 ) -> None:
     adopt_orphans()
-    async with agent_process(b"", started.stdout, started.stderr, forks.fork(preload())) as process:
+    async with agent_process(b"", started.stdout, started.stderr, forks.fork(warm_start())) as process:
         server = ancestors(Peer(process.supervisor_pid, None))[1]
         os.kill(server, signal.SIGKILL)
-        await started.launch(process, preload("in-flight"))
+        await started.launch(process, warm_start("in-flight"))
         assert await process.wait() == 0  # supervisors live on
     assert started.told["argv"] == ["in-flight"]
     for _ in range(2):  # started alone, then by a new server
-        assert await started.run(preload("next")) == 0
+        assert await started.run(warm_start("next")) == 0
         assert started.told["argv"] == ["next"]
     assert started.told["forked"]
 
 
 async def test_a_client_that_cannot_be_imported_is_started_alone_and_tells_why(
-    started: Started, preload: Callable[..., Preload]
+    started: Started, warm_start: Callable[..., WarmStart]
 ) -> None:
-    (preload().folder / "client.py").write_text("import nowhere_to_be_found")
-    assert await started.run(preload()) == 1
+    (warm_start().folder / "client.py").write_text("import nowhere_to_be_found")
+    assert await started.run(warm_start()) == 1
     assert "No module named 'nowhere_to_be_found'" in started.stderr.read_text()
 
 
 @each_level()
 async def test_a_fork_is_confined_as_any_agent(
-    level: str, forks: ForkServer, preload: Callable[..., Preload], tmp_path: Path
+    level: str, forks: ForkServer, warm_start: Callable[..., WarmStart], tmp_path: Path
 ) -> None:
     adopt_orphans()
     secret = tmp_path / "secret"
@@ -198,15 +198,15 @@ async def test_a_fork_is_confined_as_any_agent(
     with EpisodeFolder() as folder, ExitStack() as held:
         note = folder.workdir / "note"
         note.write_text("for the agent")
-        asked = preload("read")
+        asked = warm_start("read")
         argv = (INTERPRETER, "-I", "-S", str(asked.folder), "client", *asked.arguments)
         out, err = tmp_path / "out", tmp_path / "err"
         paths = json.dumps([str(secret), str(note)]).encode()
         async with agent_process(paths, out, err, forks.fork(asked)) as process:
-            launch = Launch(argv, preload=asked)
+            launch = Launch(argv, warm_start=asked)
             needs = access(Installation(sys.executable, "1"), launch, folder.path, {})
             confinement = held.enter_context(BY_NAME[level].confined(needs))
-            await process.launch(argv, {}, folder.workdir, confinement=confinement, preload=asked)
+            await process.launch(argv, {}, folder.workdir, confinement=confinement, warm_start=asked)
             with anyio.fail_after(60):
                 assert await process.wait() == 0, err.read_text()
         outcomes = json.loads(out.read_text())

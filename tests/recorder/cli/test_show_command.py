@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
-from mcp_bench.servers.printable import printable
+from mcp_bench.servers.sanitize import sanitize
 from tests.support.recorded import Episode, begin, planned, record, request, run_info
 
 Invoke = Callable[..., Result]
@@ -98,8 +98,8 @@ def test_nothing_recorded_can_drive_the_terminal(invoke: Invoke, attack: str) ->
 
 @given(st.text(st.characters()))
 def test_printable_text_holds_no_controls_and_keeps_the_rest(text: str) -> None:
-    shown = printable(text)
+    shown = sanitize(text)
     assert all(char in "\t\n" or (ord(char) >= 32 and not 127 <= ord(char) <= 159) for char in shown)
-    assert printable(shown) == shown
+    assert sanitize(shown) == shown
     if text.isascii() and text.isprintable():
         assert shown == text

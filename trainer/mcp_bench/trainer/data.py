@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates
 
@@ -86,5 +86,7 @@ def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
             return_assistant_tokens_mask=True, **templates.told,
         )  # fmt: skip
     except Exception as error:  # a template raises whatever it likes
-        raise BenchError(in_line(f"{row.place}: the chat template fails on this row: {error}")) from error
+        raise BenchError(
+            sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
+        ) from error
     return Example(row.place, array("i", encoded["input_ids"]), bytes(encoded["assistant_masks"]))

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.recipe import Recipe
 
 PORT = 29500
@@ -62,7 +62,7 @@ def slurm_script(recipe: Recipe, name: str, line: str) -> str:
     """Return a batch script: one launcher per node, which starts a process per GPU."""
     per_node = min(recipe.hardware.devices, recipe.hardware.devices_per_node)
     return f"""#!/bin/bash
-# {in_line(recipe.summary)}
+# {sanitize_line(recipe.summary)}
 #SBATCH --job-name={shlex.quote(name)}
 #SBATCH --nodes={nodes(recipe)}
 #SBATCH --ntasks-per-node=1

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 ROLES = ("system", "user", "assistant", "tool")
 SHOWN = 10
@@ -47,7 +47,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
             try:
                 rows.append(_row(place, line))
             except (ValueError, RecursionError) as error:
-                faults.append(in_line(f"{place}: {error}"))
+                faults.append(sanitize_line(f"{place}: {error}"))
     if faults:
         more = f"\nand {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise BrokenRowsError(f"{len(faults)} broken rows:\n" + "\n".join(faults[:SHOWN]) + more)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
 
@@ -56,7 +56,9 @@ class Templates:
                 add_generation_prompt=prompt, **self.told,
             )  # fmt: skip
         except Exception as error:  # a template raises whatever it likes
-            raise BenchError(in_line(f"{row.place}: the chat template fails on this row: {error}")) from error
+            raise BenchError(
+                sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
+            ) from error
         return str(text)
 
 

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from mcp_bench.bridge.cli.hand_options import task_options
+from mcp_bench.bridge.cli.interactive_options import task_options
 
 DEFAULT_BENCHMARK = "saasworld-api"
 

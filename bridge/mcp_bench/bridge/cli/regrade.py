@@ -90,20 +90,20 @@ def progress(total: int) -> Any:
 
 
 def show(outcome: Regraded) -> None:
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     episode = outcome.graded.episode
     color = {"same": "green", "differs": "red"}.get(outcome.status, "yellow")
     calls = f"{outcome.calls} calls" + (f", {outcome.uncompared} not compared" if outcome.uncompared else "")
     told = f": {outcome.detail}" if outcome.detail else f"  {calls}, {grades(outcome)}"
-    head = in_line(f"{episode.id}  {episode.task}  ")
-    click.echo(head + click.style(outcome.status, fg=color) + in_line(told))
+    head = sanitize_line(f"{episode.id}  {episode.task}  ")
+    click.echo(head + click.style(outcome.status, fg=color) + sanitize_line(told))
     for difference in outcome.differences[:SHOWN]:
         then, now = excerpts(difference.then, difference.now)
         call = f"call {difference.call} {difference.tool}: " if difference.call is not None else ""
-        click.echo(in_line(f"  {call}{difference.what} {difference.where}"))
-        click.echo(in_line(f"    recorded  {then}"))
-        click.echo(in_line(f"    now       {now}"))
+        click.echo(sanitize_line(f"  {call}{difference.what} {difference.where}"))
+        click.echo(sanitize_line(f"    recorded  {then}"))
+        click.echo(sanitize_line(f"    now       {now}"))
     if (more := len(outcome.differences) - SHOWN) > 0:
         click.echo(f"  and {more} more (--json)")
 

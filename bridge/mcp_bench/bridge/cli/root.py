@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import click
 
 from mcp_bench.servers.errors import BenchError, suggestion
-from mcp_bench.servers.printable import printable
 from mcp_bench.servers.registry import load, registered
+from mcp_bench.servers.sanitize import sanitize
 
 EPILOG = """\b
 Examples:
@@ -62,7 +62,7 @@ class Commands(click.Group):
 @click.version_option(package_name="mcp-bench-kit", prog_name="mcp-bench")
 def root() -> None:
     """Record any MCP agent on benchmark tasks, with grades it cannot see, and train on the best."""
-    from mcp_bench.servers.printable_logs import show_safely
+    from mcp_bench.servers.sanitized_logs import show_safely
 
     show_safely()
 
@@ -76,7 +76,7 @@ def main() -> None:
         if not failures:
             raise
         for failure in dict.fromkeys(str(failure) for failure in failures):
-            click.echo(printable(f"Error: {failure}"), err=True)
+            click.echo(sanitize(f"Error: {failure}"), err=True)
         sys.exit(failures[0].exit_code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mcp_bench.bridge.cli.hand_options import http_options, idle_option, log_to_stderr, task_options
+from mcp_bench.bridge.cli.interactive_options import http_options, idle_option, log_to_stderr, task_options
 
 EPILOG = """\b
 Examples:

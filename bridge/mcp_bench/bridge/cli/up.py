@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from mcp_bench.bridge.cli.hand_options import http_options, idle_option, log_to_stderr
+from mcp_bench.bridge.cli.interactive_options import http_options, idle_option, log_to_stderr
 from mcp_bench.bridge.cli.record import finite
 
 DOWN_SECONDS = 600.0
@@ -136,7 +136,7 @@ def status(as_json: bool) -> None:
 
     from mcp_bench.bridge.interactive.control import NotUpError, ask
     from mcp_bench.bridge.interactive.paths import Place
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     try:
         found = ask(Place(), "status")
@@ -160,7 +160,7 @@ def status(as_json: bool) -> None:
         who = f"{client['name']} {client['version']}".strip() if client else "nobody yet"
         task = f"works on {entry['task']}" if entry["task"] else "no open task"
         click.echo(
-            in_line(
+            sanitize_line(
                 f"  {entry['entry']}  {entry['benchmark']}  {who}  {task}, {entry['done']} done, "
                 f"{entry['connections']} connected"
             )

@@ -18,8 +18,8 @@ from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_proc
 from mcp_bench.bridge.process.fork_server_process import ForkServer
 from mcp_bench.bridge.tap.traffic import Seen, Traffic
 from mcp_bench.bridge.wire.admission import Gate
-from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldEnd
-from mcp_bench.bridge.wire.command_backend import CommandEnd
+from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldBackend
+from mcp_bench.bridge.wire.command_backend import CommandBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import ForeignServer
 from mcp_bench.bridge.wire.unix_socket import Wire
@@ -133,7 +133,7 @@ async def work(
         try:
             launch = asked(setup.agent.prepare, request)
             environ = environment(setup, folder, launch)
-            fork = setup.forks.fork(launch.preload) if setup.forks else None
+            fork = setup.forks.fork(launch.warm_start) if setup.forks else None
             async with agent_process(launch.stdin, stdout, stderr, fork) as process:
                 wire.gate.root = process.supervisor_pid
                 async with anyio.create_task_group() as tasks:
@@ -148,7 +148,7 @@ async def work(
                             )
                             confinement = held.enter_context(setup.level.confined(needs))
                         what = (launch.argv, environ, folder.workdir)
-                        await process.launch(*what, confinement=confinement, preload=launch.preload)
+                        await process.launch(*what, confinement=confinement, warm_start=launch.warm_start)
                         timeout = planned.timeout or setup.timeout
                         attempt.termination = await until_over(process, timeout, wire.limit_reached)
                         attempt.exit_code = process.exit_code
@@ -175,15 +175,15 @@ def open_wire(
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if world is not None:
         session = WorldSession(world, max_calls=planned.max_calls)
-        return Wire(gate, folder, WorldEnd(session), run.recording)
+        return Wire(gate, folder, WorldBackend(session), run.recording)
     assert setup.server is not None  # noqa: S101 - there is a world, or a server
     if setup.server.url is not None:
         from mcp_bench.bridge.wire.http import HttpWire
 
         traffic = Traffic(on_ready=folder.mark_ready)
         return held.enter_context(HttpWire(gate, setup.server.url, run.recording, traffic))
-    far_end = CommandEnd(setup.server.command, setup.environ, run.log_path(episode, "server"))
-    return Wire(gate, folder, far_end, run.recording)
+    backend = CommandBackend(setup.server.command, setup.environ, run.log_path(episode, "server"))
+    return Wire(gate, folder, backend, run.recording)
 
 
 def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:

@@ -51,7 +51,7 @@ def access(
     links = Links()
     read = {followed(place, links) for place in dict.fromkeys((*map(Path, SYSTEM), *parts))}
     # what was named on purpose counts, wherever it is
-    modules = launch.preload.folder if launch and launch.preload else None
+    modules = launch.warm_start.folder if launch and launch.warm_start else None
     imported = () if modules is None else (modules, *linked(modules))
     wanted = {followed(place, links) for place in (*named, *linked(folder), *imported)}
     lent = [followed(place, links) for place in (launch.login.paths if launch and launch.login else ())]

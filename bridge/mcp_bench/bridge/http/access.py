@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bench.recorder.records import FlagKind
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 READ_ON = 1 << 20
 """Bytes that are still read of a request that is too large."""
@@ -32,7 +32,7 @@ OnRefused = Callable[[Scope, FlagKind, str], None]
 
 
 def log_refused(scope: Scope, kind: FlagKind, detail: str) -> None:
-    _log.warning("refused %s (%s): %s", client_of(scope), kind, in_line(detail))
+    _log.warning("refused %s (%s): %s", client_of(scope), kind, sanitize_line(detail))
 
 
 def client_of(scope: Scope) -> str:

@@ -30,7 +30,7 @@ from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class Referee:
         except (ValueError, TypeError, KeyError, AttributeError):
             return {"error": "not a command"}
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
-            logger.warning("refused %s: control without the secret", in_line(told))
+            logger.warning("refused %s: control without the secret", sanitize_line(told))
             self._desk.flag("forged_control", f"{told} asked for {command[:40]!r} without the secret")
             return {"error": "wrong secret"}
         if command == "down":

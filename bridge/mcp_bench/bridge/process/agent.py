@@ -25,7 +25,7 @@ from mcp_bench.bridge.isolation.level import Confinement
 from mcp_bench.bridge.process import supervisor
 from mcp_bench.bridge.process.fork_server_process import Fork, ForkServerLostError
 from mcp_bench.bridge.process.orphans import end_orphans, spared, start_ticks
-from mcp_bench.plugins.contracts import Preload
+from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.servers.errors import BenchError
 
 INTERPRETER = os.path.realpath(sys.executable)
@@ -57,11 +57,11 @@ class AgentProcess:
 
     async def launch(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
-        confinement: Confinement | None = None, preload: Preload | None = None,
+        confinement: Confinement | None = None, warm_start: WarmStart | None = None,
     ) -> None:  # fmt: skip
         """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
 
-        What is preloaded matters to a supervisor from a fork server only.
+        What is warm_started matters to a supervisor from a fork server only.
 
         Raises:
             LaunchError: the program could not be run; the text says why.
@@ -72,7 +72,7 @@ class AgentProcess:
             "cwd": str(cwd),
             "file_bytes": file_bytes,
             "confinement": confinement and asdict(confinement),
-            "preload": preload and {"module": preload.modules[0], "arguments": preload.arguments},
+            "warm_start": warm_start and {"module": warm_start.modules[0], "arguments": warm_start.arguments},
         }
         await self._tell(spec)
         reply = await self._reply()

@@ -3,7 +3,7 @@
 Run as `python -I -S fork_server.py FD FOLDER MODULE...`; the modules are found in FOLDER. With a byte on the
 socket FD come the stdin, stdout and stderr of an agent, and the control socket of its supervisor, which a
 fork of this process becomes (supervisor.py). It first tells there its `{"supervisor": PID}`. A launch whose
-`"preload"` is `{"module", "arguments"}` is then forked from it in turn: `main()` of that module is called
+`"warm_start"` is `{"module", "arguments"}` is then forked from it in turn: `main()` of that module is called
 with these arguments in `sys.argv`, in the environment, the folder and the confinement of the launch. One for
 which a sandbox has to be entered by a program is started as by any other supervisor.
 
@@ -47,7 +47,7 @@ confine = beside("../isolation/confine")
 def start(spec: dict[str, Any]) -> tuple[int, int]:
     """Start an agent, by a fork of this process where that will do. See `supervisor.start`."""
     how = spec["confinement"]
-    if not spec.get("preload") or (how and how["wrap"]):
+    if not spec.get("warm_start") or (how and how["wrap"]):
         pid, group = supervisor.start(spec)
         return int(pid), int(group)
     ours, theirs = socket.socketpair()
@@ -98,8 +98,8 @@ def run(spec: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(spec["env"])
     time.tzset()
-    module = sys.modules[spec["preload"]["module"]]
-    sys.argv = [str(module.__file__), *spec["preload"]["arguments"]]
+    module = sys.modules[spec["warm_start"]["module"]]
+    sys.argv = [str(module.__file__), *spec["warm_start"]["arguments"]]
     code = 0
     try:
         module.main()

@@ -17,7 +17,7 @@ from anyio.abc import Process, SocketStream
 
 from mcp_bench.bridge.process import fork_server
 from mcp_bench.bridge.process.orphans import spared
-from mcp_bench.plugins.contracts import Preload
+from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.plugins.own_clients.environment import PYTHON
 from mcp_bench.servers.errors import BenchError
 
@@ -34,7 +34,7 @@ class ForkServer:
     """Starts with the first supervisor that is asked for, and ends when the context is left."""
 
     def __init__(self) -> None:
-        self._preload: Preload | None = None
+        self._warm_start: WarmStart | None = None
         self._process: Process | None = None
         self._requests: socket.socket | None = None
 
@@ -47,16 +47,16 @@ class ForkServer:
         with anyio.CancelScope(shield=True):
             await self._end()
 
-    def fork(self, preload: Preload | None) -> Fork | None:
+    def fork(self, warm_start: WarmStart | None) -> Fork | None:
         """Return what makes supervisors that have imported what a launch needs; None if that is not here."""
-        if preload is None:
+        if warm_start is None:
             return None
-        mine = self._preload or preload  # all launches of a run are alike
-        alike = (mine.folder, mine.modules) == (preload.folder, preload.modules)
-        return partial(self._supervisor, preload) if alike else None
+        mine = self._warm_start or warm_start  # all launches of a run are alike
+        alike = (mine.folder, mine.modules) == (warm_start.folder, warm_start.modules)
+        return partial(self._supervisor, warm_start) if alike else None
 
     async def _supervisor(
-        self, preload: Preload, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
+        self, warm_start: WarmStart, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
     ) -> tuple[int, int, SocketStream]:
         """Raises:
         ForkServerLostError: the server is gone; another one is started by the next call.
@@ -65,7 +65,7 @@ class ForkServer:
         stream = await SocketStream.from_socket(ours)
         try:
             with theirs:
-                requests = self._requests or await self._start(preload)
+                requests = self._requests or await self._start(warm_start)
                 files = [file.fileno() for file in (stdin, stdout, stderr)]
                 socket.send_fds(requests, [b"+"], [*files, theirs.fileno()])
             pid = json.loads(await stream.receive())["supervisor"]
@@ -73,19 +73,19 @@ class ForkServer:
         except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
             await stream.aclose()
             await self._end()
-            raise ForkServerLostError(f"the fork server of {preload.modules[0]} is gone") from error
+            raise ForkServerLostError(f"the fork server of {warm_start.modules[0]} is gone") from error
         except BaseException:
             await stream.aclose()
             raise
 
-    async def _start(self, preload: Preload) -> socket.socket:
+    async def _start(self, warm_start: WarmStart) -> socket.socket:
         ours, theirs = socket.socketpair()
-        self._preload, self._requests = preload, ours
+        self._warm_start, self._requests = warm_start, ours
         with theirs:
             self._process = await anyio.open_process(
                 [
                     *(PYTHON, "-I", "-S", fork_server.__file__, str(theirs.fileno())),
-                    *(str(preload.folder), *preload.modules),
+                    *(str(warm_start.folder), *warm_start.modules),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

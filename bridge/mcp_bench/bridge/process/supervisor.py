@@ -7,7 +7,7 @@ when the control socket closes: a referee that was killed leaves no agent behind
 
 Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}` with
 `"file_bytes"`, the size to which it may write any one file (its stdout, say), `"confinement"` for an agent
-that is confined (see mcp_bench.bridge.isolation.level) and `"preload"` for one that may be forked (see
+that is confined (see mcp_bench.bridge.isolation.level) and `"warm_start"` for one that may be forked (see
 fork_server.py); then `{"stop": SECONDS}` (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the
 referee: `{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), and
 `{"ended": true}`.

@@ -14,7 +14,7 @@ from mcp_bench.bridge.replay.replay import Normal, result_differences
 from mcp_bench.recorder.export.steps import Replayed, Step, step
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.servers.contracts import AssertionResult, Benchmark, TellsAssertions, World
+from mcp_bench.servers.contracts import AssertionResult, Benchmark, ReportsAssertions, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.world_session import WorldSession
 
@@ -72,7 +72,7 @@ async def _steps(
 
 
 async def _standing(world: World, benchmark: str) -> Sequence[AssertionResult]:
-    found = await world.assertions_now() if isinstance(world, TellsAssertions) else None
+    found = await world.assertions_now() if isinstance(world, ReportsAssertions) else None
     if found is None:
         raise BenchError(
             f"{benchmark} cannot tell where its assertions stand after each call (`World.assertions_now`), "

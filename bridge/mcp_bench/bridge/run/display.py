@@ -19,7 +19,7 @@ from rich.text import Text
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.progress import Clock, Pace, Tally
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.servers.printable import printable
+from mcp_bench.servers.sanitize import sanitize
 
 REFRESH_SECONDS = 0.5
 SILENCE_SECONDS = 30.0
@@ -79,7 +79,7 @@ class Display:
     def say(self, text: str, style: str = "") -> None:
         """Print a line, above the frame where there is one."""
         self._last_line = self._clock()
-        self._console.print(Text(" ".join(printable(text).split()), style))
+        self._console.print(Text(" ".join(sanitize(text).split()), style))
         if self._live:
             self._live.refresh()
 
@@ -113,7 +113,7 @@ class Display:
         done, total = self.tally.done, self._pace.total
         head = Table.grid(padding=(0, 1))
         head.add_row(
-            Text(printable(self._title)),
+            Text(sanitize(self._title)),
             ProgressBar(total=total, completed=done, width=24, complete_style="green"),
             Text(f"{done}/{total}"),
             Text(duration(self._clock() - self._started)),

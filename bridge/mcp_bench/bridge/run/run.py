@@ -22,7 +22,7 @@ from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.wire.episode_folder import remove_all
 from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 
 def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | None, as_json: bool) -> int:
@@ -66,7 +66,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     if brakes.cut_short and not stopped:
         more = " --max-cost MORE" if budget.is_spent else ""
         told = f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}"
-        click.echo(in_line(told), err=True)
+        click.echo(sanitize_line(told), err=True)
     elif tally.invalid and not stopped:
         click.echo(f"Try the invalid ones again with: {resuming(run)}", err=True)
     if as_json:

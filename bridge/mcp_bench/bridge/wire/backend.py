@@ -35,7 +35,7 @@ class Peer(Protocol):
         ...
 
 
-class FarEnd(Protocol):
+class Backend(Protocol):
     """What all connections of one episode lead to."""
 
     tools: tuple[str, ...]
@@ -57,7 +57,7 @@ class FarEnd(Protocol):
         ...
 
 
-class WorldEnd:
+class WorldBackend:
     """A world in this process, which all connections share."""
 
     answers_before_eof = True

@@ -17,7 +17,7 @@ END_SECONDS = 3.0
 """For a server to end by itself once its input has ended, and again once it was asked to (SIGTERM)."""
 
 
-class CommandEnd:
+class CommandBackend:
     """Runs a command outside the agent's process tree, with the operator's environment."""
 
     answers_before_eof = False

@@ -20,7 +20,7 @@ from mcp_types import RequestId
 from mcp_bench.bridge.tap.pump import Lines, pump
 from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.bridge.wire.admission import Gate, described, refusal, shown_token
-from mcp_bench.bridge.wire.backend import SERVER_NAME, FarEnd
+from mcp_bench.bridge.wire.backend import SERVER_NAME, Backend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
 from mcp_bench.plugins.contracts import McpServer
@@ -35,16 +35,16 @@ MAX_CONNECTIONS = 32
 class Wire:
     """Joins one agent to one far end, and records every byte of it."""
 
-    def __init__(self, gate: Gate, folder: EpisodeFolder, far_end: FarEnd, recording: Recording) -> None:
+    def __init__(self, gate: Gate, folder: EpisodeFolder, backend: Backend, recording: Recording) -> None:
         """Set up a wire for whom `gate` lets in."""
         self.gate = gate
         self.traffic = Traffic(on_ready=folder.mark_ready)
         self.seen = self.traffic.seen
-        self.server = McpServer(SERVER_NAME, folder.server_command, far_end.tools)
+        self.server = McpServer(SERVER_NAME, folder.server_command, backend.tools)
         """The entry for the agent's configuration."""
         self._episode = gate.episode
         self._folder = folder
-        self._far_end = far_end
+        self._backend = backend
         self._recording = recording
         self._closing = False
         self._peers = 0
@@ -63,11 +63,11 @@ class Wire:
     @property
     def fault(self) -> str | None:
         """What went wrong at the far end."""
-        return self._far_end.fault
+        return self._backend.fault
 
     async def limit_reached(self) -> None:
         """Return when the agent has made all the calls it may."""
-        await self._far_end.limit_reached()
+        await self._backend.limit_reached()
 
     async def _handle(self, client: SocketStream) -> None:
         self._peers += 1
@@ -123,11 +123,11 @@ class Wire:
         def executed(rpc_id: RequestId) -> None:
             self._recording.mark_executed(self._episode, number, rpc_id)
 
-        async with self._far_end.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
+        async with self._backend.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
 
             async def upstream() -> None:
                 await pump(source, peer, partial(self._from_agent, number))
-                if self._far_end.answers_before_eof:
+                if self._backend.answers_before_eof:
                     await self.traffic.settled(lambda at, _: at == number)
                 await peer.send_eof()
 

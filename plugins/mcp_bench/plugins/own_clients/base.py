@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, LentLogin, Preload
+from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, LentLogin, WarmStart
 from mcp_bench.plugins.mcp_config import mcp_servers
 from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.servers.errors import WrongUseError
@@ -37,9 +37,9 @@ def started(
 ) -> Launch:  # fmt: skip
     """Return the launch of a client with just these arguments."""
     modules = (client_environment.module(client), *also)
-    preload = Preload(client_environment.folder(), modules, tuple(arguments))
+    warm_start = WarmStart(client_environment.folder(), modules, tuple(arguments))
     argv = (*client_environment.command(client), *arguments)
-    return Launch(argv, env or {}, stdin, login, preload)
+    return Launch(argv, env or {}, stdin, login, warm_start)
 
 
 def attempt_flags(request: LaunchRequest) -> list[str]:

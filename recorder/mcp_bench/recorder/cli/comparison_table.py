@@ -8,14 +8,14 @@ import click
 
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.recorder.scores.comparison import FACTS
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 
 def print_comparison(found: dict[str, Any]) -> None:
     """Print what `comparison.compare` returned."""
-    names = {side: in_line(found[side]) for side in ("a", "b")}
+    names = {side: sanitize_line(found[side]) for side in ("a", "b")}
     for row in found["rows"]:
-        heading = " ".join(in_line(str(row[name])) for name in FACTS if name in row)
+        heading = " ".join(sanitize_line(str(row[name])) for name in FACTS if name in row)
         click.secho(f"{heading or 'all'}: {row['common_tasks']} common tasks", bold=True)
         for side, name in names.items():
             scores = ", ".join(f"{score} {share(row[score][side])}" for score in ("partial", "strict"))
@@ -30,12 +30,14 @@ def print_comparison(found: dict[str, Any]) -> None:
             click.echo(f"  {words}: {len(row['flips'][direction])}")
             for flip in row["flips"][direction]:
                 a, b = (f"{flip[side]['solved']}/{flip[side]['episodes']}" for side in ("a", "b"))
-                click.echo(f"    {in_line(flip['task'])}  solved {a} -> {b}")
+                click.echo(f"    {sanitize_line(flip['task'])}  solved {a} -> {b}")
 
 
 def _counts(side: dict[str, Any]) -> str:
     badly = {end: count for end, count in side["terminations"].items() if end != "agent_exit"}
-    trouble = [f"{count} {in_line(reason)}" for reason, count in (side["invalid_reasons"] | badly).items()]
+    trouble = [
+        f"{count} {sanitize_line(reason)}" for reason, count in (side["invalid_reasons"] | badly).items()
+    ]
     counts = [f"{side['episodes']} episodes", f"{side['tasks']} tasks", f"{side['invalid']} invalid"]
     return ", ".join([*counts, f"{side['tool_calls']} calls", f"{side['failed_calls']} failed", *trouble])
 

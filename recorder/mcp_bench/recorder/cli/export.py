@@ -216,7 +216,7 @@ def export(
     from mcp_bench.recorder.curation.selection import Selection
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     if push is not None:
         from mcp_bench.recorder.export.hub import check_hub
@@ -233,7 +233,7 @@ def export(
     )
     click.echo(_funnel(curation), err=True)
     for name, why in curation.guard.unchecked.items():
-        click.echo(in_line(f"not compared with held-out tasks: rows of {name}: {why}"), err=True)
+        click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {why}"), err=True)
     data = out.with_name(manifest["data"])
     if push is not None:
         click.echo(f"pushed to {_pushed(push, manifest, data)}", err=True)

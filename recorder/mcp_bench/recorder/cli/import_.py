@@ -44,12 +44,12 @@ def import_(
       mcp-bench import ~/.codex/sessions --format codex
     """
     from mcp_bench.recorder.importers.run import Defaults, import_paths
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     outcome = import_paths(paths, form, Defaults(benchmark=benchmark, agent=agent, split=split))
     for bad in outcome.bad:
         where = f"{bad.file}, {bad.where}" if bad.where else bad.file
-        click.echo(in_line(f"left out: {where}: {bad.reason}"), err=True)
+        click.echo(sanitize_line(f"left out: {where}: {bad.reason}"), err=True)
     if as_json:
         click.echo(json.dumps(outcome.document()))
     else:

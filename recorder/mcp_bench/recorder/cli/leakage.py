@@ -65,7 +65,7 @@ def leakage(
     from mcp_bench.recorder.leakage.check import LeakCheck
     from mcp_bench.recorder.leakage.data_set import search
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     check = LeakCheck(splits, threshold=similarity, benchmarks=benchmarks)
     found = search(data, form, check)
@@ -88,15 +88,15 @@ def leakage(
         click.echo(json.dumps(document))
     else:
         for one in found.leaks[:SHOWN]:
-            click.echo(in_line(f"{one.file}, {one.where}: {one.row.task}: {one.leak.words()}"))
+            click.echo(sanitize_line(f"{one.file}, {one.where}: {one.row.task}: {one.leak.words()}"))
         if (more := len(found.leaks) - SHOWN) > 0:
             click.echo(f"and {more} more (--json)")
         compared = f" of {', '.join(check.compared)}" if check.compared else ""
         click.echo(
-            in_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
+            sanitize_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
         )
     for file, where, why in found.unreadable:
-        click.echo(in_line(f"Not read: {file}, {where or 'all of it'}: {why}"), err=True)
+        click.echo(sanitize_line(f"Not read: {file}, {where or 'all of it'}: {why}"), err=True)
     for name, why in check.unchecked.items():
-        click.echo(in_line(f"Not compared: rows of {name}: {why}"), err=True)
+        click.echo(sanitize_line(f"Not compared: rows of {name}: {why}"), err=True)
     sys.exit(1 if found.leaks or found.unreadable else 0)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode, run_paths
-from mcp_bench.servers.printable import in_line, printable
+from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
 def show_runs(as_json: bool) -> None:
@@ -29,7 +29,7 @@ def show_runs(as_json: bool) -> None:
                 runs += [summary] if (summary := reader.summary()) else []
         except StorageError as error:
             unreadable = True
-            click.echo(printable(f"Left out: {error}"), err=True)
+            click.echo(sanitize(f"Left out: {error}"), err=True)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs]))
     elif runs:
@@ -91,7 +91,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(in_line(cell)) for cell in row))
+        table.add_row(*(Text(sanitize_line(cell)) for cell in row))
     console = Console()
     needed = Console(width=10_000).measure(table).maximum
     (console if console.is_terminal else Console(width=needed)).print(table)

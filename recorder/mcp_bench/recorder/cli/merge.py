@@ -34,13 +34,15 @@ def merge(runs: tuple[str, ...], out: Path, as_json: bool) -> None:
     from mcp_bench.recorder.store.merged_runs import merge_runs
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     paths = run_paths(runs)
     if not paths:
         raise WrongUseError("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
-    counts = merge_runs(paths, out, lambda run: click.echo(in_line(f"merging {run}"), err=True))
+    counts = merge_runs(paths, out, lambda run: click.echo(sanitize_line(f"merging {run}"), err=True))
     if as_json:
         click.echo(json.dumps({"out": str(out), "runs": len(paths), "rows": counts}))
         return
-    click.echo(in_line(f"{out}: {len(paths)} runs, {counts['episodes']} episodes, {counts['calls']} calls"))
+    click.echo(
+        sanitize_line(f"{out}: {len(paths)} runs, {counts['episodes']} episodes, {counts['calls']} calls")
+    )

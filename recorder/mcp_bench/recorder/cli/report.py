@@ -64,7 +64,7 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
     """
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
     from mcp_bench.recorder.store.reader import run_paths
-    from mcp_bench.servers.printable import in_line, printable
+    from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
     names = groups(by)
     unfinished: list[RunSummary] = []
@@ -80,14 +80,14 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
         _report(episodes, names, as_json)
     for run in unfinished:
         click.echo(
-            in_line(
+            sanitize_line(
                 f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
                 f" (mcp-bench record --resume {run.id})"
             ),
             err=True,
         )
     for problem in unreadable:
-        click.echo(printable(f"Left out: {problem}"), err=True)
+        click.echo(sanitize(f"Left out: {problem}"), err=True)
     if unreadable:
         sys.exit(1)
 
@@ -99,7 +99,7 @@ def _page(
     from mcp_bench.recorder.html_report.making import kept, make_page, sections_of_loop
     from mcp_bench.recorder.html_report.page import check
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     if html is None:
         raise WrongUseError("--loop is about the page: say --html FILE, too")
@@ -117,7 +117,7 @@ def _page(
 
         click.echo(json.dumps(found or summarise(read, names)))
     where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
-    click.echo(in_line(f"Written: {html}{where}"), err=as_json)
+    click.echo(sanitize_line(f"Written: {html}{where}"), err=as_json)
 
 
 def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:

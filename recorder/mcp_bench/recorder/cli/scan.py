@@ -28,7 +28,7 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.scan.rescan import rescan
     from mcp_bench.recorder.store.reader import run_paths
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     done, failed = [], []
     for path in run_paths(runs):
@@ -36,14 +36,16 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
             found = rescan(path)
         except StorageError as error:
             failed.append(error)
-            click.echo(in_line(f"Left out: {error}"), err=True)
+            click.echo(sanitize_line(f"Left out: {error}"), err=True)
             continue
         counts = {verdict: found.verdicts[verdict] for verdict in ("clean", "tainted", "unknown")}
         done.append({"run": found.run, **counts, "changed": found.changed})
         if not as_json:
-            click.echo(in_line(f"{found.run}  {', '.join(f'{n} {word}' for word, n in counts.items())}"))
+            click.echo(
+                sanitize_line(f"{found.run}  {', '.join(f'{n} {word}' for word, n in counts.items())}")
+            )
             for episode, (before, now) in found.changed.items():
-                click.echo(in_line(f"  {episode}: {before} before, {now} now"))
+                click.echo(sanitize_line(f"  {episode}: {before} before, {now} now"))
     if as_json:
         click.echo(json.dumps(done))
     elif not done and not failed:

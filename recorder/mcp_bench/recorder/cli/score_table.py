@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.scores.scores import usual_attempts
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 
 def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
@@ -47,7 +47,7 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
             str(row["failed_calls"]),
             *([_tokens(row)] if tokens else []),
             *([_cost(row)] if cost else []),
-            in_line(str(row["isolation"])),
+            sanitize_line(str(row["isolation"])),
             _verified(row),
             *([_trouble(row)] if troubled else []),
         ]
@@ -76,7 +76,7 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
         earlier = f" ({row['earlier_attempts']} retried)" if row["earlier_attempts"] else ""
         click.echo(
             f"  {row['episodes']} episodes{earlier}, {row['invalid']} invalid, {row['tool_calls']} calls"
-            f" ({row['failed_calls']} failed), isolation {in_line(str(row['isolation']))},"
+            f" ({row['failed_calls']} failed), isolation {sanitize_line(str(row['isolation']))},"
             f" verified {_verified(row)}"
         )
         if tokens := _tokens(row):
@@ -86,7 +86,7 @@ def _print_stacked(rows: list[dict[str, Any]], names: list[str]) -> None:
 
 
 def _heading(row: dict[str, Any], names: list[str]) -> list[str]:
-    return [in_line(str(row[name] or "-")) for name in names]
+    return [sanitize_line(str(row[name] or "-")) for name in names]
 
 
 def _lowered(row: dict[str, Any]) -> str:
@@ -115,7 +115,7 @@ def _trouble(row: dict[str, Any]) -> str:
     """Say why episodes were invalid, how valid ones ended badly, and which are tainted."""
     badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
     badly |= {"tainted": row["tainted"]} if row["tainted"] else {}
-    return in_line(
+    return sanitize_line(
         ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())
     )
 

@@ -57,10 +57,10 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
         click.echo(json.dumps(document))
         return
 
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     for heading, text in _lines(document):
-        click.echo(click.style(in_line(heading), bold=True) + text)
+        click.echo(click.style(sanitize_line(heading), bold=True) + text)
 
 
 def _document(reader: RunReader, episode: str) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield `(heading, text)`: what is set in bold, and what follows it. The text is safe to show, and only
     we begin lines at the left edge: what an agent writes cannot pass for a fact or a grade."""
     from mcp_bench.recorder.cli.model_calls import in_words
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     seconds = (document["ended_us"] - document["started_us"]) / 1e6 if document["ended_us"] else None
     facts = {
@@ -123,9 +123,9 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     }
     for name, value in facts.items():
         if value:
-            yield f"{name:<10}", in_line(str(value))
+            yield f"{name:<10}", sanitize_line(str(value))
     for found in document["evidence_of_taint"]:
-        yield f"{'evidence':<10}", in_line(f"{found['what']} in {found['where']}: {found['excerpt']}")
+        yield f"{'evidence':<10}", sanitize_line(f"{found['what']} in {found['where']}: {found['excerpt']}")
     yield from _flags(document["flags"])
     yield "", ""
     yield from _grade(document["grade"])
@@ -144,30 +144,33 @@ def _probed(probes: dict[str, Any] | None) -> str:
 def _flags(flags: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     from datetime import UTC, datetime
 
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     for flag in flags:
         at = datetime.fromtimestamp(flag["time_us"] / 1e6, tz=UTC)
-        yield f"{'flag':<10}", in_line(f"{at:%H:%M:%S} {flag['kind']}: {flag['detail']}")
+        yield f"{'flag':<10}", sanitize_line(f"{at:%H:%M:%S} {flag['kind']}: {flag['detail']}")
 
 
 def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     if grade is None:
         yield "grade     ", "none"
         return
     verdict = "solved" if grade["strict"] else "not solved"
     told = f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
-    yield "grade     ", in_line(told)
+    yield "grade     ", sanitize_line(told)
     for assertion in grade["assertions"]:
         mark = "ok  " if assertion.get("passed") else "FAIL"
         detail = f": {assertion['detail']}" if assertion.get("detail") else ""
-        yield f"  {mark} ", in_line(f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}")
+        yield (
+            f"  {mark} ",
+            sanitize_line(f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}"),
+        )
 
 
 def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     heading = message["role"]
     if message["role"] == "tool":
@@ -181,10 +184,10 @@ def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for call in message.get("tool_calls", ()):
         function = call["function"]
         arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False)
-        yield "  calls ", in_line(f"{function['name']} {arguments} [{call['id']}]")
+        yield "  calls ", sanitize_line(f"{function['name']} {arguments} [{call['id']}]")
 
 
 def _set_in(text: str) -> str:
-    from mcp_bench.servers.printable import printable
+    from mcp_bench.servers.sanitize import sanitize
 
-    return printable(text).replace("\n", "\n  ")
+    return sanitize(text).replace("\n", "\n  ")

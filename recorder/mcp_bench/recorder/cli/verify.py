@@ -61,18 +61,18 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
 
 
 def show(verdict: Verdict) -> None:
-    from mcp_bench.servers.printable import in_line
+    from mcp_bench.servers.sanitize import sanitize_line
 
     color = {"verified": "green", "changed": "red"}.get(verdict.state, "yellow")
     told = f": {verdict.detail}" if verdict.detail else ""
     if verdict.state == "verified":
         told = f" ({sum(verdict.rows.values())} rows){told}"
-    click.echo(f"{in_line(verdict.run)}  " + click.style(verdict.state, fg=color) + in_line(told))
+    click.echo(f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(told))
     for finding in verdict.findings[:SHOWN]:
         place = finding.place
         within = f" of {place.episode}" if place.episode else ""
         because = f": {finding.detail}" if finding.detail else ""
-        click.echo(in_line(f"  {finding.change:<8}{place.table} {place.key}{within}{because}"))
+        click.echo(sanitize_line(f"  {finding.change:<8}{place.table} {place.key}{within}{because}"))
     if more := len(verdict.findings) - SHOWN:
         click.echo(f"  and {more} more (--json)" if more > 0 else "", nl=more > 0)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_bench.recorder.export.summary import NAMES
 from mcp_bench.recorder.files.layout import Layout
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 NAME = "README.md"
 VERDICTS = ("clean", "tainted", "verified")
@@ -133,4 +133,4 @@ def _more(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    return in_line("" if value is None else str(value)).replace("|", "\\|")
+    return sanitize_line("" if value is None else str(value)).replace("|", "\\|")

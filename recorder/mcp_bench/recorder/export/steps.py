@@ -1,6 +1,6 @@
 """Step data: one row for each call, labelled by what it did to the task's assertions.
 
-A replay on the trusted side tells where the assertions stood after every call (`TellsAssertions` of the
+A replay on the trusted side tells where the assertions stood after every call (`ReportsAssertions` of the
 contract). It is an entry point of the group `mcp_bench.labellers`: what replays is built on this package.
 """
 

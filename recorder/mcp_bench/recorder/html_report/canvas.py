@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from mcp_bench.recorder.html_report.palette import LIGHT
 from mcp_bench.recorder.html_report.sections import Role
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 WIDTH = 4.8
 MARGIN = 0.12
@@ -106,7 +106,7 @@ def draw_interval(
 
 def shorten(text: str, most: int) -> str:
     """Return `text` in one line of so many characters at most. Its middle goes: names differ at the ends."""
-    text = in_line(text)
+    text = sanitize_line(text)
     if len(text) <= most:
         return text
     head = (most - 1) // 2

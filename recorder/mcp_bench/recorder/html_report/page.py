@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcp_bench.recorder.atomic_file import write_whole
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,7 +65,7 @@ def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[
             _remove_older(folder)
         for picture, content in pictures.items():
             picture.write_bytes(content)
-        write_whole(path, text)
+        write_atomic(path, text)
     except OSError as error:
         raise BenchError(f"cannot write {error.filename or path}: {error.strerror}") from error
     return list(pictures)
@@ -107,7 +107,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         # everything on the page but our own markup: what hides or reorders text is written out
         finalize=lambda value: (
-            in_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            sanitize_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
         ),
     )
     environment.filters["cell"] = cell

@@ -18,7 +18,7 @@ from mcp_bench.recorder.scan.marks import Marks, Source, normalised
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.taint import Evidence, EvidenceKind, Scan, judged
 from mcp_bench.recorder.taint_canaries import Canaries
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 TAINTING = frozenset(
     ("wrong_token", "foreign_peer", "replay", "forged_control", "other_session", "foreign_origin")
@@ -55,7 +55,7 @@ class _Search:
     def evidence(self) -> Iterator[Evidence]:
         for flag in self._reader.flags(self._episode.id):
             if flag.kind in TAINTING:
-                yield Evidence("flag", flag.kind, "flags", in_line(flag.detail))
+                yield Evidence("flag", flag.kind, "flags", sanitize_line(flag.detail))
         yield from self._frames()
         yield from self._messages()
         yield from self._model_calls()
@@ -143,4 +143,4 @@ def _canonical(arguments: object) -> str:
 def _evidence(kind: EvidenceKind, what: str, where: str, text: str, at: int | None) -> Evidence:
     begin = max(0, (at or 0) - AROUND)
     excerpt = text[begin : (at or 0) + 2 * AROUND]
-    return Evidence(kind, in_line(what), where, in_line(excerpt))
+    return Evidence(kind, sanitize_line(what), where, sanitize_line(excerpt))

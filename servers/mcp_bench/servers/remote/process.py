@@ -13,7 +13,7 @@ import threading
 from collections import deque
 
 from mcp_bench.servers.errors import MissingDependencyError
-from mcp_bench.servers.printable import printable
+from mcp_bench.servers.sanitize import sanitize
 
 WORKER_MODULE = "mcp_bench.servers.remote.worker"
 LAST_WORDS = 10
@@ -67,7 +67,7 @@ class WorkerProcess:
                 text = line.decode(errors="replace")
                 self._words.append(text.rstrip())
                 with contextlib.suppress(OSError, ValueError):  # nobody reads it: not our problem
-                    sys.stderr.write(printable(text))
+                    sys.stderr.write(sanitize(text))
 
     def end(self, grace: float = 0.0) -> int:
         """Wait `grace` seconds for the process to end, then kill its session; return the exit code."""

@@ -27,7 +27,7 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream, TaskGroup
 
-from mcp_bench.servers.contracts import JSON, Benchmark, Task, TellsAssertions, World
+from mcp_bench.servers.contracts import JSON, Benchmark, ReportsAssertions, Task, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.lines import read_lines
@@ -200,7 +200,7 @@ class Worker:
 
     async def assertions_now(self, world: int) -> JSON:
         found, lock = self._worlds[world]
-        if not isinstance(found, TellsAssertions):
+        if not isinstance(found, ReportsAssertions):
             return None
         async with lock:
             standing = await found.assertions_now()

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide, score, share
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 
 COLUMNS = ("rows", "tasks", "episodes", "invalid", "partial", "strict", "partial of each seed")
 
@@ -31,7 +31,7 @@ def print_result(result: dict[str, Any]) -> None:
                 click.echo(f"  {column:<21}{cell}")
 
     print_wide(table, stacked)
-    click.echo(in_line(f"Verdict: {result['verdict']}"))
+    click.echo(sanitize_line(f"Verdict: {result['verdict']}"))
 
 
 def _cells(cohort: dict[str, Any]) -> list[str]:

@@ -44,7 +44,7 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
 
     Ctrl-C stops it; --resume goes on with the step that was not done.
     """
-    from mcp_bench.recorder.atomic_file import write_whole
+    from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.trainer.ablation.arms import Arms
     from mcp_bench.trainer.ablation.table import print_result
     from mcp_bench.trainer.ablation.verdict import result
@@ -57,7 +57,7 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
         click.echo(f"Go on with: mcp-bench ablate --resume {folder}", err=True)
         raise
     found = result(arms)
-    write_whole(folder / "result.json", json.dumps(found, indent=1) + "\n")
+    write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
     if as_json:
         click.echo(json.dumps(found))
     else:
@@ -77,7 +77,7 @@ def _begun(folder: Path) -> tuple[Path, AblationSettings]:
 def _begin(
     recipe: str | None, overrides: tuple[str, ...], out: Path | None, choices: dict[str, Any]
 ) -> tuple[Path, AblationSettings]:
-    from mcp_bench.recorder.atomic_file import write_whole
+    from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.ablation.settings import AblationSettings
@@ -95,5 +95,5 @@ def _begin(
     text = trial_recipe(recipe, overrides)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
-    write_whole(folder / "ablation.json", settings.model_dump_json(indent=1) + "\n")
+    write_atomic(folder / "ablation.json", settings.model_dump_json(indent=1) + "\n")
     return folder, settings

@@ -202,13 +202,13 @@ def _new_folder(recipe: str) -> Path:
 
 
 def _announce(folder: RunFolder, prepared: Prepared) -> None:
-    from mcp_bench.servers.printable import printable
+    from mcp_bench.servers.sanitize import sanitize
 
     dropped = len(prepared.too_long), len(prepared.untrainable)
     lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without anything to learn" if any(dropped) else ""
     share = prepared.trained_tokens / prepared.tokens
     click.echo(
-        printable(
+        sanitize(
             f"{len(prepared.examples)} rows, {prepared.tokens:,} tokens ({share:.0%} trained on){lost}. "
             f"Run: {folder.path}"
         ),

@@ -155,7 +155,7 @@ def _document(plan: Plan, line: str) -> dict[str, Any]:
 
 
 def _show(plan: Plan, line: str) -> None:
-    from mcp_bench.servers.printable import printable
+    from mcp_bench.servers.sanitize import sanitize
 
     parts = ", ".join(f"{part} {_count(number)}" for part, number in plan.parameters.items() if number)
     memory = ", ".join(f"{part} {_bytes(size)}" for part, size in plan.memory.items() if size)
@@ -184,7 +184,7 @@ def _show(plan: Plan, line: str) -> None:
         lines.append(("templates", "every served prefix is a prefix of its training text"))
     lines.append(("start with", line))
     for label, text in lines:
-        click.echo(printable(f"{label:<12}{text}"))
+        click.echo(sanitize(f"{label:<12}{text}"))
 
 
 def _dropped(data: dict[str, Any]) -> list[tuple[str, str]]:

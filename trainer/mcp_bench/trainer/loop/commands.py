@@ -15,7 +15,7 @@ import click
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
 MODULE = ("-m", "mcp_bench.bridge.cli.root")
@@ -119,4 +119,4 @@ def _shown(arguments: Sequence[str]) -> str:
             tasks += 1
         else:
             words.append(word)
-    return in_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))
+    return sanitize_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))

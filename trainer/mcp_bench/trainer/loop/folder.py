@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.atomic_file import write_whole
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import LoopSettings
@@ -48,7 +48,7 @@ class LoopFolder:
 
     def make(self, settings: LoopSettings) -> None:
         """Begin a loop."""
-        write_whole(self.settings, settings.model_dump_json(indent=1) + "\n")
+        write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n")
 
     def read(self) -> LoopSettings:
         """Return the settings of a loop that was begun.
@@ -62,7 +62,7 @@ class LoopFolder:
 
     def end(self, history: Outcome) -> None:
         """Store what came of the loop."""
-        write_whole(self.path / "history.json", json.dumps(history, indent=1) + "\n")
+        write_atomic(self.path / "history.json", json.dumps(history, indent=1) + "\n")
 
     def history(self) -> Outcome:
         """Return what came of a loop.
@@ -96,7 +96,7 @@ def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
     if found is None:
         found = work()
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(found, indent=1) + "\n")
+        write_atomic(path, json.dumps(found, indent=1) + "\n")
     return found
 
 

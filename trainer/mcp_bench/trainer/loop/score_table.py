@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide, score
-from mcp_bench.servers.printable import in_line
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.loop.scores import SPLITS
 
 
@@ -27,13 +27,13 @@ def print_scores(histories: Sequence[dict[str, Any]]) -> None:
         base, best = (_rows(histories, model, split, group) for model in ("base", "best"))
         counts = [_same(row[name] for row in (*base, *best)) for name in ("tasks", "invalid")]
         scores = [_cell(rows, name) for name in ("partial", "strict") for rows in (base, best)]
-        table.add_row(*(Text(in_line(cell)) for cell in (split, group, *counts, *scores)))
+        table.add_row(*(Text(sanitize_line(cell)) for cell in (split, group, *counts, *scores)))
     print_wide(table, lambda: _print_stacked(histories))
 
 
 def _print_stacked(histories: Sequence[dict[str, Any]]) -> None:
     for split, group in _groups(histories):
-        click.secho(in_line(f"{split}, {group}"), bold=True)
+        click.secho(sanitize_line(f"{split}, {group}"), bold=True)
         for name in ("partial", "strict"):
             cells = [_cell(_rows(histories, model, split, group), name) for model in ("base", "best")]
             click.echo(f"  {name:<8}base {cells[0]}, best {cells[1]}")

@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 
 from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.printable import printable
+from mcp_bench.servers.sanitize import sanitize
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
@@ -145,7 +145,7 @@ def last_lines(log: Path) -> str:
     """Return the end of a log, made safe to show, to be put behind a sentence."""
     lines = log.read_text(errors="replace").strip().splitlines()[-LAST_LINES:]
     said = "\n".join(f"  {line}" for line in lines) or "  (nothing)"
-    return printable(f". The end of {log}:\n{said}")
+    return sanitize(f". The end of {log}:\n{said}")
 
 
 def _folder(name: str, checkpoint: Path) -> Path:

@@ -15,7 +15,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.recorder.atomic_file import write_whole
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text
@@ -55,7 +55,7 @@ class RunFolder:
             "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
             "untrainable": prepared.untrainable,
         }
-        write_whole(self.data, json.dumps(content, indent=1) + "\n")
+        write_atomic(self.data, json.dumps(content, indent=1) + "\n")
 
     def read(self) -> tuple[Recipe, str, list[Path]]:
         """Return recipe, tokenizer and files of a run that was begun.
@@ -81,7 +81,7 @@ class RunFolder:
         """Forget what was logged after a step: a resumed run does it again."""
         if self.metrics.is_file():
             kept = [line for line in self.read_metrics() if line["step"] <= step]
-            write_whole(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+            write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def read_metrics(self) -> Iterator[dict[str, Any]]:
         """Yield each step's line. One that was being written when the run was killed is left out."""

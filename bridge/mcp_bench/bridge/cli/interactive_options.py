@@ -94,9 +94,9 @@ def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     """Show what goes on. Nothing of it is private: an agent may read its server's stderr."""
     import logging
 
-    from mcp_bench.servers.printable_logs import PrintableFormatter
+    from mcp_bench.servers.sanitized_logs import SanitizedFormatter
 
     shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(PrintableFormatter(form))
+    shown.setFormatter(SanitizedFormatter(form))
     logging.basicConfig(handlers=[shown], level=logging.WARNING)
     logging.getLogger("mcp_bench.bridge.interactive").setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""Logs and tracebacks, made safe to show. Apart from `printable`, as what it imports takes long to start."""
+"""Logs and tracebacks, made safe to show. Apart from `sanitize`, as what it imports takes long to start."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import sys
 import traceback
 from types import TracebackType
 
-from mcp_bench.servers.printable import printable
+from mcp_bench.servers.sanitize import sanitize
 
 
-class PrintableFormatter(logging.Formatter):
+class SanitizedFormatter(logging.Formatter):
     """A formatter for logs that people see on a terminal, tracebacks included."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return sanitize(super().format(record))
 
 
 def show_safely() -> None:
     """Have everything that Python itself prints, logs that nobody handles and errors that nobody catches,
     made safe."""
     if logging.lastResort is not None:
-        logging.lastResort.setFormatter(PrintableFormatter())
+        logging.lastResort.setFormatter(SanitizedFormatter())
     sys.excepthook = _print_exception
 
 
 def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(sanitize("".join(traceback.format_exception(kind, error, trace))))

@@ -13,12 +13,12 @@ _UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
 _UNSAFE_IN_LINE = re.compile(rf"[\x00-\x1f\x7f-\x9f{_HIDDEN}]")
 
 
-def printable(text: str) -> str:
+def sanitize(text: str) -> str:
     r"""Return `text` with control characters written out (`\x1b`), so that none is obeyed."""
     return _UNSAFE.sub(_spelled, text)
 
 
-def in_line(text: str) -> str:
+def sanitize_line(text: str) -> str:
     """Return `text` for a place within a line, such as a cell: line feeds and tabs are written out, too."""
     return _UNSAFE_IN_LINE.sub(_spelled, text)
 
