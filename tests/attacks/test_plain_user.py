@@ -23,6 +23,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 class PlainBench(Bench):
     """Runs every command as another user."""
 
+    forked = False
+
     def command(self, *args: str | Path) -> list[str]:
         return [sys.executable, plain_user.__file__, str(NOBODY), *super().command(*args)]
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import DESK_SERVER
+from tests.support.forked import run_module
 
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -89,11 +90,14 @@ class Desk:
                 out, err = process.communicate(stdin, timeout=120)
             finally:
                 process.kill()
+        return self.told(process.returncode, out, err)
+
+    def told(self, code: int, out: str, err: str) -> Told:
         events = [json.loads(line) for line in out.splitlines()]
         path = self.folder / "journal"
         lines = path.read_text().splitlines() if path.exists() else []
         journal = [(call["name"], call["arguments"]) for call in map(json.loads, lines)]
-        return Told(process.returncode, events, err, journal)
+        return Told(code, events, err, journal)
 
     def run(
         self,
@@ -103,7 +107,11 @@ class Desk:
         config: Path | None = None,
         env: dict[str, str] | None = None,
     ) -> Told:
-        return self.finish(self.start(client, *args, config=config, env=env), stdin)
+        options = ["--mcp-config", str(config or self.config), *args]
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **(env or {})}
+        module = f"mcp_bench.clients.{client}"
+        done = run_module(module, options, env=environ, cwd=self.folder, stdin=stdin, timeout=120)
+        return self.told(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

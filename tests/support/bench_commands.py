@@ -8,10 +8,12 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mcp_bench.recorder.store.run_folder import take_in_journal
+from tests.support.forked import run_module
 
+ROOT_MODULE = "mcp_bench.bridge.cli.root"
 FIXTURES = Path(__file__).with_name("fixture_dist")
 
 
@@ -21,9 +23,11 @@ class Bench:
 
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
+    forked: ClassVar[bool] = True
+    """Whether `run` may use a fork of a warm interpreter."""
 
     def command(self, *args: str | Path) -> list[str]:
-        return [sys.executable, "-m", "mcp_bench.bridge.cli.root", *map(str, args)]
+        return [sys.executable, "-m", ROOT_MODULE, *map(str, args)]
 
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
@@ -43,13 +47,21 @@ class Bench:
 
     def run(self, *args: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and check its exit code (None: any)."""
-        with self.start(*args) as process:
-            try:
-                out, err = process.communicate(timeout=600)
-            finally:
-                process.kill()
-        assert code is None or process.returncode == code, (process.returncode, out, err)
-        return subprocess.CompletedProcess(args, process.returncode, out, err)
+        if self.forked:
+            done = run_module(
+                ROOT_MODULE, list(map(str, args)), env=self.environment(), cwd=self.home.parent, stdin=None
+            )
+        else:
+            done = subprocess.run(
+                self.command(*args),
+                env=self.environment(),
+                cwd=self.home.parent,
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+        assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
 
     @property
     def run_folder(self) -> Path:
