@@ -13,8 +13,9 @@ import pytest
 
 from mcp_bench.servers.agentdojo import BENCHMARK
 from mcp_bench.servers.agentdojo.facts import VACUOUS_TASKS
-from mcp_bench.servers.contracts import VACUOUS, Grade, Reference, World
+from mcp_bench.servers.contracts import VACUOUS, Reference, World
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.world_session import WorldSession
 

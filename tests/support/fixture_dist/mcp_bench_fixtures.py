@@ -26,19 +26,9 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.json_lines import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    partial_credit,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 
 TEXT = {"type": "string"}
 

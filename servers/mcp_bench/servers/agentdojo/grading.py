@@ -19,7 +19,8 @@ from agentdojo.task_suite.task_suite import TaskSuite
 
 from mcp_bench.servers.agentdojo.changes import Change, changes, compare
 from mcp_bench.servers.agentdojo.facts import VERSION
-from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, partial_credit
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 
 logger = logging.getLogger(__name__)
 

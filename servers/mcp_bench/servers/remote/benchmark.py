@@ -11,18 +11,9 @@ from typing import Any
 
 import anyio
 
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolResult,
-    ToolSpec,
-    World,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.progress import current_report
 from mcp_bench.servers.remote.connection import WorkerConnection
 from mcp_bench.servers.remote.process import WorkerProcess

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.saasworld.matchers import Where, field_of, fits, holds
 from mcp_bench.servers.saasworld.state import Record, State
 from mcp_bench.servers.saasworld.view import View

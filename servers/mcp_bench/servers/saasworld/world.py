@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.saasworld.builder import Built
 from mcp_bench.servers.saasworld.checks import grade
 from mcp_bench.servers.saasworld.toolsets import Toolset
