@@ -1,6 +1,6 @@
-"""Notebook, a small real benchmark: write the right text on the right page.
+"""Notebook, a small benchmark: write the right text on the right page.
 
-Served in process and, by its file's path, in a worker. Some tools misbehave, as real ones do.
+Tests serve it in process and, by its file's path, in a worker. Some of its tools misbehave, as real ones do.
 """
 
 from __future__ import annotations
