@@ -22,7 +22,8 @@ from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.unix_socket import Wire
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server import WorldSession, serve
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.stdio import serve_stdio

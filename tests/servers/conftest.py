@@ -1,4 +1,4 @@
-"""Real connections to a session: a socket between the server and the SDK's own client."""
+"""Fixtures that connect the server and the SDK's own client over a socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVER_NAME = "workspace"
 
 
 class RawConnection:
-    """A client that writes and reads bare lines."""
+    """A client that writes and reads raw lines."""
 
     def __init__(self, stream: SocketStream) -> None:
         self.stream = stream
@@ -42,7 +42,7 @@ class RawConnection:
 
 @asynccontextmanager
 async def served(session: WorldSession, on_execute: OnExecute | None = None) -> AsyncIterator[SocketStream]:
-    """Serve `session` on one end of a socket pair; yield the other one."""
+    """Serve `session` on one end of a socket pair; yield the other end."""
     ours, theirs = socket.socketpair()
     async with (
         await SocketStream.from_socket(ours) as client,
@@ -55,7 +55,7 @@ async def served(session: WorldSession, on_execute: OnExecute | None = None) -> 
 
         tasks.start_soon(run)
         yield client
-        await client.send_eof()  # the server ends by itself then, or the test hangs
+        await client.send_eof()  # makes the server end; otherwise the test hangs
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The real AgentDojo, in its worker: tasks, tools, results, and grades that mean what they say."""
+"""The real AgentDojo in its worker: tasks, tools, results and grades."""
 
 import re
 import subprocess
@@ -13,14 +13,15 @@ import pytest
 
 from mcp_bench.servers.agentdojo import BENCHMARK
 from mcp_bench.servers.agentdojo.facts import VACUOUS_TASKS
-from mcp_bench.servers.contracts import VACUOUS, Grade, Reference, World
+from mcp_bench.servers.contracts import VACUOUS, Reference, World
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.world_session import WorldSession
 
 pytestmark = pytest.mark.anyio
 
-# Of every suite; with state changes, graded text, graded calls, and both of the latter.
+# from every suite: tasks with state changes, graded text, graded calls, and graded text and calls
 SAMPLE = [
     "banking/user_task_0",
     "banking/user_task_1",
@@ -47,7 +48,7 @@ def dojo() -> Iterator[RemoteBenchmark]:
 
 
 async def play(dojo: RemoteBenchmark, task_id: str, skip: int | None = None) -> World:
-    """Open a world and play the reference calls on it, as any client would, all but one."""
+    """Open a world and make the reference calls on it like a client, except one."""
     world = await dojo.open(task_id)
     session = WorldSession(world)
     for number, call in enumerate(reference(dojo, task_id).calls):
@@ -70,7 +71,7 @@ async def oracle(dojo: RemoteBenchmark, task_id: str) -> Grade:
     return grade
 
 
-def test_nothing_of_the_package_is_imported_here() -> None:
+def test_parent_does_not_import_the_package() -> None:
     look = (
         "import sys; import mcp_bench.servers.agentdojo as ours; ours.BENCHMARK.version;"
         "print([m for m in sys.modules if m.split('.')[0] in ('agentdojo', 'mcp', 'openai', 'jsonschema')])"
@@ -96,22 +97,22 @@ async def test_ninety_two_tasks_in_even_splits(dojo: RemoteBenchmark) -> None:
     }  # fmt: skip
     by_split = {split: list(dojo.tasks(split)) for split in ("train", "dev", "test")}
     assert sorted(task.id for part in by_split.values() for task in part) == sorted(task.id for task in found)
-    # fixed for ever: a task that moves spoils every comparison
+    # must never change: moving a task to another split makes all earlier results incomparable
     assert [task.id for task in by_split["dev"]][:4] == [
         "workspace/user_task_0", "banking/user_task_0", "banking/user_task_1", "slack/user_task_3"
     ]  # fmt: skip
     assert {task.domain for task in dojo.tasks(None, 4)} == {"workspace", "travel", "banking", "slack"}
 
 
-async def test_vacuous_tasks_come_only_when_asked_for(dojo: RemoteBenchmark) -> None:
+async def test_vacuous_tasks_are_listed_only_by_id(dojo: RemoteBenchmark) -> None:
     assert not {task.id for task in dojo.tasks("all")} & VACUOUS_TASKS
     for task_id in VACUOUS_TASKS:
         assert VACUOUS in dojo.task(task_id).tags
         grade = await (await dojo.open(task_id)).grade("")
-        assert grade.strict  # this is why
+        assert grade.strict  # the reason for leaving them out
 
 
-async def test_unknown_names_tell_the_near_ones(dojo: RemoteBenchmark) -> None:
+async def test_unknown_names_suggest_similar_ones(dojo: RemoteBenchmark) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown split 'tran' .*did you mean train"):
         list(dojo.tasks("tran"))
     with pytest.raises(UnknownNameError, match=r"unknown agentdojo task .*did you mean banking/user_task_9"):
@@ -143,7 +144,7 @@ async def test_tools_are_described_for_an_agent(dojo: RemoteBenchmark) -> None:
     }
 
 
-async def test_results_read_as_agentdojo_words_them(dojo: RemoteBenchmark) -> None:
+async def test_results_have_agentdojos_own_wording(dojo: RemoteBenchmark) -> None:
     world = await dojo.open("workspace/user_task_0")
     assert (await world.call("get_current_day", {})).text == "2024-05-15"
     listing = (await world.call("search_contacts_by_name", {"query": "Sarah Baker"})).text
@@ -153,7 +154,7 @@ async def test_results_read_as_agentdojo_words_them(dojo: RemoteBenchmark) -> No
     assert refused.text == "ValueError: File with ID '999' not found."
 
 
-async def test_the_answer_is_the_one_handed_in_else_the_last_message(dojo: RemoteBenchmark) -> None:
+async def test_submitted_answer_takes_precedence_over_last_message(dojo: RemoteBenchmark) -> None:
     task_id = "workspace/user_task_1"
     answer = reference(dojo, task_id).answer
     assert (await (await dojo.open(task_id)).grade(answer)).strict
@@ -164,7 +165,7 @@ async def test_the_answer_is_the_one_handed_in_else_the_last_message(dojo: Remot
     assert (await world.grade("no idea")).strict
 
 
-async def test_the_clock_is_all_that_varies(dojo: RemoteBenchmark) -> None:
+async def test_only_clock_times_differ_between_runs(dojo: RemoteBenchmark) -> None:
     ignored = re.compile(rf"^\s*-?\s*({'|'.join(dojo.replay_ignores)}):.*$", re.MULTILINE)
     for task_id in ("workspace/user_task_19", "workspace/user_task_32", "travel/user_task_3"):
         texts = []
@@ -177,7 +178,7 @@ async def test_the_clock_is_all_that_varies(dojo: RemoteBenchmark) -> None:
         assert [ignored.sub("", text) for text in texts[0]] == [ignored.sub("", text) for text in texts[1]]
 
 
-async def test_an_unexpected_deed_costs(dojo: RemoteBenchmark) -> None:
+async def test_unexpected_change_lowers_the_grade(dojo: RemoteBenchmark) -> None:
     task_id = "slack/user_task_11"
     partly = await (await play(dojo, task_id, skip=4)).grade("")
     world = await play(dojo, task_id, skip=4)
@@ -197,7 +198,7 @@ async def test_a_snapshot_shows_the_final_state(dojo: RemoteBenchmark) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_an_mcp_client_solves_a_task(dojo: RemoteBenchmark, connect: Any, mode: str) -> None:
-    task_id = "workspace/user_task_4"  # a deed and an answer
+    task_id = "workspace/user_task_4"  # grades a change and an answer
     world = await dojo.open(task_id)
     found = reference(dojo, task_id)
     async with connect(WorldSession(world), mode) as client:
@@ -219,7 +220,7 @@ async def check_oracle_and_noop(dojo: RemoteBenchmark, task_id: str) -> None:
 
 
 async def check_dropped_call(dojo: RemoteBenchmark, task_id: str) -> None:
-    """Leave out each state-changing call in turn: strict goes, and partial falls below 1."""
+    """Leave out each state-changing call in turn: the attempt is not strict, and partial is below 1."""
     found = reference(dojo, task_id)
     for number, call in enumerate(found.calls):
         if READING.match(call.name):
@@ -227,7 +228,7 @@ async def check_dropped_call(dojo: RemoteBenchmark, task_id: str) -> None:
         spoiled = await (await play(dojo, task_id, skip=number)).grade(found.answer)
         made = spoiled.metrics["made_changes"]
         assert made < spoiled.metrics["expected_changes"], (task_id, call)
-        if not spoiled.strict:  # a few graders do not look at everything
+        if not spoiled.strict:  # some graders do not check every change
             assert spoiled.partial < 1, (task_id, call)
 
 
@@ -237,7 +238,7 @@ async def test_oracle_passes_and_noop_fails(dojo: RemoteBenchmark, task_id: str)
 
 
 @pytest.mark.parametrize("task_id", ["slack/user_task_20", "workspace/user_task_19", "banking/user_task_15"])
-async def test_a_dropped_deed_lowers_partial_credit(dojo: RemoteBenchmark, task_id: str) -> None:
+async def test_dropped_call_lowers_partial_credit(dojo: RemoteBenchmark, task_id: str) -> None:
     await check_dropped_call(dojo, task_id)
     found = reference(dojo, task_id)
     deeds = [number for number, call in enumerate(found.calls) if not READING.match(call.name)]
@@ -258,7 +259,7 @@ async def test_oracle_passes_and_noop_fails_on_every_task(dojo: RemoteBenchmark,
 
 
 async def test_a_missing_package_says_how_to_install_it(tmp_path: Any) -> None:
-    # an interpreter that has everything except agentdojo
+    # an interpreter with every package except agentdojo
     bare = tmp_path / "python"
     bare.write_text(
         f"#!{sys.executable} -I\n"

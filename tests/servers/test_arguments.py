@@ -1,4 +1,4 @@
-"""Arguments are taken exactly where the schema takes them, and a refusal says why."""
+"""Arguments are accepted exactly if their schema accepts them, and refusals give the reason."""
 
 import math
 from typing import Any
@@ -44,12 +44,12 @@ anything = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other", ""])
 
 
 @given(good)
-def test_what_fits_is_taken(arguments: dict[str, Any]) -> None:
+def test_valid_arguments_are_accepted(arguments: dict[str, Any]) -> None:
     assert VALIDATOR.problems(arguments) == []
 
 
 @given(anything)
-def test_what_is_taken_is_what_the_schema_takes(arguments: dict[str, Any]) -> None:
+def test_accepts_exactly_what_the_schema_accepts(arguments: dict[str, Any]) -> None:
     problems = VALIDATOR.problems(arguments)
     assert (problems == []) == Draft202012Validator(SCHEMA).is_valid(arguments)
     assert all(problems)
@@ -69,13 +69,13 @@ def test_an_unknown_argument_is_named(arguments: dict[str, Any], name: str) -> N
 
 
 @given(good, st.text() | st.lists(st.integers()) | st.none() | st.booleans())
-def test_a_wrong_type_is_told_with_its_place(arguments: dict[str, Any], wrong: Any) -> None:
+def test_wrong_type_is_reported_with_its_place(arguments: dict[str, Any], wrong: Any) -> None:
     (problem,) = VALIDATOR.problems({**arguments, "count": wrong})
     assert problem.startswith("argument 'count' must be integer, not ")
 
 
 @given(good, st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_numbers_that_are_no_json_are_refused(arguments: dict[str, Any], number: float) -> None:
+def test_non_finite_numbers_are_refused(arguments: dict[str, Any], number: float) -> None:
     assert VALIDATOR.problems({**arguments, "place": {"x": number}}) == [
         "argument 'place.x' must be a finite number"
     ]

@@ -1,4 +1,4 @@
-"""`benchmarks` and `tasks`, as a user runs them."""
+"""The commands `benchmarks` and `tasks`."""
 
 import json
 import os
@@ -34,13 +34,13 @@ def test_tasks_are_listed_within_the_terminal(tmp_path: Path) -> None:
     assert max(map(len, lines)) == 100 and lines[1].endswith("…")
 
 
-def test_nothing_is_cut_where_there_is_no_terminal(tmp_path: Path) -> None:
+def test_nothing_is_cut_without_a_terminal(tmp_path: Path) -> None:
     (_, line) = run(tmp_path, "tasks", "agentdojo", "--limit", "1", columns=None).stdout.splitlines()
     assert line.endswith("Do not assume which year it is; look it up with the tools.")
     assert "…" not in run(tmp_path, "benchmarks", columns=None).stdout
 
 
-def test_tasks_as_json_are_whole(tmp_path: Path) -> None:
+def test_json_listing_has_whole_tasks(tmp_path: Path) -> None:
     found = json.loads(run(tmp_path, "tasks", "agentdojo", "--split", "all", "--json").stdout)
     assert len(found) == 92
     assert found[0]["id"] == "workspace/user_task_0"
@@ -48,7 +48,7 @@ def test_tasks_as_json_are_whole(tmp_path: Path) -> None:
     assert "Emma Johnson" in found[0]["prompt"]
 
 
-def test_tags_choose_and_ids_can_be_written_to_a_file(tmp_path: Path) -> None:
+def test_tasks_are_selected_by_tag_and_printed_as_ids(tmp_path: Path) -> None:
     chosen = ["tasks", "saasworld", "--split", "train", "--tag", "level-1"]
     ids = run(tmp_path, *chosen, "--limit", "3", "--ids").stdout.splitlines()
     assert [name.split(".")[1:3] for name in ids] == [["1", "train"]] * 3
@@ -67,7 +67,7 @@ def test_tags_choose_and_ids_can_be_written_to_a_file(tmp_path: Path) -> None:
         (["agentdojo", "--limit", "0"], "'--limit'"),
     ],
 )
-def test_wrong_names_tell_the_near_ones(tmp_path: Path, args: list[str], words: str) -> None:
+def test_unknown_names_suggest_similar_ones(tmp_path: Path, args: list[str], words: str) -> None:
     done = run(tmp_path, "tasks", *args, code=2)
     assert words in done.stderr and not done.stdout
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""A connection is given lines, and is never made to hold more than it should."""
+"""A connection answers lines and uses bounded memory."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def settled() -> None:
 
 
 class Client:
-    """Takes what a connection sends as long as it `reads`."""
+    """Receives what a connection sends while `reads` is set."""
 
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ async def connected(client: Client, **options: Any) -> AsyncIterator[Connection]
 
 
 @pytest.mark.anyio
-async def test_a_line_that_is_too_long_is_refused_by_its_id_and_the_connection_goes_on() -> None:
+async def test_too_long_line_is_refused_and_connection_continues() -> None:
     client = Client()
     async with connected(client, max_line=1000) as connection:
         long = call("long", "write", page=1, text="x" * 1000)
@@ -86,7 +86,7 @@ async def test_a_line_that_is_too_long_is_refused_by_its_id_and_the_connection_g
         (b'{ "method": "tools/call", "id": "a\\"b", "params": {"x":"%s"}}', 'a"b'),
         (b'{"method":"tools/call","params":{"x":"%s"},"jsonrpc":"2.0","id":-7}\r\n', -7),
         (b'{"params":{"x":"%s"},"id":"end","method":"m","jsonrpc":"2.0"}', "end"),
-        # not at either end, or not the request's own
+        # the id is not near either end, or it is not the request's own
         (b'{"params":{"id":1,"x":"%s","id":2}}', None),
         (b'{"params":{"x":"%s"},"id":1.5}', None),
         (b'{"params":{"x":"%s"},"id":null}', None),
@@ -95,7 +95,7 @@ async def test_a_line_that_is_too_long_is_refused_by_its_id_and_the_connection_g
         (b'{"id":"\\ud800","x":"%s"}', None),
     ],
 )
-def test_the_id_of_a_long_line_is_told_where_it_is_plain(line: bytes, rpc_id: object) -> None:
+def test_refusal_of_a_long_line_has_its_request_id(line: bytes, rpc_id: object) -> None:
     whole = line % (b"x" * (2 * ENDS))
     found = join([whole], 100)
     assert isinstance(found, LongLine)
@@ -118,7 +118,7 @@ class Chunks:
     st.lists(st.integers(0, 100), max_size=12),
     st.integers(0, 8),
 )
-def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], cuts: list[int], limit: int) -> None:
+def test_lines_do_not_depend_on_chunk_boundaries(lines: list[bytes], cuts: list[int], limit: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     chunks = [data[start:end] for start, end in pairwise(places)]
@@ -135,7 +135,7 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], cuts: list[
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("method", ["ping", "tools/call"])
-async def test_of_a_client_that_does_not_read_no_more_is_taken(method: str) -> None:
+async def test_server_stops_reading_if_client_does_not_read(method: str) -> None:
     client = Client()
     params = {"name": "read", "arguments": {"page": 1}} if method == "tools/call" else {}
     taken = 0
@@ -161,7 +161,7 @@ async def test_of_a_client_that_does_not_read_no_more_is_taken(method: str) -> N
 
 
 @pytest.mark.anyio
-async def test_calls_that_wait_for_the_world_are_bounded_by_their_bytes() -> None:
+async def test_waiting_calls_are_limited_by_their_bytes() -> None:
     client, limit = Client(), 100_000
     taken = 0
     async with connected(client, max_line=limit) as connection, anyio.create_task_group() as tasks:
@@ -175,8 +175,8 @@ async def test_calls_that_wait_for_the_world_are_bounded_by_their_bytes() -> Non
 
         tasks.start_soon(give)
         await settled()
-        assert taken == 3  # each with its own overhead
-        # the cancellation comes through although the calls do not
+        assert taken == 3  # each call has its own overhead
+        # the cancellation is processed although the calls wait
         given_up = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "first"}}
         await connection.receive(json.dumps(given_up).encode())
         while taken < 20:
@@ -186,7 +186,7 @@ async def test_calls_that_wait_for_the_world_are_bounded_by_their_bytes() -> Non
 
 
 @pytest.mark.anyio
-async def test_many_calls_at_once_are_answered_and_leave_few_tasks_behind() -> None:
+async def test_many_concurrent_calls_leave_few_idle_tasks() -> None:
     client = Client()
     async with connected(client) as connection:
         before = len(anyio.get_running_tasks())
@@ -200,7 +200,7 @@ async def test_many_calls_at_once_are_answered_and_leave_few_tasks_behind() -> N
 
 
 @pytest.mark.anyio
-async def test_at_the_end_calls_under_way_are_answered_unless_they_were_given_up() -> None:
+async def test_running_calls_are_answered_at_end_unless_cancelled() -> None:
     client = Client()
     async with connected(client) as connection:
         await connection.receive(call(1, "wait"))
@@ -216,8 +216,8 @@ async def test_at_the_end_calls_under_way_are_answered_unless_they_were_given_up
 @pytest.mark.anyio
 @pytest.mark.parametrize("ticks", range(12))
 @pytest.mark.parametrize("last", ["read", "wait"])
-async def test_whenever_the_end_comes_what_was_asked_is_answered(last: str, ticks: int) -> None:
-    """Also where the SDK has it: until a handshake is answered, that is every call."""
+async def test_requests_are_answered_whenever_the_input_ends(last: str, ticks: int) -> None:
+    """Includes requests that the SDK handles: before the answer to the handshake, these are all calls."""
     client = Client()
     session = WorldSession(NotebookWorld(3))
     async with Connection(session, name="workspace", send=client.take) as connection:
@@ -232,7 +232,7 @@ async def test_whenever_the_end_comes_what_was_asked_is_answered(last: str, tick
 
 
 @pytest.mark.anyio
-async def test_the_end_does_not_wait_for_a_client_that_never_reads() -> None:
+async def test_end_does_not_wait_for_client_that_never_reads() -> None:
     client = Client()
     with anyio.fail_after(30):
         async with connected(client) as connection:
@@ -244,7 +244,7 @@ async def test_the_end_does_not_wait_for_a_client_that_never_reads() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_store_that_fails_ends_the_connection() -> None:
+async def test_failing_store_ends_the_connection() -> None:
     async def fail(line: bytes) -> None:
         raise OSError("disk full")
 

@@ -1,4 +1,4 @@
-"""docs/own-benchmark.md: its example is a benchmark like any other, and its files are those that run here."""
+"""The example of docs/own-benchmark.md works, and the page quotes the files that are tested here."""
 
 import importlib.util
 import json
@@ -23,7 +23,7 @@ def bench(bench_home: Path, tmp_path: Path) -> Bench:
     return Bench(bench_home, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
-def test_the_example_is_listed_solved_graded_and_exported(bench: Bench, tmp_path: Path) -> None:
+def test_example_is_listed_solved_graded_and_exported(bench: Bench, tmp_path: Path) -> None:
     assert "pantry" in bench.run("benchmarks").stdout
     assert len(json.loads(bench.run("tasks", "pantry", "--split", "all", "--json").stdout)) == 100
     bench.run("record", "--agent", "oracle", "--benchmark", "pantry", "--split", "train")
@@ -35,7 +35,7 @@ def test_the_example_is_listed_solved_graded_and_exported(bench: Bench, tmp_path
     assert "0 of 60 rows leak" in bench.run("leakage", tmp_path / "train.jsonl", "--against", "test").stdout
 
 
-def test_what_is_left_out_costs_credit(bench: Bench) -> None:
+def test_skipped_calls_lower_credit(bench: Bench) -> None:
     bench.run(
         "record", "--agent", "oracle", "--benchmark", "pantry", "--agent-option", "drop=0.5", "--repeat", "2"
     )
@@ -44,7 +44,7 @@ def test_what_is_left_out_costs_credit(bench: Bench) -> None:
 
 
 @pytest.mark.anyio
-async def test_too_much_costs_credit_and_what_an_agent_can_find_out_is_enough() -> None:
+async def test_surplus_orders_lower_credit_and_tools_suffice() -> None:
     spec = importlib.util.spec_from_file_location("pantry_benchmark", EXAMPLE / "pantry_benchmark.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -63,7 +63,7 @@ async def test_too_much_costs_credit_and_what_an_agent_can_find_out_is_enough() 
     assert (grade.strict, grade.partial < 1) == (False, True)
 
 
-def test_the_pages_files_are_the_examples() -> None:
+def test_page_quotes_the_example_files() -> None:
     for language, name in (("python", "pantry_benchmark.py"), ("toml", "pyproject.toml")):
         (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
         assert block == (EXAMPLE / name).read_text()

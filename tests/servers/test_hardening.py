@@ -1,4 +1,4 @@
-"""Nobody of the same user can look into a process that holds answers; programs that it starts are as usual."""
+"""A hardened process cannot be inspected by other processes of its user; programs that it starts can."""
 
 import json
 import os
@@ -14,20 +14,20 @@ NO_RIGHTS = """
 import ctypes, struct
 ctypes.CDLL(None).capset(struct.pack("Ii", 0x20080522, 0), bytes(24))
 """
-"""Whoever is root does without the rights that only root has."""
+"""Drops root's special rights, if the test runs as root."""
 
 TRIES = f"""{NO_RIGHTS}
 import json, os
 def tries(pid):
-    told = dict()
+    found = dict()
     for name in ("environ", "maps", "mem", "fd/0"):
         try:
             path = "/proc/%s/%s" % (pid, name)
             os.readlink(path) if name == "fd/0" else open(path, "rb").read(0)
-            told[name] = "open"
+            found[name] = "open"
         except PermissionError:
-            told[name] = "closed"
-    return told
+            found[name] = "closed"
+    return found
 core = open("/proc/self/limits").read().split("Max core file size")[1].split()[:2]
 print(json.dumps([tries(os.getppid()), tries(os.getpid()), core]))
 """
@@ -43,7 +43,7 @@ subprocess.run([sys.executable, "-I", "-S", "-c", tries], check=True)
 
 
 @pytest.mark.parametrize("hardens", ["yes", ""])
-def test_a_hardened_process_is_closed_to_its_own_user(hardens: str) -> None:
+def test_hardened_process_is_closed_to_its_own_user(hardens: str) -> None:
     done = subprocess.run(
         [os.path.realpath(sys.executable), "-I", "-S", "-c", HOLDS],
         input="\0".join([Path(hardening.__file__).read_text(), TRIES, hardens]),

@@ -1,4 +1,4 @@
-"""Any world, over real byte streams, to clients of both protocol eras."""
+"""The server with a world over real byte streams, for clients of all protocol versions."""
 
 import json
 from typing import Any
@@ -54,7 +54,7 @@ async def test_every_client_lists_and_calls(
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-async def test_every_handshake_version_is_taken_as_it_is(version: str, session: Any, raw: Any) -> None:
+async def test_every_handshake_version_is_accepted(version: str, session: Any, raw: Any) -> None:
     async with raw(session) as connection:
         hello = (await connection.ask(initialize(version)))["result"]
         assert hello["protocolVersion"] == version
@@ -76,7 +76,7 @@ async def test_every_handshake_version_is_taken_as_it_is(version: str, session: 
         (b'{"jsonrpc": "2.0", "id": "p", "method": "ping", "params": [1]}', -32600, "p"),
     ],
 )
-async def test_malformed_lines_get_an_error_and_the_session_goes_on(
+async def test_malformed_lines_get_errors_and_session_continues(
     line: bytes, code: int, rpc_id: object, session: WorldSession, world: Any, raw: Any
 ) -> None:
     async with raw(session) as connection:
@@ -90,7 +90,7 @@ async def test_malformed_lines_get_an_error_and_the_session_goes_on(
     assert world.pages == {0: "on"}
 
 
-async def test_a_line_may_come_in_pieces_and_lines_together(session: Any, world: Any, raw: Any) -> None:
+async def test_lines_can_arrive_split_or_joined(session: Any, world: Any, raw: Any) -> None:
     lines = [json.dumps(message).encode() for message in (initialize(), call(1, "write", page=0, text="ab"))]
     data = b"\n".join(lines) + b"\n"
     async with raw(session) as connection:
@@ -110,7 +110,7 @@ async def test_a_line_may_come_in_pieces_and_lines_together(session: Any, world:
         ("write", {"page": -1, "text": "x"}, ["argument 'page'", "-1"]),
     ],
 )
-async def test_a_bad_call_says_what_is_wrong_and_does_nothing(
+async def test_invalid_call_is_explained_and_changes_nothing(
     name: str, arguments: dict[str, Any], words: list[str], session: Any, world: Any, connect: Any
 ) -> None:
     executed: list[object] = []
@@ -121,7 +121,7 @@ async def test_a_bad_call_says_what_is_wrong_and_does_nothing(
     assert (world.pages, world.most_busy, executed) == ({}, 0, [])
 
 
-async def test_a_tool_that_raises_is_an_error_result_without_a_traceback(
+async def test_raising_tool_gives_error_without_traceback(
     session: WorldSession, connect: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connect(session) as client:
@@ -133,7 +133,7 @@ async def test_a_tool_that_raises_is_an_error_result_without_a_traceback(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_result_that_is_no_unicode_is_mended(mode: str, connect: Any) -> None:
+async def test_invalid_unicode_in_results_is_repaired(mode: str, connect: Any) -> None:
     class Torn(NotebookWorld):
         async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
             return ToolResult(text="a\ud83d\ude00b\udc00", structured={"\ud800": ["\udfff", {"x": 1}]})
@@ -146,7 +146,7 @@ async def test_a_result_that_is_no_unicode_is_mended(mode: str, connect: Any) ->
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_tool_that_quits_is_an_error_and_the_run_goes_on(mode: str, connect: Any) -> None:
+async def test_exiting_tool_gives_error_and_server_continues(mode: str, connect: Any) -> None:
     async with connect(WorldSession(NotebookWorld(3)), mode) as client:
         result = await client.call_tool("quit", {})
         assert result.is_error and "quit failed: SystemExit" in result.content[0].text
@@ -159,7 +159,7 @@ async def test_a_ten_megabyte_result_arrives_whole(session: WorldSession, connec
     assert result.content[0].text == "0123456789" * 1_000_000
 
 
-async def test_calls_of_all_connections_run_one_after_the_other_in_the_order_told(
+async def test_calls_of_all_connections_run_in_reported_order(
     session: WorldSession, world: Any, raw: Any
 ) -> None:
     order: list[object] = []
@@ -191,9 +191,7 @@ async def test_a_cancelled_call_frees_the_world(session: WorldSession, raw: Any)
     assert answers[2]["result"]["content"][0]["text"] == "page 9 is empty"
 
 
-async def test_a_client_that_leaves_in_the_middle_of_a_call_frees_the_world(
-    session: WorldSession, raw: Any
-) -> None:
+async def test_client_that_disconnects_in_a_call_frees_the_world(session: WorldSession, raw: Any) -> None:
     began = anyio.Event()
     async with raw(session, lambda rpc_id: began.set()) as connection:
         await connection.ask(initialize())
@@ -203,7 +201,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_call_frees_the_world(
         assert (await session.call("read", {"page": 9})).is_error
 
 
-async def test_an_agent_can_solve_a_task_over_the_wire(connect: Any) -> None:
+async def test_client_solves_a_task(connect: Any) -> None:
     world = await BENCHMARK.open("page-3")
     assert (await world.grade("")).partial == 0
     async with connect(WorldSession(world)) as client:

@@ -1,4 +1,4 @@
-"""What a world tells of a long call reaches the client that asked for it, and nobody else."""
+"""Progress of a long call reaches the client that asked for it, and no other."""
 
 import json
 import sys
@@ -20,15 +20,15 @@ TARGET = f"{NOTEBOOK}:BENCHMARK"
 
 
 async def count(client: Any, times: int) -> list[tuple[float, float | None, str | None]]:
-    told: list[tuple[float, float | None, str | None]] = []
+    reports: list[tuple[float, float | None, str | None]] = []
 
     async def listen(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+        reports.append((done, total, message))
 
     result = await client.call_tool("count", {"times": times}, progress_callback=listen)
     assert result.content[0].text == f"counted to {times}"
-    assert (await client.call_tool("read", {"page": 1})).is_error  # and the connection goes on
-    return told
+    assert (await client.call_tool("read", {"page": 1})).is_error  # the connection continues
+    return reports
 
 
 async def connected_to(world: World, mode: str, connect: Any) -> list[tuple[float, float | None, str | None]]:
@@ -40,27 +40,27 @@ EXPECTED = [(1, 3, "line 1"), (2, 3, "line 2"), (3, 3, "line 3")]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_client_hears_of_progress(mode: str, connect: Any) -> None:
+async def test_client_receives_progress(mode: str, connect: Any) -> None:
     assert await connected_to(await BENCHMARK.open("page-1"), mode, connect) == EXPECTED
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_client_of_the_sdk_server_hears_of_progress(mode: str) -> None:
+async def test_client_of_the_sdk_server_receives_progress(mode: str) -> None:
     world = await BENCHMARK.open("page-1")
     async with Client(build_server(WorldSession(world), name="workspace"), mode=mode) as client:
         assert await count(client, 3) == EXPECTED
 
 
-async def test_progress_crosses_the_border_of_a_worker(connect: Any) -> None:
+async def test_progress_passes_from_worker_to_client(connect: Any) -> None:
     benchmark = RemoteBenchmark("notebook", TARGET, version="1", python=sys.executable)
     try:
         world = await benchmark.open("page-1")
         assert await connected_to(world, "legacy", connect) == EXPECTED
-        assert (await world.call("count", {"times": 2})).text == "counted to 2"  # where nobody listens
-        # more than a client takes: some are left out, the order is kept, the answer comes
+        assert (await world.call("count", {"times": 2})).text == "counted to 2"  # without a receiver
+        # too many for a client: some are dropped, the order is kept, the answer arrives
         async with connect(WorldSession(world)) as client:
-            told = [done for done, _, _ in await count(client, 2000)]
-        assert told and told == sorted(set(told))
+            reports = [done for done, _, _ in await count(client, 2000)]
+        assert reports and reports == sorted(set(reports))
     finally:
         await benchmark.aclose()
 
@@ -75,5 +75,5 @@ async def test_without_a_token_nothing_is_sent(raw: Any) -> None:
         assert answer["result"]["content"][0]["text"] == "counted to 3", json.dumps(answer)
 
 
-async def test_outside_a_call_it_goes_nowhere() -> None:
-    await report_progress(1, 2, "nobody hears this")
+async def test_progress_outside_a_call_is_dropped() -> None:
+    await report_progress(1, 2, "no receiver")

@@ -1,4 +1,4 @@
-"""Prompts beside the tools, as a real client sees them."""
+"""Prompts, as a real client sees them."""
 
 import anyio
 import pytest
@@ -25,7 +25,7 @@ class Menu:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_prompts_are_listed_and_got(mode: str) -> None:
+async def test_prompts_are_listed_and_returned(mode: str) -> None:
     server = build_server(WorldSession(NotebookWorld(3)), name="workspace", prompts=Menu())
     async with Client(server, mode=mode) as client:
         found = (await client.list_prompts()).prompts
@@ -50,7 +50,7 @@ async def test_without_prompts_none_are_offered() -> None:
         assert client.server_capabilities.prompts is None
 
 
-async def test_a_server_of_many_sessions_finds_the_one_of_each_request() -> None:
+async def test_server_with_many_sessions_finds_the_right_one() -> None:
     worlds = [NotebookWorld(0), NotebookWorld(1)]
     sessions = [WorldSession(world) for world in worlds]
 

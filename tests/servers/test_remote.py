@@ -1,4 +1,4 @@
-"""A benchmark in a worker process: the same contract, and a worker that may die."""
+"""A benchmark in a worker process: the contract, and the worker's death."""
 
 import gc
 import json
@@ -41,14 +41,14 @@ def worker(benchmark: RemoteBenchmark) -> int:
 
 
 async def over(process: int) -> None:
-    """Wait for the end of a process, given as a pidfd; fail where it does not come."""
+    """Wait until a process, given as a pidfd, has ended; fail if it does not."""
     with anyio.fail_after(20):
         await anyio.wait_readable(process)
     os.close(process)
 
 
-async def test_tasks_and_references_are_those_of_the_benchmark(remote: RemoteBenchmark) -> None:
-    assert remote.worker_pid is None  # nothing runs before it is needed
+async def test_tasks_and_references_match_the_benchmark(remote: RemoteBenchmark) -> None:
+    assert remote.worker_pid is None  # the worker starts on first use
     assert list(remote.tasks()) == list(BENCHMARK.tasks())
     assert len(list(remote.tasks("train"))) == TASKS
     assert [task.id for task in remote.tasks(None, 2)] == ["page-0", "page-1"]
@@ -72,7 +72,7 @@ async def test_a_world_is_solved_and_graded(remote: RemoteBenchmark) -> None:
         await world.snapshot()
 
 
-async def test_errors_arrive_as_they_were_raised(remote: RemoteBenchmark) -> None:
+async def test_errors_keep_their_class_and_text(remote: RemoteBenchmark) -> None:
     for ask in (lambda: remote.task("page-x"), lambda: remote.reference("page-x")):
         with pytest.raises(UnknownNameError) as there:
             ask()
@@ -85,11 +85,11 @@ async def test_errors_arrive_as_they_were_raised(remote: RemoteBenchmark) -> Non
     world = await remote.open("page-0")
     with pytest.raises(RemoteFailureError, match=r"^ValueError: torn page$"):
         await world.call("fail", {"message": "torn page"})
-    told = await WorldSession(world).call("fail", {"message": "torn page"})
-    assert told.text == "fail failed: ValueError: torn page"
+    result = await WorldSession(world).call("fail", {"message": "torn page"})
+    assert result.text == "fail failed: ValueError: torn page"
 
 
-async def test_big_results_pass(remote: RemoteBenchmark) -> None:
+async def test_large_results_are_transferred(remote: RemoteBenchmark) -> None:
     world = await remote.open("page-0")
     result = await world.call("repeat", {"text": "0123456789", "times": 1_000_000})
     assert result.text == "0123456789" * 1_000_000
@@ -97,7 +97,7 @@ async def test_big_results_pass(remote: RemoteBenchmark) -> None:
     assert await world.snapshot() == {"1": result.text}
 
 
-async def test_worlds_work_side_by_side_and_each_is_its_own(remote: RemoteBenchmark) -> None:
+async def test_concurrent_worlds_are_independent(remote: RemoteBenchmark) -> None:
     worlds = [await remote.open(f"page-{number}") for number in range(8)]
     waiting = await remote.open("page-8")
 
@@ -107,7 +107,7 @@ async def test_worlds_work_side_by_side_and_each_is_its_own(remote: RemoteBenchm
                 calls.start_soon(worlds[number].call, "write", {"page": page, "text": f"{number}-{page}"})
 
     async with anyio.create_task_group() as all_at_once:
-        all_at_once.start_soon(waiting.call, "wait", {})  # under way the whole time
+        all_at_once.start_soon(waiting.call, "wait", {})  # runs the whole time
         async with anyio.create_task_group() as filling:
             for number in range(8):
                 filling.start_soon(fill, number)
@@ -126,7 +126,7 @@ async def test_a_cancelled_call_leaves_the_world_usable(remote: RemoteBenchmark)
         assert (await world.call("write", {"page": 0, "text": "hello"})).text == "written"
 
 
-async def test_a_killed_worker_fails_what_is_pending_and_the_next_use_starts_another(
+async def test_killed_worker_fails_requests_and_is_replaced(
     remote: RemoteBenchmark, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world = await remote.open("page-0")
@@ -170,7 +170,7 @@ BENCHMARK = Looks()
 """
 
 
-async def test_the_worker_has_a_session_of_its_own_and_no_descriptor_of_ours(
+async def test_worker_leads_a_session_without_inherited_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
@@ -178,13 +178,15 @@ async def test_the_worker_has_a_session_of_its_own_and_no_descriptor_of_ours(
     remote = RemoteBenchmark("looks", f"{tmp_path / 'looks.py'}:BENCHMARK", version="1")
     with (tmp_path / "recordings.db").open("w") as ours:
         os.set_inheritable(ours.fileno(), True)
-        with pytest.raises(BenchError) as told:
+        with pytest.raises(BenchError) as error:
             remote.task("page-0")
     await remote.aclose()
-    leads_session, files, environ = json.loads(str(told.value))
+    leads_session, files, environ = json.loads(str(error.value))
     assert leads_session
     assert not any("recordings.db" in file for file in files)
-    assert sum(file.startswith("socket:") for file in files) <= 5  # the wire, and asyncio's own pair
+    assert (
+        sum(file.startswith("socket:") for file in files) <= 5
+    )  # the connection to the parent, and asyncio's own pair
     assert "secret" not in environ.values()
 
 
@@ -199,7 +201,7 @@ async def test_aclose_ends_the_worker_and_lets_the_benchmark_close(
     assert "notebook closed" in capfd.readouterr().err
     with pytest.raises(WorkerDiedError, match="was closed"):
         await world.snapshot()
-    assert (await remote.open("page-0")).tools()  # it can be used again
+    assert (await remote.open("page-0")).tools()  # the benchmark can be used again
 
 
 async def test_the_worker_ends_with_the_object() -> None:
@@ -226,7 +228,7 @@ anyio.run(main)
 
 
 @pytest.mark.parametrize("doing", ["wait", "spin"])
-async def test_the_worker_ends_with_its_parent_even_while_it_is_busy(doing: str) -> None:
+async def test_busy_worker_ends_with_its_parent(doing: str) -> None:
     command = [sys.executable, "-I", "-c", ORPHAN, TARGET, doing]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None and parent.stderr is not None
@@ -255,7 +257,7 @@ async def test_a_benchmark_that_cannot_be_loaded(target: str, kind: type[BenchEr
     assert benchmark.worker_pid is None
 
 
-async def test_a_python_that_is_none_and_one_without_this_package(tmp_path: Path) -> None:
+async def test_missing_interpreter_and_one_without_this_package(tmp_path: Path) -> None:
     with pytest.raises(MissingDependencyError, match="/nowhere/python"):
         RemoteBenchmark("notebook", TARGET, version="1", python="/nowhere/python").task("page-0")
     bare = tmp_path / "python"
@@ -265,12 +267,12 @@ async def test_a_python_that_is_none_and_one_without_this_package(tmp_path: Path
         RemoteBenchmark("notebook", TARGET, version="1", python=str(bare)).task("page-0")
 
 
-async def test_another_version_on_the_other_side_is_told() -> None:
+async def test_version_mismatch_with_the_worker_is_an_error() -> None:
     with pytest.raises(BenchError, match="version '1', this one expects 'notebook' version '2'"):
         RemoteBenchmark("notebook", TARGET, version="2").task("page-0")
 
 
-async def test_sync_use_from_many_threads(remote: RemoteBenchmark) -> None:
+async def test_sync_methods_work_from_many_threads(remote: RemoteBenchmark) -> None:
     found: list[Task] = []
 
     def look(number: int) -> None:
@@ -284,18 +286,18 @@ async def test_sync_use_from_many_threads(remote: RemoteBenchmark) -> None:
 
 
 def any_worker_count(remote: RemoteBenchmark) -> int:
-    """Count our children that run the worker module for this benchmark; other tests may have workers of others."""
+    """Count the child processes that are workers of this benchmark; other tests may run other workers."""
     children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     pids: set[Any] = {pid for listing in children for pid in listing.read_text().split()}
     found = 0
     for pid in pids:
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
             found += b"remote.worker" in words and TARGET.encode() in words
     return found
 
 
-async def test_a_tool_that_quits_ends_its_call_and_not_the_worker(remote: RemoteBenchmark) -> None:
+async def test_exiting_tool_ends_its_call_but_not_the_worker(remote: RemoteBenchmark) -> None:
     session = WorldSession(await remote.open("page-4"))
     before = worker(remote)
     result = await session.call("quit", {})

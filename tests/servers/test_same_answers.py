@@ -1,4 +1,4 @@
-"""The short way of a tool call gives the bytes that the SDK's own loop gives, whatever the traffic."""
+"""The fast path for tool calls gives the same bytes as the SDK's own loop, for any traffic."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -30,7 +30,7 @@ ENVELOPE = {
 
 
 class Mirror(NotebookWorld):
-    """Answers with what it is told to answer."""
+    """Returns the answer that its arguments specify."""
 
     def tools(self) -> Sequence[ToolSpec]:
         schema: dict[str, JSON] = {
@@ -56,7 +56,7 @@ class Mirror(NotebookWorld):
 
 
 async def settled() -> None:
-    """Let everything run that can: nothing here waits for a thread, a clock or a socket."""
+    """Run all tasks until they wait. No task here waits for a thread, a clock or a socket."""
     for _ in range(100):
         await anyio.lowlevel.checkpoint()
 
@@ -107,7 +107,7 @@ async def ours() -> AsyncIterator[Any]:
 
 
 async def compare(lines: list[bytes]) -> list[bytes]:
-    """Give both the same lines, each after everything before is settled; return all answers."""
+    """Pass the same lines to both, each once the previous one is settled; return all answers."""
     answers: list[bytes] = []
     async with sdk_only() as theirs, ours() as mine:
         for line in lines:
@@ -144,7 +144,7 @@ def call(
 
 @pytest.mark.parametrize("version", [*VERSIONS, MODERN])
 @pytest.mark.anyio
-async def test_every_kind_of_call_takes_the_short_way_and_looks_the_same(version: str) -> None:
+async def test_every_call_takes_the_fast_path_with_same_bytes(version: str) -> None:
     modern = version == MODERN
     calls = [
         call(1, envelope=modern, text="grüß \u2028 \U0001f600 \x00 </script>"),
@@ -168,7 +168,7 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-# Every place of a call, and what may stand there instead of what belongs there
+# every part of a call, and values to replace it with
 META_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "progressToken": st.one_of(st.integers(), st.text(max_size=3), JSON_VALUES),
     "traceparent": JSON_VALUES,
@@ -202,7 +202,7 @@ MESSAGE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def messages(draw: st.DrawFn, envelope: bool) -> bytes:
-    """A call with up to two of its parts changed, added or left out."""
+    """Draw a call with up to two of its parts changed, added or left out."""
     message = json.loads(call(draw(st.integers()), envelope=envelope, text=draw(st.text())))
     params = message["params"]
     meta = params.setdefault("_meta", {})
@@ -221,7 +221,7 @@ def messages(draw: st.DrawFn, envelope: bool) -> bytes:
 @settings(deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("version", [*VERSIONS, MODERN])
-def test_any_traffic_looks_the_same(version: str, data: st.DataObject) -> None:
+def test_any_traffic_gives_the_same_bytes(version: str, data: st.DataObject) -> None:
     traffic = messages(envelope=version == MODERN)
     lines = data.draw(st.lists(traffic, min_size=8, max_size=16))
     anyio.run(compare, [*opening(version), *lines])
@@ -229,13 +229,13 @@ def test_any_traffic_looks_the_same(version: str, data: st.DataObject) -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(st.booleans(), st.data())
-def test_traffic_without_an_opening_looks_the_same(envelope: bool, data: st.DataObject) -> None:
+def test_traffic_without_handshake_gives_the_same_bytes(envelope: bool, data: st.DataObject) -> None:
     anyio.run(compare, data.draw(st.lists(messages(envelope=envelope), max_size=6)))
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, MODERN])
 @pytest.mark.anyio
-async def test_what_is_not_plainly_a_call_looks_the_same(version: str) -> None:
+async def test_irregular_calls_give_the_same_bytes(version: str) -> None:
     modern = version == MODERN
     changes: list[tuple[str, Any, Any]] = [
         ("message", "id", True),
@@ -269,7 +269,7 @@ async def test_what_is_not_plainly_a_call_looks_the_same(version: str) -> None:
 
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1], MODERN])
 @pytest.mark.anyio
-async def test_cancelled_calls_look_the_same(version: str) -> None:
+async def test_cancelled_calls_give_the_same_bytes(version: str) -> None:
     modern = version == MODERN
 
     def cancelled(rpc_id: object) -> bytes:
@@ -277,20 +277,21 @@ async def test_cancelled_calls_look_the_same(version: str) -> None:
         return json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).encode()
 
     lines = [*opening(version)]
-    for rpc_id, told in [(7, 7), (8, "8"), ("x", "x"), ("9", 9)]:
+    for rpc_id, cancelled_id in [(7, 7), (8, "8"), ("x", "x"), ("9", 9)]:
         lines += [call(rpc_id, "wait", envelope=modern), cancelled("unknown"), cancelled(True)]
-        lines += [cancelled(told), cancelled(told), call(rpc_id, envelope=modern, text="after")]
-    # a call that waits for another one, both given up, the waiting one first
+        lines += [cancelled(cancelled_id)] * 2
+        lines.append(call(rpc_id, envelope=modern, text="after"))
+    # a call that waits for another one; both are cancelled, the waiting one first
     lines += [call(1, "wait", envelope=modern), call(2, envelope=modern, text="second")]
     lines += [cancelled(2), cancelled(1), call(3, envelope=modern, text="third")]
-    # left alone, they are answered when the connection ends
+    # calls that are not cancelled are answered when the connection ends
     answers = await compare([*lines, call(4, "wait", envelope=modern), call(5, envelope=modern)])
     texts = [json.loads(answer)["result"]["content"][0]["text"] for answer in answers[1:]]
     assert texts == ["after"] * 4 + ["third"]
 
 
 @pytest.mark.anyio
-async def test_duplicate_keys_and_numbers_that_are_none_look_the_same() -> None:
+async def test_duplicate_keys_and_bad_numbers_give_same_bytes() -> None:
     lines = [
         b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping","method":"tools/call","params":{"name":"a","name":"mirror"}}',
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mirror","arguments":{"data":NaN}}}',

@@ -1,4 +1,4 @@
-"""What counts as the same change, for partial credit on AgentDojo."""
+"""The comparison of changes for partial credit on AgentDojo."""
 
 import copy
 from typing import Any
@@ -35,7 +35,7 @@ def test_an_unchanged_state_has_no_changes(state: Any) -> None:
 
 
 @given(states, states)
-def test_the_same_deeds_get_all_and_nothing_done_gets_nothing(before: Any, after: Any) -> None:
+def test_same_changes_score_all_and_no_changes_score_none(before: Any, after: Any) -> None:
     same = compared(before, after, copy.deepcopy(after))
     assert all(passed for _, passed in same.expected) and not same.unexpected
     nothing = compared(before, after, before)
@@ -44,7 +44,7 @@ def test_the_same_deeds_get_all_and_nothing_done_gets_nothing(before: Any, after
 
 
 @given(states, states)
-def test_deeds_that_nobody_asked_for_are_unexpected(before: Any, after: Any) -> None:
+def test_changes_without_a_reference_are_unexpected(before: Any, after: Any) -> None:
     found = compared(before, before, after)
     assert not found.expected
     assert bool(found.unexpected) == bool(list(changes(before, after)))
@@ -125,11 +125,11 @@ def test_a_surplus_recipient_is_unexpected() -> None:
     assert compared(BEFORE, REFERENCE, attempt).unexpected == ('emails/+/recipients = "w"',)
 
 
-def test_a_lost_item_is_one_change() -> None:
+def test_removed_item_is_one_change() -> None:
     assert [change.path for change in changes(BEFORE, {**BEFORE, "emails": {}})] == ["emails/1"]
 
 
-def test_looking_counts_where_the_reference_looks() -> None:
+def test_reading_counts_only_if_the_reference_reads() -> None:
     reference = after(web_requests=["here"])
     assert not compared(BEFORE, reference, BEFORE).expected[0][1]
     assert compared(BEFORE, reference, after(web_requests=["there", "here"])) == Comparison(

@@ -1,4 +1,4 @@
-"""The server on standard input and output, as an agent's configuration would start it."""
+"""The server on standard input and output, started as an agent's configuration starts it."""
 
 import json
 import socket
@@ -30,14 +30,14 @@ COMMAND = [sys.executable, "-I", "-c", SERVER]
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_starts_it_and_calls(mode: str) -> None:
+async def test_client_starts_the_server_and_calls(mode: str) -> None:
     async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:]), mode=mode) as client:
         assert (await client.call_tool("say", {"text": "noise"})).content[0].text == "said"  # type: ignore[union-attr]
         big = await client.call_tool("repeat", {"text": "x", "times": 2_000_000})
         assert len(big.content[0].text) == 2_000_000  # type: ignore[union-attr]
 
 
-def test_stray_prints_stay_off_the_wire() -> None:
+def test_stray_prints_do_not_reach_the_client() -> None:
     client = {"name": "raw", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
     say = {"name": "say", "arguments": {"text": "stray print"}}
@@ -56,7 +56,7 @@ def test_stray_prints_stay_off_the_wire() -> None:
     assert [answer["id"] for answer in answers] == [0, 1]
     assert answers[1]["result"]["content"][0]["text"] == "said"
     assert "stray print" in errors
-    assert rest == "back\n"  # the server ended with its client, and standard output is given back
+    assert rest == "back\n"  # the server ended with its client and restored standard output
     assert server.returncode == 0
 
 
@@ -72,8 +72,8 @@ def requests(*calls: tuple[str, dict[str, object]]) -> list[bytes]:
     ]
 
 
-def test_both_ends_may_be_one_socket() -> None:
-    """As launchers written for Node do it; nothing is lost where the client reads late."""
+def test_input_and_output_can_be_one_socket() -> None:
+    """Launchers written for Node do this. Nothing is lost if the client reads late."""
     ours, theirs = socket.socketpair()
     big = "é" * 300_000
     lines = requests(
@@ -92,18 +92,18 @@ def test_both_ends_may_be_one_socket() -> None:
     assert found[3]["result"]["content"][0]["text"] == big * 9
 
 
-def test_input_and_output_may_be_files(tmp_path: Path) -> None:
+def test_input_and_output_can_be_files(tmp_path: Path) -> None:
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_bytes(b"".join(requests(("read", {"page": 1}))))
     with source.open("rb") as stdin, sink.open("wb") as stdout:
         subprocess.run(COMMAND, stdin=stdin, stdout=stdout, timeout=60, check=True)
     *answers, last = sink.read_bytes().splitlines()
-    # the file's end may come before the call is done: it is answered all the same
+    # the file can end before the call is done; the call is still answered
     assert sorted(json.loads(answer)["id"] for answer in answers) == [0, 1]
     assert last == b"back"
 
 
-def test_a_line_without_end_does_not_fill_the_memory() -> None:
+def test_endless_line_uses_bounded_memory() -> None:
     hello, *_ = requests()
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin and server.stdout

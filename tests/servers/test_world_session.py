@@ -1,4 +1,4 @@
-"""A session refuses a tool table that would mislead an agent or the server."""
+"""A session refuses invalid tools and survives tools that raise."""
 
 import signal
 import subprocess
@@ -25,12 +25,12 @@ class Offering(NotebookWorld):
 
 
 @pytest.mark.parametrize("name", [*sorted(CONTROL_NAMES), "Reset", "GRADE"])
-def test_names_of_control_are_refused(name: str) -> None:
+def test_reserved_tool_names_are_refused(name: str) -> None:
     with pytest.raises(ToolTableError, match=f"tool '{name}' .* rename it"):
         WorldSession(Offering(tool("write", "x"), tool(name, "x")))
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
+def test_duplicate_tool_names_are_refused() -> None:
     with pytest.raises(ToolTableError, match="two tools are named 'write'"):
         WorldSession(Offering(tool("write", "x"), tool("write", "y")))
 
@@ -38,13 +38,13 @@ def test_two_tools_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     "schema", [{}, {"type": "string"}, {"type": "object", "properties": {"a": {"type": "strin"}}}]
 )
-def test_a_schema_that_is_none_is_refused(schema: dict[str, JSON]) -> None:
+def test_invalid_schemas_are_refused(schema: dict[str, JSON]) -> None:
     with pytest.raises(ToolSchemaError, match="tool 'odd'"):
         WorldSession(Offering(ToolSpec(name="odd", description="", input_schema=schema)))
 
 
 class PanicError(BaseException):
-    """As libraries written in other languages raise where they are at their end."""
+    """A direct subclass of BaseException, as raised by some libraries written in other languages."""
 
 
 class Gone(NotebookWorld):
@@ -65,9 +65,7 @@ class Gone(NotebookWorld):
         (RuntimeError("x" * 5000), "RuntimeError: xxx"),
     ],
 )
-async def test_what_an_agent_is_told_of_an_error_is_short_and_no_more_than_it_needs(
-    error: Exception, text: str
-) -> None:
+async def test_error_texts_for_agents_are_short(error: Exception, text: str) -> None:
     result = await WorldSession(Gone(error)).call("read", {"page": 1})
     assert result.is_error and text in result.text
     assert "SECRET" not in result.text and len(result.text) < 600
@@ -75,12 +73,12 @@ async def test_what_an_agent_is_told_of_an_error_is_short_and_no_more_than_it_ne
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("typed by the world"), PanicError()])
-async def test_a_tool_that_would_end_the_process_is_an_error(error: BaseException) -> None:
-    """Under a handler such as asyncio's: Python's own leaves no trace by which to tell a Ctrl-C."""
+async def test_tool_that_would_end_the_process_gives_an_error(error: BaseException) -> None:
+    """Needs a handler such as asyncio's, since Python's own leaves no trace to recognise a Ctrl-C by."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         session = WorldSession(Gone(error))
-        for _ in range(2):  # the world is not left locked
+        for _ in range(2):  # the world is not locked afterwards
             result = await session.call("read", {"page": 1})
             assert result.is_error and f"read failed: {type(error).__name__}" in result.text
     finally:
@@ -105,7 +103,7 @@ print("went on")
 """
 
 
-def test_ctrl_c_in_a_call_is_not_held_up() -> None:
+def test_ctrl_c_interrupts_a_call() -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
     assert "KeyboardInterrupt" in done.stderr and "tool read raised" not in done.stderr
     assert done.stdout == "" and done.returncode != 0

@@ -1,4 +1,4 @@
-"""A page of HTML as a reader's program sees it: elements, text and tables, by the standard library's parser."""
+"""Parse a page of HTML with the standard library: elements, text and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Element:
     children: list[Element | str] = field(default_factory=list)
 
     def all(self, tag: str | None = None) -> list[Element]:
-        """Return the elements below, of one kind or of all, in the order of the page."""
+        """Return all descendants, or those with one tag, in document order."""
         found = []
         for child in self.children:
             if isinstance(child, Element):
@@ -53,7 +53,7 @@ class _Reader(HTMLParser):
 
 
 def parse(text: str) -> Element:
-    """Return the page; every element must be closed by its own tag."""
+    """Parse a page. Every element must be closed by its own tag."""
     reader = _Reader()
     reader.feed(text)
     reader.close()
@@ -62,7 +62,7 @@ def parse(text: str) -> Element:
 
 
 def tables(page: Element) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of each table, as columns to cells, by its caption."""
+    """Return the rows of each table by its caption. A row maps columns to cells."""
     found = {}
     for table in page.all("table"):
         columns = [head.text for head in table.all("th")]

@@ -1,6 +1,6 @@
-"""Notebook, a small real benchmark: write the right text on the right page.
+"""Notebook, a small benchmark: write the right text on the right page.
 
-Served in process and, by its file's path, in a worker. Some tools misbehave, as real ones do.
+Tests serve it in process and, by its file's path, in a worker. Some of its tools misbehave, as real ones do.
 """
 
 from __future__ import annotations
@@ -12,20 +12,9 @@ from itertools import islice
 import anyio
 
 from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    World,
-    partial_credit,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.progress import report_progress
 
 TASKS = 120

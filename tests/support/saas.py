@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import anyio
 
-from mcp_bench.servers.contracts import Grade, ToolCall, ToolResult
+from mcp_bench.servers.contracts import ToolCall, ToolResult
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.benchmark import SaasWorldBenchmark
 from mcp_bench.servers.saasworld.family import all_families

@@ -1,4 +1,4 @@
-"""Parameters of a test of which only some run every time; the others are for the full sweep."""
+"""Parametrise a test so that only some values run every time, and all of them in the full suite."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -7,5 +7,5 @@ import pytest
 
 
 def sampled(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
-    """Return `values` as parameters, those that are not in `kept` marked `full`."""
+    """Return `values` as parameters. Those not in `kept` are marked `full`."""
     return [value if value in kept else pytest.param(value, marks=pytest.mark.full) for value in values]

@@ -1,4 +1,4 @@
-"""The SDK's messages over a stream of bytes, without any code of the server that is under test."""
+"""Send and receive the SDK's messages over a byte stream, without code of the server under test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_types import jsonrpc_message_adapter
 
 class _Closing:
     async def aclose(self) -> None:
-        """The byte stream belongs to the caller: nothing to close."""
+        """Do nothing: the caller owns the byte stream."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -29,7 +29,7 @@ class _Closing:
 
 
 class MessageWriter(_Closing):
-    """Writes one message a line; messages of concurrent handlers do not mix."""
+    """Writes one message per line. Messages of concurrent handlers do not mix."""
 
     def __init__(self, stream: AnyByteSendStream) -> None:
         self._stream = stream
@@ -42,7 +42,7 @@ class MessageWriter(_Closing):
 
 
 class MessageReader(_Closing):
-    """Reads messages; every line must be one."""
+    """Reads messages. Every line must be a message."""
 
     def __init__(self, stream: AnyByteReceiveStream) -> None:
         self._stream = BufferedByteReceiveStream(stream)

@@ -1,4 +1,4 @@
-"""Trajectories of every kind that a recording can be, for hypothesis."""
+"""Hypothesis strategies for trajectories of every kind that a recording can contain."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mcp_bench.recorder.trajectory import (
     Usage,
 )
 
-# what UTF-8 can hold, but for <think>, by which some formats mark reasoning
+# any text that UTF-8 can encode, except <think>: some formats use it to mark reasoning
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(
-    lambda told: "think>" not in told
+    lambda drawn: "think>" not in drawn
 )
 some_text = text.filter(bool)
 json_value = st.recursive(
@@ -35,7 +35,7 @@ results = text | st.just('{"type": "resource_link", "uri": "file:///bild.png", "
 
 @st.composite
 def turns(draw: st.DrawFn, first: int) -> list[Message]:
-    """An agent's turn that calls tools, several at once at times, and their results."""
+    """Draw an agent's turn with one or more tool calls, and their results."""
     names = draw(st.lists(some_text, min_size=1, max_size=3))
     calls = [
         ToolCall(

@@ -4,28 +4,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    partial_credit,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 
 DISHES = {
     "pancakes": {"flour": 100, "milk": 150, "eggs": 1},
     "custard": {"milk": 125, "sugar": 25, "eggs": 2},
     "risotto": {"rice": 80, "broth": 250, "butter": 15, "cheese": 25},
 }
-"""What one portion takes."""
+"""Ingredients of one portion."""
 HELD_OUT = "risotto"
-"""The dish of the test split: others have solutions in common."""
+"""Only the test split has this dish, so it shares no solutions with the others."""
 SHOP = {item for portion in DISHES.values() for item in portion}
 SPLITS = {"train": range(60), "dev": range(60, 80), "test": range(80, 100)}
 NOTHING: dict[str, JSON] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -49,7 +39,7 @@ TOOLS = (
 
 
 class Evening:
-    """What is cooked on an evening, and what is there: the same for each number, every time."""
+    """The dish, the portions and the stock of an evening. They depend on its number only."""
 
     def __init__(self, number: int) -> None:
         chance = Random(number)
@@ -67,7 +57,7 @@ def listed(amounts: dict[str, int]) -> str:
 
 
 class PantryWorld:
-    """One attempt. Calls change `orders`, and nothing but `orders` is graded."""
+    """One attempt. Calls change `orders`, and only `orders` is graded."""
 
     def __init__(self, evening: Evening) -> None:
         self.evening = evening

@@ -1,4 +1,4 @@
-"""The tool by which an agent hands in text, for benchmarks that grade what it says."""
+"""The `submit_answer` tool, for benchmarks that grade text."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ SUBMIT_ANSWER: Final = ToolSpec(
 )
 
 ANSWER_TAKEN: Final = ToolResult(text="The answer was handed in.")
-"""What `submit_answer` returns; it must not tell whether the answer is right."""
+"""The result of `submit_answer`. It must not reveal whether the answer is right."""

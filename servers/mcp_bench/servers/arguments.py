@@ -1,4 +1,4 @@
-"""Arguments of a tool call against the tool's JSON Schema, told in words an agent can act on."""
+"""Validate the arguments of a tool call against its JSON Schema, with errors that an agent can act on."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from mcp_bench.servers.errors import BenchError
 
 MAX_PROBLEMS = 5
 MAX_SHOWN = 80
-"""Characters of a wrong value that are repeated to the agent."""
+"""Characters of a wrong value that the error repeats to the agent."""
 
 
 class ToolSchemaError(BenchError):
-    """A benchmark offers a tool whose input schema is no usable JSON Schema."""
+    """A benchmark's tool has an invalid input schema."""
 
 
 class ArgumentValidator:
-    """Checks the arguments of one tool. The schema is compiled once, remote references are not fetched."""
+    """Checks the arguments of one tool. Compiles the schema once and never fetches remote references."""
 
     def __init__(self, tool: ToolSpec) -> None:
         """Compile the schema.
 
         Raises:
-            ToolSchemaError: it is not a JSON Schema (Draft 2020-12) of type object.
+            ToolSchemaError: the schema is not a JSON Schema (Draft 2020-12) of type object.
         """
         if tool.input_schema.get("type") != "object":
             raise ToolSchemaError(f"tool {tool.name!r}: the input schema must have type 'object'")
@@ -44,7 +44,7 @@ class ArgumentValidator:
             ) from error
 
     def problems(self, arguments: Mapping[str, JSON]) -> list[str]:
-        """Return what is wrong, one sentence each, at most `MAX_PROBLEMS`; empty where all is well."""
+        """Return one sentence per problem, at most `MAX_PROBLEMS`; empty if the arguments are valid."""
         errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
         found = [sentence for error in errors for sentence in describe(error)]
         found += [f"{path} must be a finite number" for path in non_finite(arguments)]
@@ -54,21 +54,21 @@ class ArgumentValidator:
 
 @lru_cache(maxsize=2048)
 def compiled(schema: str) -> Draft202012Validator:
-    """Return a validator; kept, since a world of a hundred tools takes half a second to check."""
+    """Return a validator. Cached: checking the schemas of a hundred tools takes half a second."""
     parsed = json.loads(schema)
     Draft202012Validator.check_schema(parsed)
     return Draft202012Validator(parsed, registry=Registry())
 
 
 def describe(error: ValidationError) -> Iterator[str]:
-    """Yield one sentence per thing that is wrong, with the place and, where short, the value."""
+    """Yield one sentence per problem, with its place and, if short, the value."""
     where = place(error.absolute_path)
     inside = f" in {where}" if error.absolute_path else ""
     instance: Any = error.instance
     wanted: Any = error.validator_value
     match error.validator:
         case "required":
-            # jsonschema reports each missing name by itself, in its message only
+            # jsonschema reports each missing name separately, and only in its message
             missing = [name for name in wanted if error.message.startswith(f"{name!r} ")]
             yield from (f"missing argument {name!r}{inside}" for name in missing)
         case "additionalProperties" if wanted is False:
@@ -87,7 +87,7 @@ def describe(error: ValidationError) -> Iterator[str]:
 
 
 def describe_choice(error: ValidationError, where: str) -> Iterator[str]:
-    """Yield what is wrong with a value that may have one of several types."""
+    """Yield the problems of a value that can have one of several types."""
     branches: dict[int | str, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -143,7 +143,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def non_finite(value: JSON | Mapping[str, JSON], path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Yield the places of NaN and infinities, which are not JSON though Python's parsers take them."""
+    """Yield the places of NaN and infinities: not valid JSON, although Python's parsers accept them."""
     if isinstance(value, float) and not math.isfinite(value):
         yield place(path)
     elif isinstance(value, Mapping):

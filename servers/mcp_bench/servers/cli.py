@@ -1,4 +1,4 @@
-"""`mcp-bench benchmarks` and `mcp-bench tasks`: what there is to solve."""
+"""The commands `mcp-bench benchmarks` and `mcp-bench tasks`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def benchmarks(as_json: bool) -> None:
     for name in registered("benchmark"):
         try:
             found: Benchmark = load("benchmark", name)
-        except BenchError as error:  # one that cannot be loaded must not hide the others
+        except BenchError as error:  # a benchmark that cannot be loaded must not hide the others
             rows.append({"name": name, "error": str(error)})
             continue
         rows.append(
@@ -88,14 +88,11 @@ def tasks(
 
 
 def show(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table; the last column is shortened to what the terminal has left.
-
-    A file or a pipe has no width: nothing is cut there.
-    """
+    """Print a table. The last column is cut to fit the terminal, but not in a file or a pipe."""
     import shutil
     import sys
 
-    # a prompt may hold terminal escapes
+    # a prompt can contain terminal escapes
     table = [columns, *([clean(cell) for cell in row] for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]
     width = shutil.get_terminal_size(fallback=(sys.maxsize, 0)).columns

@@ -1,8 +1,8 @@
-"""One client's connection to a session, line by line: no byte streams, no queues in between.
+"""One client's connection to a session, line by line, without byte streams or queues in between.
 
-Nearly all lines are tool calls, and those that are plainly well-formed are answered here; everything else
-(handshakes, listings, errors, whatever a later version brings) goes through the SDK's own loop. Either
-way the client gets the SDK's bytes.
+Nearly all lines are tool calls. This module answers the well-formed ones itself (see `hot_call`). All other
+lines (handshakes, listings, errors, methods of later versions) go through the SDK's own loop. The client
+gets the SDK's bytes in both cases.
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ from mcp_bench.servers.tool_session import Prompts, ToolSession
 logger = logging.getLogger(__name__)
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of the longest line a server takes, and of the calls of one connection that may wait together."""
+"""Most bytes in one line, and in all waiting calls of one connection together."""
 
 MAX_UNSENT = 64
-"""Answers that may wait for a client that does not read, before no more is read from it."""
+"""Most answers that wait for a client that does not read; then the server stops reading from it."""
 IDLE_TASKS = 4
 FAREWELL_SECONDS = 1.0
 
 Send = Callable[[bytes], Awaitable[None]]
-"""Delivers one line, newline included. Called by several tasks, one at a time."""
+"""Delivers one line, including its newline. Several tasks call it, one at a time."""
 
 
 class Connection:
-    """Answers lines. Enter it, and give it lines from the task that entered it or a child of that one.
+    """Answers the lines of one client.
 
-    Several calls may be under way at once; answers go out in the order in which they come about.
+    Enter it as a context manager, then pass it lines from the same task or a child task. Several calls can
+    run at once; each answer is sent as soon as it is ready.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Connection:
         self._max_line = max_line
         self._version: str | None = None
         self._calls: dict[RequestId, HotCall] = {}
-        self._idle: list[_Seat] = []
+        self._idle: list[_IdleTask] = []
         self._sending = anyio.Lock(fast_acquire=True)
         self._unsent = 0
         self._weight = 0
@@ -100,12 +101,12 @@ class Connection:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> bool | None:
-        """End the calls under way; those whose client did not give them up are answered with an error."""
+        """End the running calls. Calls that the client did not cancel get an error as their answer."""
         return await self._exits.__aexit__(exc_type, exc_val, exc_tb)
 
     async def _end(self) -> None:
         self._to_sdk.close()
-        # the SDK answers what it has under way when its input ends, and says nothing when it is cancelled
+        # the SDK answers its running requests when its input ends, but not when it is cancelled
         with anyio.move_on_after(FAREWELL_SECONDS, shield=True):
             await self._sdk_ended.wait()
         for scope in self._sdk_sends:
@@ -113,10 +114,10 @@ class Connection:
         self._tasks.cancel_scope.cancel()
 
     async def receive(self, line: bytes | LongLine) -> None:
-        """Take one line, with or without its newline. Returns when the next one may come.
+        """Take one line, with or without its newline. Return when the next line can be accepted.
 
-        Lines are answered while this and later calls of it run. It waits while too much is under way:
-        calls of `max_line` bytes together, or answers that the client does not take.
+        Answers are sent while this and later calls of `receive` run. It waits while the running calls have
+        more than `max_line` bytes together, or while too many answers wait for the client.
         """
         if isinstance(line, LongLine):
             await self._refuse(too_long(line, self._max_line))
@@ -130,7 +131,7 @@ class Connection:
             await self._pass_on(line)
 
     async def receive_chunks(self, chunks: Iterable[bytes]) -> None:
-        """Take one line that comes in pieces, because it may be too large."""
+        """Take one line in pieces. It can be over the limit."""
         await self.receive(join(chunks, self._max_line))
 
     # Calls ---------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class Connection:
             self._tasks.start_soon(self._work, call)
 
     async def _work(self, call: HotCall | None) -> None:
-        """Run one call after the other: a task and a scope for each would cost more than its answer."""
+        """Run calls one after the other: a task and a scope per call would cost more than the answer."""
         while call is not None:
             with anyio.CancelScope() as scope:
                 while call is not None:
@@ -152,17 +153,17 @@ class Connection:
                     if scope.cancel_called:
                         break
                     call = await self._next_call()
-            if scope.cancel_called:  # of no more use
+            if scope.cancel_called:  # a cancelled scope cannot be used again
                 call = await self._next_call()
 
     async def _next_call(self) -> HotCall | None:
-        """Wait for the next call; None where enough tasks wait already."""
+        """Wait for the next call; return None if enough tasks are waiting already."""
         if len(self._idle) >= IDLE_TASKS:
             return None
-        seat = _Seat()
-        self._idle.append(seat)
-        await seat.taken.wait()
-        return seat.call
+        idle = _IdleTask()
+        self._idle.append(idle)
+        await idle.woken.wait()
+        return idle.call
 
     async def _run(self, call: HotCall, scope: anyio.CancelScope) -> None:
         call.scope = scope
@@ -174,7 +175,7 @@ class Connection:
                 if not call.cancelled:
                     await self._send(line)
         except anyio.get_cancelled_exc_class():
-            if call.scope is not None and not call.cancelled:  # we close, and the client waits
+            if call.scope is not None and not call.cancelled:  # the server closes while the client waits
                 with anyio.move_on_after(FAREWELL_SECONDS, shield=True):
                     await self._send(error_line(call, CONNECTION_CLOSED, "Connection closed"))
             raise
@@ -186,7 +187,7 @@ class Connection:
 
     def _forget(self, call: HotCall) -> None:
         key = coerce_request_id(call.id)
-        if self._calls.get(key) is call:  # not a newer one that took its id
+        if self._calls.get(key) is call:  # not a newer call with the same id
             del self._calls[key]
 
     async def _answer(self, call: HotCall) -> bytes:
@@ -222,15 +223,15 @@ class Connection:
             await self._refuse(error)
             return
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            given_up = cancelled_request_id_from_params(message.params)
-            if given_up is not None and (call := self._calls.get(coerce_request_id(given_up))):
+            cancelled = cancelled_request_id_from_params(message.params)
+            if cancelled is not None and (call := self._calls.get(coerce_request_id(cancelled))):
                 call.cancel()
         await self._to_sdk.send(SessionMessage(message))
 
     async def _take_from_sdk(self, item: SessionMessage) -> None:
         if isinstance(item.message, JSONRPCResponse):
             self._version = learned_version(item.message.result) or self._version
-        with anyio.CancelScope(shield=True) as scope:  # the SDK gives up an answer that it began to write
+        with anyio.CancelScope(shield=True) as scope:  # the SDK may cancel an answer while it is written
             self._sdk_sends.add(scope)
             try:
                 await self._send(encode(item.message))
@@ -248,7 +249,7 @@ class Connection:
             async with self._sending:
                 await self._deliver(line)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # nobody is there to read it
+            pass  # the client is gone
         finally:
             self._unsent -= 1
             self._made_room()
@@ -265,20 +266,20 @@ class Connection:
             self._room = None
 
 
-class _Seat:
-    """Where a task waits for its next call."""
+class _IdleTask:
+    """A task that waits for its next call."""
 
     def __init__(self) -> None:
-        self.taken = anyio.Event()
+        self.woken = anyio.Event()
         self.call: HotCall | None = None
 
     def give(self, call: HotCall) -> None:
         self.call = call
-        self.taken.set()
+        self.woken.set()
 
 
 class _FromSdk:
-    """The SDK's end of the way out: each message is sent as it comes, by the task that made it."""
+    """The stream that the SDK writes to. The task that writes a message sends it at once."""
 
     def __init__(self, take: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._take = take
@@ -287,7 +288,7 @@ class _FromSdk:
         await self._take(item)
 
     async def aclose(self) -> None:
-        """The connection belongs to the caller: nothing to close."""
+        """Do nothing: the caller owns the connection."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,35 +1,50 @@
-"""The contract between a benchmark and everything around it.
+"""The contract between a benchmark and the rest of mcp-bench.
 
-Whatever crosses it is JSON, so that any benchmark can run in a process and a Python of its own
-(see `mcp_bench.servers.remote`).
+All values that cross it are JSON, so any benchmark can run in a separate process with its own Python
+(see `mcp_bench.servers.remote`). Grades are defined in `mcp_bench.servers.grading` and re-exported here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
+
+from mcp_bench.servers.base_model import Model
+from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade, partial_credit
+
+__all__ = [
+    "ALL_SPLITS",
+    "JSON",
+    "PARTIAL_CEILING",
+    "VACUOUS",
+    "AssertionResult",
+    "Benchmark",
+    "Grade",
+    "Model",
+    "Reference",
+    "Replay",
+    "ReportsAssertions",
+    "Task",
+    "ToolCall",
+    "ToolResult",
+    "ToolSpec",
+    "World",
+    "partial_credit",
+]
 
 JSON = JsonValue
 Replay = Literal["exact", "normalised", "none"]
 
 VACUOUS = "vacuous"
-"""Tag of a task that an agent passes by doing nothing: left out unless it is asked for by its id."""
+"""Tag of a task that passes when the agent does nothing. Such tasks run only when requested by id."""
 
 ALL_SPLITS = "all"
-PARTIAL_CEILING = 0.99
-"""The most partial credit an attempt gets that the benchmark itself does not call a success."""
-
-
-class Model(BaseModel):
-    """Base of all contract values: immutable, and unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Task(Model):
-    """One thing to do. The agent is shown `prompt` and nothing else."""
+    """One task. The agent sees `prompt` and nothing else."""
 
     id: str
     benchmark: str
@@ -39,7 +54,7 @@ class Task(Model):
     tags: tuple[str, ...] = ()
     max_calls: int | None = None
     timeout: float | None = None
-    """Seconds of wall clock for one attempt; None leaves it to the harness."""
+    """Wall-clock limit for one attempt, in seconds; None uses the harness's default."""
 
 
 class ToolSpec(Model):
@@ -56,7 +71,7 @@ class ToolCall(Model):
 
 
 class ToolResult(Model):
-    """Outcome of one call. `is_error` means that the tool refused and the world is unchanged."""
+    """The outcome of one call. `is_error` means that the tool refused and the world is unchanged."""
 
     text: str
     is_error: bool = False
@@ -64,70 +79,31 @@ class ToolResult(Model):
 
 
 class Reference(Model):
-    """A solution that ships with the benchmark: played by the oracle, never shown to an agent."""
+    """The benchmark's own solution of a task. The oracle replays it; agents never see it."""
 
     calls: tuple[ToolCall, ...] = ()
     answer: str = ""
 
 
-class AssertionResult(Model):
-    """One check on the final state.
-
-    An objective is false at the start and must become true. A guardrail is true at the start and
-    must stay true; it enters the denominator of partial credit only when it is broken.
-    """
-
-    name: str
-    passed: bool
-    kind: Literal["objective", "guardrail"] = "objective"
-    detail: str = ""
-
-
-class Grade(Model):
-    """Verdict on a final state; `partial` is 1 exactly when `strict`, else at most 0.99."""
-
-    partial: float = Field(ge=0, le=1)
-    strict: bool
-    assertions: tuple[AssertionResult, ...] = ()
-    metrics: dict[str, float] = Field(default_factory=dict)
-    grader_version: str
-
-    @model_validator(mode="after")
-    def _partial_is_one_exactly_when_strict(self) -> Self:
-        if self.strict != (self.partial == 1.0) or (not self.strict and self.partial > PARTIAL_CEILING):
-            raise ValueError(f"partial {self.partial} does not go with strict {self.strict}")
-        return self
-
-
-def partial_credit(assertions: Sequence[AssertionResult], *, strict: bool) -> float:
-    """Return the share of scored assertions that hold, in 0..1.
-
-    Scored are all objectives and the broken guardrails. With nothing to score (a task that expects
-    no change) the answer is `strict` itself.
-    """
-    if strict:
-        return 1.0
-    scored = [a for a in assertions if a.kind == "objective" or not a.passed]
-    if not any(a.kind == "objective" for a in scored):
-        return 0.0
-    return min(sum(a.passed for a in scored) / len(scored), PARTIAL_CEILING)
-
-
 class World(Protocol):
-    """The live state of one attempt. Callers never overlap two calls on one world."""
+    """The live state of one attempt. Calls on one world never overlap."""
 
     def tools(self) -> Sequence[ToolSpec]: ...
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        """Run one tool on arguments that already fit its schema.
+        """Run one tool with arguments that already match its schema.
 
-        What takes long may tell how far it is: `mcp_bench.servers.progress.report_progress`.
+        A long call can report progress: `mcp_bench.servers.progress.report_progress`.
         """
         ...
 
     async def grade(self, answer: str) -> Grade:
-        """Judge the state as it is. `answer` is the agent's last message, used where the task
-        grades text and the agent did not call `submit_answer`."""
+        """Grade the current state.
+
+        Args:
+            answer: the agent's last message. It counts only if the task grades text and the agent did
+                not call `submit_answer`.
+        """
         ...
 
     async def snapshot(self) -> JSON:
@@ -139,19 +115,24 @@ class World(Protocol):
 
 @runtime_checkable
 class ReportsAssertions(Protocol):
-    """A world that can say after every call where its assertions stand. Optional: what is learned from single
-    steps needs it. Only the trusted side asks, of worlds that it replays; no agent ever hears of it."""
+    """Optional: a world that can report after every call which assertions hold. Step labels need it.
+
+    Only the trusted side asks, and only on worlds that it replays. Agents never see the result.
+    """
 
     async def assertions_now(self) -> Sequence[AssertionResult] | None:
-        """Return what `grade` would find now, with no effect on the world; None where it cannot tell."""
+        """Return the assertions that `grade` would return now, or None if unknown, without side effects."""
         ...
 
 
 class Benchmark(Protocol):
-    """A named set of tasks, the tools they are solved with, and a grader.
+    """A named set of tasks, the tools that solve them, and a grader.
 
     `tasks`, `reference` and `tools` may block (they can start a worker process): call them in a
-    thread from async code. Entry points of the group `mcp_bench.benchmarks` name an instance.
+    thread from async code. An entry point in the group `mcp_bench.benchmarks` names an instance.
+
+    A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
+    serves in place of this one. It is for benchmarks whose tools differ from task to task.
     """
 
     name: str
@@ -160,16 +141,16 @@ class Benchmark(Protocol):
     summary: str
     """One line for listings."""
     replay: Replay
-    """Whether the recorded calls on a fresh world give the same results."""
+    """Whether replaying the recorded calls on a fresh world gives the same results."""
     replay_ignores: tuple[str, ...]
-    """Names of result fields that replay leaves out of the comparison (times, random ids)."""
+    """Names of result fields that replay does not compare (times, random ids)."""
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        """Yield tasks lazily: of one split, of all (`"all"`), or, for None, the default set."""
+        """Yield tasks lazily: those of one split, of all splits (`"all"`), or of the default set (None)."""
         ...
 
     def task(self, task_id: str) -> Task:
-        """Return one task, vacuous ones included.
+        """Return one task. Vacuous tasks are included.
 
         Raises:
             UnknownNameError: there is no such task.
@@ -181,9 +162,9 @@ class Benchmark(Protocol):
     def reference(self, task_id: str) -> Reference | None: ...
 
     def tools(self) -> Sequence[ToolSpec]:
-        """Return every tool that a world of any task may have: what hand use lists from the start."""
+        """Return every tool that any world can have: interactive use lists them from the start."""
         ...
 
     async def aclose(self) -> None:
-        """End what the benchmark holds (a worker process); worlds still open die with it."""
+        """Release what the benchmark holds, such as a worker process. Open worlds end with it."""
         ...

@@ -1,4 +1,4 @@
-"""Errors a user can act on. The command line prints their text, without a traceback."""
+"""Errors that a user can act on. The command line prints their text without a traceback."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable
 
 
 class BenchError(Exception):
-    """Something went wrong that the user can mend; the text says what, where, and what to do."""
+    """An error that the user can fix. The text says what is wrong, where, and what to do."""
 
     exit_code = 1
 
 
 class WrongUseError(BenchError):
-    """The request itself makes no sense (an unknown name, options that exclude each other)."""
+    """The request is invalid, for example an unknown name or options that exclude each other."""
 
     exit_code = 2
 
 
 class UnknownNameError(WrongUseError):
-    """A name that nobody registered; the text lists the nearest ones."""
+    """A name that is not registered. The text lists the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {kind} {name!r}{suggestion(name, known)}")
@@ -30,11 +30,11 @@ class MissingDependencyError(BenchError):
 
 
 class WorkerDiedError(BenchError):
-    """The process that a benchmark runs in ended; the text has its exit code and last words."""
+    """A benchmark's worker process ended. The text has its exit code and its last output."""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean ...?)``, or the known names where few, or nothing at all."""
+    """Return `` (did you mean ...?)``, or the known names if they are few, else an empty string."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:

@@ -1,4 +1,4 @@
-"""A process that nobody but root may look into, and that leaves no core file."""
+"""Protect a process that holds answers or grades: only root can inspect it, and it writes no core file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ PR_SET_DUMPABLE = 4
 
 
 def harden() -> None:
-    """Close this process's memory, environment and open files to other processes of its user, and to
-    debuggers (prctl(2), PR_SET_DUMPABLE). It never dumps core; programs that it starts may be looked into
-    again, but leave no core files either.
+    """Hide this process's memory, environment and open files from its user's other processes and debuggers.
 
-    For those who hold answers or grades. The kernel gives most of their own `/proc` to root then: what such a
-    process reads of itself there must be world-readable, or its open files.
+    Uses PR_SET_DUMPABLE (prctl(2)). The process never dumps core. Programs that it starts can be inspected
+    again, but write no core files either. The kernel then assigns most of the process's own `/proc` to root:
+    the process can still read its open files and the world-readable entries there.
 
     Raises:
         OSError: the kernel refused.

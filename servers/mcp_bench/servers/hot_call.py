@@ -1,8 +1,13 @@
-"""The message that nearly all traffic consists of: a well-formed `tools/call`.
+"""A fast path for well-formed `tools/call` requests, which make up nearly all traffic.
 
-It is checked and answered by the SDK's own functions, so that the bytes are the SDK's; what it is spared
-is the SDK's dispatcher, streams and contexts, which cost many times as much. Whatever is not plainly
-well-formed is none of ours: the SDK gets it as it came, and finds the words for what is wrong.
+The SDK's own functions validate the request and shape the answer, so the bytes are the SDK's. The fast path
+skips the SDK's dispatcher, streams and contexts. Any other line goes to the SDK unchanged, which also words
+the errors.
+
+Measured gain: with every call sent through the SDK instead, the referee takes 0.73 to 0.78 ms of CPU per call
+instead of 0.24 to 0.36, and 64 sessions reach 460 to 650 calls/s instead of 1,590 to 2,920. These are two
+interleaved runs on two busy cores of `benchmarks/many_sessions.py --only throughput` (the echo world without
+tap and SQLite, 50 calls per session), with and without `read_call` made to return None.
 """
 
 from __future__ import annotations
@@ -39,24 +44,24 @@ METHOD = "tools/call"
 HINT = b'"tools/call"'
 SLOT = re.compile(rb'\{?"@(id|text|structured)@"(?::true\})?')
 OVERHEAD = 4096
-"""Bytes that a waiting call takes beside its line, about."""
+"""Approximate memory of a waiting call in bytes, without its line."""
 
 
 @dataclass(slots=True, eq=False)
 class HotCall:
-    """One call, from its line to its answer."""
+    """One call, from the line it arrives in to its answer."""
 
     id: RequestId
     version: str
-    """Protocol version that its answer is shaped for."""
+    """Protocol version of the answer."""
     name: str
     arguments: dict[str, JSON]
     progress_token: ProgressToken | None
     weight: int
-    """Bytes that it takes while it waits, about."""
+    """Approximate memory in bytes while the call waits."""
     scope: anyio.CancelScope | None = None
     cancelled: bool = False
-    """The client gave it up: it gets no answer."""
+    """The client cancelled the call: it gets no answer."""
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -65,10 +70,10 @@ class HotCall:
 
 
 def learned_version(result: dict[str, Any]) -> str | None:
-    """Return the version that a connection speaks, where a result of the SDK tells it.
+    """Return the connection's protocol version if a result of the SDK shows it, else None.
 
-    The handshake's result names it; every result of the modern era, and none before, has a
-    `resultType` (specification 2026-07-28: basic).
+    The result of the handshake names the version. Results since 2026-07-28 have a `resultType`, earlier
+    ones have none (specification 2026-07-28: basic).
     """
     if isinstance(version := result.get("protocolVersion"), str):
         return version
@@ -76,9 +81,10 @@ def learned_version(result: dict[str, Any]) -> str | None:
 
 
 def read_call(line: bytes, version: str | None) -> HotCall | None:
-    """Return the call in a line, None where the SDK is to look at it.
+    """Return the call in a line, or None if the SDK must handle the line.
 
-    `version` is what the connection speaks, None as long as no handshake or request was accepted.
+    Args:
+        version: the connection's protocol version; None until a handshake or request was accepted.
     """
     if version is None or HINT not in line:
         return None
@@ -102,21 +108,21 @@ def read_call(line: bytes, version: str | None) -> HotCall | None:
         return None
     try:
         validate_client_request(METHOD, spoken, params)
-        asked = CallToolRequestParams.model_validate(params, by_name=False)
+        call = CallToolRequestParams.model_validate(params, by_name=False)
     except ValidationError:
         return None
     return HotCall(
         rpc_id,
         spoken,
-        asked.name,
-        asked.arguments or {},
+        call.name,
+        call.arguments or {},
         progress_token_from_params(params),
         len(line) + OVERHEAD,
     )
 
 
 def request_version(params: dict[str, Any], version: str) -> str | None:
-    """Return the version that a request is in, None where it does not fit its connection."""
+    """Return the protocol version of a request, or None if it does not match its connection."""
     if version in MODERN_PROTOCOL_VERSIONS:
         route = classify_inbound_request({"method": METHOD, "params": params})
         return route.protocol_version if isinstance(route, InboundModernRoute) else None
@@ -126,14 +132,14 @@ def request_version(params: dict[str, Any], version: str) -> str | None:
 
 
 class AnswerLines:
-    """Writes the answers of one server: the SDK shapes one line of each kind, whose slots are then filled."""
+    """Writes the answers of one server. The SDK shapes one template per kind; calls fill its slots."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._server = server
         self._shapes: dict[tuple[str, bool, bool], list[bytes]] = {}
 
     def line(self, call: HotCall, result: ToolResult) -> bytes:
-        """Return the line that answers a call, byte for byte as the SDK would write it."""
+        """Return the line that answers a call, with exactly the bytes that the SDK would write."""
         kind = call.version, result.is_error, result.structured is not None
         shape = self._shapes.get(kind)
         if shape is None:
@@ -143,7 +149,7 @@ class AnswerLines:
             b"text": to_json(well_formed(result.text)),
             b"structured": structured_json(result.structured or {}),
         }
-        # literal pieces and names of slots take turns
+        # literal pieces and slot names alternate
         return b"".join([slots[piece] if index % 2 else piece for index, piece in enumerate(shape)])
 
     def _shape(self, version: str, is_error: bool, structured: bool) -> list[bytes]:

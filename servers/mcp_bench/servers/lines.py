@@ -1,4 +1,4 @@
-"""Lines out of a stream of byte chunks."""
+"""Read lines from a stream of byte chunks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import anyio
 from anyio.abc import AnyByteReceiveStream
 
 ENDS = 4096
-"""Bytes that are kept of either end of a line that is too long."""
+"""Bytes kept from each end of a line that is too long."""
 
 
 @dataclass(frozen=True)
 class LongLine:
-    """What is left of a line that was longer than its reader takes."""
+    """The size and both ends of a line that exceeded its reader's limit."""
 
     size: int
     head: bytes
@@ -23,11 +23,11 @@ class LongLine:
 
 
 class UnfinishedLine:
-    """Collects the pieces of one line after the other; of a line over `limit` bytes, only its ends."""
+    """Collects the pieces of a line. For a line over `limit` bytes it keeps only the ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []  # joined once, so that long lines stay cheap
+        self._parts: list[bytes] = []  # joined once, to keep long lines cheap
         self._size = 0
 
     def __bool__(self) -> bool:
@@ -41,7 +41,7 @@ class UnfinishedLine:
             self._parts = [kept[:ENDS], kept[ENDS:][-ENDS:]]
 
     def take(self) -> bytes | LongLine:
-        """Return the line and begin the next one."""
+        """Return the line and start the next one."""
         parts, size = self._parts, self._size
         self._parts, self._size = [], 0
         if size <= self._limit:
@@ -50,7 +50,7 @@ class UnfinishedLine:
 
 
 def join(chunks: Iterable[bytes], limit: int) -> bytes | LongLine:
-    """Return one line that comes in chunks; of one over `limit` bytes, only its ends."""
+    """Return one line that arrives in chunks; only its ends if it is over `limit` bytes."""
     line = UnfinishedLine(limit)
     for chunk in chunks:
         line.add(chunk)
@@ -58,10 +58,9 @@ def join(chunks: Iterable[bytes], limit: int) -> bytes | LongLine:
 
 
 async def read_bounded_lines(stream: AnyByteReceiveStream, limit: int) -> AsyncIterator[bytes | LongLine]:
-    """Yield each line without its newline, and a last one that has none.
+    """Yield each line without its newline, including a last line that has none.
 
-    Ends with the stream, also where the other side broke it off. Of a line over `limit` bytes no
-    more than that is ever held.
+    Stops when the stream ends or breaks. Never holds more than `limit` bytes of a line.
     """
     line = UnfinishedLine(limit)
     while True:
@@ -79,7 +78,7 @@ async def read_bounded_lines(stream: AnyByteReceiveStream, limit: int) -> AsyncI
 
 
 async def read_lines(stream: AnyByteReceiveStream) -> AsyncIterator[bytes]:
-    """Do the same from a peer that is trusted to keep its lines in bounds."""
+    """Yield lines of any length, from a trusted peer."""
     async for line in read_bounded_lines(stream, sys.maxsize):
-        assert isinstance(line, bytes)  # noqa: S101 - nothing is longer
+        assert isinstance(line, bytes)  # noqa: S101 - no line exceeds sys.maxsize
         yield line

@@ -1,8 +1,8 @@
-"""An MCP server over any world, for clients of both protocol eras.
+"""An MCP server for any world and for all protocol versions since 2024-11-05.
 
-Clients of 2024-11-05 to 2025-11-25 open with `initialize`, those of 2026-07-28 with requests that
-carry their version; whichever comes is served. Every connection has a server of its own, and all
-connections to one world share its `WorldSession`.
+Clients of versions 2024-11-05 to 2025-11-25 open with `initialize`; those of 2026-07-28 send requests that
+carry their version. Both are served. Every connection has its own server; all connections to one world share
+its `WorldSession`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ async def serve(
 ) -> None:
     """Serve one connection until its stream ends. The caller closes the stream.
 
-    Messages are lines of JSON. A line that is none, or has more than `max_line` bytes, is answered
-    with a JSON-RPC error, and the connection goes on. When the stream ends, calls under way are
-    cancelled.
+    Messages are lines of JSON. An invalid line, or one of more than `max_line` bytes, gets a JSON-RPC error,
+    and the connection continues. When the stream ends, running calls are cancelled.
     """
     async with Connection(
         session, name=name, send=stream.send, on_execute=on_execute, prompts=prompts, max_line=max_line

@@ -1,4 +1,4 @@
-"""Between the lines on a wire and the SDK's messages: MCP's newline-delimited JSON."""
+"""Parse and write MCP's newline-delimited JSON messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAST_ID = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _SHORT + rb")*\}\s*$")
 
 
 class NotAMessageError(Exception):
-    """A line that is no JSON-RPC message; `reply` is what its sender gets."""
+    """A line is not a JSON-RPC message. `reply` is the error for its sender."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ def parse(line: bytes) -> JSONRPCMessage:
     """Return the message in one line.
 
     Raises:
-        NotAMessageError: it is no JSON (-32700), or JSON but no JSON-RPC message (-32600).
+        NotAMessageError: the line is not JSON (-32700), or JSON but not a JSON-RPC message (-32600).
     """
     try:
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -60,17 +60,17 @@ def parse(line: bytes) -> JSONRPCMessage:
 
 
 def request_id(line: bytes) -> RequestId | None:
-    """Return the id of what looks like a request, so that its sender can tell which one failed."""
+    """Return the id of a message that looks like a request, so its sender knows which one failed."""
     value = from_json(line)
     found = value.get("id") if isinstance(value, dict) and "method" in value else None
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def too_long(line: LongLine, limit: int) -> NotAMessageError:
-    """Return the refusal of a line over `limit` bytes, with the request's id where it is at either end."""
+    """Return the error for a line over `limit` bytes, with the request's id if it is near either end."""
     found = FIRST_ID.match(line.head) or LAST_ID.search(line.tail)
     text = f"Invalid request: the line has {line.size} bytes, this server takes at most {limit}"
     try:
         return NotAMessageError(INVALID_REQUEST, text, from_json(found[1]) if found else None)
-    except ValueError:  # no JSON string after all
+    except ValueError:  # not a valid JSON string
         return NotAMessageError(INVALID_REQUEST, text, None)

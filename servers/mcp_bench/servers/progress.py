@@ -1,8 +1,8 @@
-"""Progress of a long call, from a world to whoever waits for it.
+"""Progress of a long tool call, from a world to its client.
 
-A world's `call` may `await report_progress(...)` as often as it likes. What it says reaches the client as
-`notifications/progress` where the client asked for it (specification: basic/utilities/progress), and
-goes nowhere else.
+A world's `call` can `await report_progress(...)` any number of times. The client receives the reports as
+`notifications/progress` if it asked for them (specification: basic/utilities/progress); otherwise they are
+dropped.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ _current: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
 async def report_progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Tell how far the call under way is: `done` grows from one report to the next, up to `total`."""
+    """Report the progress of the running call.
+
+    Args:
+        done: must grow from one report to the next, up to `total`.
+    """
     if (report := _current.get()) is not None:
         await report(done, total, message)
 
 
 def current_report() -> Report | None:
-    """Return who wants to hear of the call under way, None where nobody does."""
+    """Return the receiver of the running call's progress, or None if there is none."""
     return _current.get()
 
 
 @contextmanager
 def reporting_to(report: Report | None) -> Iterator[None]:
-    """Send what the calls inside report to `report`."""
+    """Send the progress of calls inside the block to `report`."""
     before = _current.set(report)
     try:
         yield

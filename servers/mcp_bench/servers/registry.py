@@ -1,7 +1,7 @@
-"""Benchmarks, agents, formats, importers, commands and other parts, found through entry points.
+"""Find benchmarks, agents, formats, importers, commands and other plugins by their entry points.
 
-The built-in ones are registered the same way, so a third party adds one with a pip package.
-Kept free of heavy imports: the root command goes through here on every start.
+The built-in ones are registered the same way, so third parties add theirs with a pip package.
+This module has no heavy imports: every start of the command line imports it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def registered(kind: Kind) -> dict[str, EntryPoint]:
 
 
 def load(kind: Kind, name: str) -> Any:
-    """Import what `name` stands for.
+    """Import the object that is registered as `name`.
 
     Raises:
-        UnknownNameError: nothing of that name is registered; the text lists near matches.
+        UnknownNameError: nothing is registered under that name; the text lists near matches.
         MissingDependencyError: its module needs a package that is not installed.
     """
     points = registered(kind)

@@ -1,4 +1,4 @@
-"""Logs and tracebacks, made safe to show. Apart from `sanitize`, as what it imports takes long to start."""
+"""Make logs and tracebacks safe to show. Separate from `sanitize`, since its imports are slow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from mcp_bench.servers.sanitize import sanitize
 
 
 class SanitizedFormatter(logging.Formatter):
-    """A formatter for logs that people see on a terminal, tracebacks included."""
+    """A formatter for logs on a terminal; it also sanitizes tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return sanitize(super().format(record))
 
 
 def show_safely() -> None:
-    """Have everything that Python itself prints, logs that nobody handles and errors that nobody catches,
-    made safe."""
+    """Sanitize what Python itself prints: logs without a handler and uncaught errors."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(SanitizedFormatter())
     sys.excepthook = _print_exception

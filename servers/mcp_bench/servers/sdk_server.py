@@ -1,4 +1,4 @@
-"""The SDK's server over any session of tools: it knows the protocol, the session knows the tools."""
+"""Build the SDK's server for any tool session: it handles the protocol, the session handles the tools."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from mcp_bench.servers.tool_session import Prompts, ToolSession
 logger = logging.getLogger(__name__)
 
 OnExecute = Callable[[RequestId], object]
-"""Gets the JSON-RPC id of a call at the moment it begins to execute on the world."""
+"""Called with the JSON-RPC id of a call when the call starts to execute on the world."""
 
 Context = ServerRequestContext[Any, Any]
 
 
 SessionOf = Callable[[Context], Awaitable[ToolSession]]
-"""Finds the session that a request belongs to, where one server has many (streamable HTTP)."""
+"""Returns the session that a request belongs to, for a server with many sessions (streamable HTTP)."""
 
 PromptsOf = Callable[[Context], Awaitable[Prompts]]
-"""Finds the prompts that a request may ask for."""
+"""Returns the prompts that are available to a request."""
 
 
 def build_server(
@@ -53,9 +53,10 @@ def build_server(
     on_execute: OnExecute | None = None,
     prompts: Prompts | PromptsOf | None = None,
 ) -> Server[Any]:
-    """Return an MCP server with the tools of a session, its prompts if there are any, and nothing else.
+    """Return an MCP server that offers a session's tools, the prompts if given, and nothing else.
 
-    `name` is shown to the agent: it must tell nothing of the task or of how it is graded.
+    Args:
+        name: shown to the agent; must not reveal anything about the task or its grading.
     """
 
     async def session_of(ctx: Context) -> ToolSession:
@@ -78,7 +79,7 @@ def build_server(
             try:
                 found = await session_of(ctx)
                 return to_mcp(await found.call(params.name, params.arguments or {}, begins))
-            except Exception as error:  # a session answers what is wrong with a call: this is a bug
+            except Exception as error:  # sessions return call errors as results, so this is a bug
                 logger.exception("call of %s", params.name)
                 raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
 

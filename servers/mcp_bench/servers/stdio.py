@@ -1,4 +1,4 @@
-"""The MCP server on a process's standard input and output."""
+"""Run the MCP server on standard input and output."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ CHUNK = 65536
 async def serve_stdio(
     session: ToolSession, *, name: str, on_execute: OnExecute | None = None, prompts: Prompts | None = None
 ) -> None:
-    """Serve until the client closes its end; see `serve`."""
+    """Serve until the client closes its end. See `serve`."""
     with claimed_stdio() as stream:
         await serve(session, stream, name=name, on_execute=on_execute, prompts=prompts)
 
 
 class FileDescriptors(ObjectStream[bytes]):
-    """A pair of blocking file descriptors as a stream.
+    """A stream over a pair of blocking file descriptors.
 
-    What is ready is read and written at once, and waited for by the event loop: a worker thread costs
-    50 us each time. The descriptors stay blocking, since other processes may share what they refer to.
+    It polls the descriptors, reads and writes at once when they are ready, and otherwise waits in the event
+    loop: a worker thread costs 50 us each time. The descriptors stay blocking, since other processes may
+    share the open files.
     """
 
     def __init__(self, source: int, sink: int) -> None:
@@ -54,7 +55,7 @@ class FileDescriptors(ObjectStream[bytes]):
     async def send(self, item: bytes) -> None:
         rest = memoryview(item)
         try:
-            # what is writable takes this much without blocking; the rest may block, and does so in a thread
+            # a writable descriptor takes PIPE_BUF bytes without blocking; a long rest is written in a thread
             while self._writable is not None and 0 < len(rest) <= CHUNK:
                 if not self._writable.poll(0):
                     await anyio.wait_writable(self._sink)
@@ -69,14 +70,14 @@ class FileDescriptors(ObjectStream[bytes]):
             rest = rest[os.write(self._sink, rest) :]
 
     async def send_eof(self) -> None:
-        """The descriptors are the caller's to close."""
+        """Do nothing: the caller closes the descriptors."""
 
     async def aclose(self) -> None:
-        """The descriptors are the caller's to close."""
+        """Do nothing: the caller closes the descriptors."""
 
 
 def poller(descriptor: int, event: int) -> select.poll | None:
-    """Return what tells whether a descriptor is ready, None where readiness is not told (a file)."""
+    """Return a poll object for a descriptor, or None if it cannot be polled (a regular file)."""
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(descriptor)):
         return None
@@ -87,10 +88,10 @@ def poller(descriptor: int, event: int) -> select.poll | None:
 
 @contextmanager
 def claimed_stdio() -> Iterator[FileDescriptors]:
-    """Take descriptors 0 and 1 for the wire, so that a stray print goes to stderr instead."""
+    """Take over descriptors 0 and 1 for the protocol, so stray prints go to stderr."""
     sys.stdout.flush()
     wire_in, wire_out = os.dup(0), os.dup(1)
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is all we need
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - only the descriptor is needed
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     try:

@@ -1,4 +1,4 @@
-"""The tasks of a benchmark that have given tags."""
+"""Select a benchmark's tasks by tag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tagged(
     """Yield the tasks of a split that have all of `tags`, at most `limit` of them.
 
     Raises:
-        UnknownNameError: there is no such split, or no task of it has one of the tags.
+        UnknownNameError: there is no such split, or none of its tasks has one of the tags.
     """
     for tag in tags:
         known: set[str] = set()

@@ -1,4 +1,4 @@
-"""A tool's result on its way into MCP."""
+"""Convert tool results to MCP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult
 
 
 def to_mcp(result: ToolResult) -> CallToolResult:
-    """Return the result as MCP has it; lone surrogates, which are not Unicode, become U+FFFD."""
+    """Return the result in MCP's form. Lone surrogates, which are not valid Unicode, become U+FFFD."""
     return CallToolResult(
         content=[TextContent(type="text", text=well_formed(result.text))],
         structured_content=None if result.structured is None else well_formed_object(result.structured),
@@ -19,14 +19,14 @@ def to_mcp(result: ToolResult) -> CallToolResult:
 
 def well_formed_object(value: dict[str, JSON]) -> dict[str, JSON]:
     try:
-        to_json(value)  # far cheaper than to look at each string
+        to_json(value)  # far cheaper than checking each string
     except ValueError:
         return {well_formed(key): well_formed_value(inner) for key, inner in value.items()}
     return value
 
 
 def structured_json(value: dict[str, JSON]) -> bytes:
-    """Return an object as the SDK writes it: what is no number in JSON is null."""
+    """Return an object as the SDK writes it: NaN and infinities become null."""
     return to_json(well_formed_object(value), inf_nan_mode="null")
 
 
@@ -42,9 +42,9 @@ def well_formed_value(value: JSON) -> JSON:
 
 
 def well_formed(text: str) -> str:
-    """Return a text that UTF-8 can carry: pairs of surrogates joined, lone ones replaced."""
+    """Return the text in a form that UTF-8 can encode: surrogate pairs joined, lone surrogates replaced."""
     try:
-        text.encode()  # costs next to nothing where all is well
+        text.encode()  # nearly free for valid text
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

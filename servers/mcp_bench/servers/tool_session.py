@@ -1,6 +1,7 @@
-"""What the MCP server offers to one client, and who answers for it.
+"""The interface between the MCP server and the source of its tools and prompts.
 
-`WorldSession` is the tools of one world; hand use is a session that opens and ends worlds itself.
+`WorldSession` implements it with the tools of one world. Interactive use implements it with a session that
+opens and ends worlds itself.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ class ToolSession(Protocol):
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """Listed from the start; the list does not change."""
+        """All tools. The list does not change during a session."""
         ...
 
     async def call(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
     ) -> ToolResult:
-        """Run one tool, or refuse with `is_error`. Calls may overlap: the session puts them in order.
+        """Run one tool, or refuse with `is_error`. Calls may overlap: the session serialises them.
 
-        `on_execute` is called when the call has its turn, before it runs.
+        Args:
+            on_execute: called when it is the call's turn, before it runs.
         """
         ...
 
@@ -39,16 +41,16 @@ class PromptSpec:
 
 
 class Prompts(Protocol):
-    """Prompts beside the tools: texts that a person picks in the client's own menu."""
+    """Prompts: texts that a person selects in the client's own menu."""
 
     @property
     def prompts(self) -> Sequence[PromptSpec]: ...
 
     async def prompt(self, name: str) -> str:
-        """Return the text that the client is to put before its model.
+        """Return the text that the client gives to its model.
 
         Raises:
             UnknownNameError: there is no such prompt.
-            BenchError: it cannot be had now; the client is told why.
+            BenchError: the prompt is not available now; the client gets the reason.
         """
         ...

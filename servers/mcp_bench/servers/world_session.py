@@ -1,4 +1,4 @@
-"""One world as all its connections share it: the tool table, the validators and the one lock."""
+"""The state that all connections to one world share: the tools, their validators and one lock."""
 
 from __future__ import annotations
 
@@ -34,27 +34,29 @@ CONTROL_NAMES = frozenset(
         "step",
     }
 )
-"""Names that mean control of an episode, as in Gymnasium and OpenEnv (`reset`, `step`, `state`, `close`): a
-world's tools must not be mistaken for it. In any case of letters."""
+"""Names for the control of an episode, as in Gymnasium and OpenEnv (`reset`, `step`, `state`, `close`). A
+world's tools must not have these names. Case does not matter."""
 
 MAX_ERROR_TEXT = 500
 
 
 class ToolTableError(BenchError):
-    """A world offers a set of tools that cannot be served."""
+    """A world's tools cannot be served."""
 
 
 class WorldSession:
-    """Owns a world for the time of one attempt; every call on it goes through `call`."""
+    """Owns a world during one attempt. All calls on the world go through `call`."""
 
     def __init__(self, world: World, *, max_calls: int | None = None) -> None:
-        """Take the world's tools and compile their schemas.
+        """Read the world's tools and compile their schemas.
 
-        After `max_calls` calls, good or bad, every further one is refused and `limit_reached` is set.
+        Args:
+            max_calls: after this many calls, valid or not, further calls are refused and `limit_reached`
+                is set.
 
         Raises:
-            ToolTableError: a tool's name means control, or two tools share a name.
-            ToolSchemaError: a tool's input schema cannot be used.
+            ToolTableError: a tool has a reserved name, or two tools share a name.
+            ToolSchemaError: a tool's input schema is invalid.
         """
         self.world = world
         self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
@@ -65,7 +67,7 @@ class WorldSession:
                 raise ToolTableError(f"two tools are named {tool.name!r}")
             self._validators[tool.name] = ArgumentValidator(tool)
         self.calls = 0
-        """Calls that came in, refused ones included."""
+        """Number of calls received, including refused ones."""
         self.limit_reached = anyio.Event()
         self._max_calls = max_calls
         self._lock = anyio.Lock(fast_acquire=True)
@@ -73,10 +75,13 @@ class WorldSession:
     async def call(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
     ) -> ToolResult:
-        """Run one tool; calls of all connections run one after the other.
+        """Run one tool. Calls of all connections run one after the other.
 
-        A bad call is answered with `is_error` and does not reach the world, and so is a tool that
-        raises. `on_execute` is called when the world's turn has come, before it runs.
+        An invalid call returns `is_error` and does not reach the world. A tool that raises also returns
+        `is_error`.
+
+        Args:
+            on_execute: called when it is the call's turn, before the world runs it.
         """
         self.calls += 1
         if self._max_calls is not None and self.calls > self._max_calls:
@@ -93,12 +98,12 @@ class WorldSession:
             try:
                 return await self.world.call(name, arguments)
             except WorkerDiedError:
-                # its text holds the worker's last words, which are not for the agent
+                # the error text contains the worker's last output, which the agent must not see
                 logger.exception("tool %s: the world is gone", name)
                 return refusal(f"{name} failed: the environment is not available any more.")
             except (anyio.get_cancelled_exc_class(), GeneratorExit):
                 raise
-            except BaseException as error:  # a tool that calls sys.exit must not end the run
+            except BaseException as error:  # a tool that calls sys.exit() must not end the run
                 if isinstance(error, KeyboardInterrupt) and is_signal(error):
                     raise
                 logger.exception("tool %s raised", name)
@@ -106,7 +111,11 @@ class WorldSession:
 
 
 def refuse_control(tools: Iterable[ToolSpec], benchmark: str = "") -> None:
-    """Raise ToolTableError where a tool of a benchmark is named like control of an episode."""
+    """Reject tools whose names are reserved for the control of an episode.
+
+    Raises:
+        ToolTableError: a tool has such a name.
+    """
     for tool in tools:
         if tool.name.lower() in CONTROL_NAMES:
             of = f" of benchmark {benchmark!r}" if benchmark else ""
@@ -120,9 +129,10 @@ def refusal(text: str) -> ToolResult:
 
 
 def is_signal(interrupt: KeyboardInterrupt) -> bool:
-    """Tell a Ctrl-C from a tool that raises the same: asyncio's handler stands at the end of its traceback.
+    """Return whether an interrupt comes from Ctrl-C and was not raised by a tool.
 
-    Python's own handler leaves no trace: where that one is installed, every interrupt counts as Ctrl-C.
+    The traceback of a Ctrl-C ends in asyncio's handler. Python's own handler leaves no trace: when it is
+    installed, every interrupt counts as Ctrl-C.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         return True
@@ -131,6 +141,6 @@ def is_signal(interrupt: KeyboardInterrupt) -> bool:
 
 
 def error_text(error: BaseException) -> str:
-    """Return class and message, without a traceback; errors of ours already are worded for people."""
+    """Return class and message without a traceback; for a BenchError the message alone."""
     text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
     return text if len(text) <= MAX_ERROR_TEXT else f"{text[:MAX_ERROR_TEXT]}..."

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.export.steps import step
-from mcp_bench.servers.contracts import AssertionResult
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support.recorded import Episode, planned, record

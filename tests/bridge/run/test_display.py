@@ -17,7 +17,7 @@ from mcp_bench.bridge.run.display import SILENCE_SECONDS, Display
 from mcp_bench.bridge.run.progress import Pace, Tally, short
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.trajectory import Usage
-from mcp_bench.servers.contracts import Grade
+from mcp_bench.servers.grading import Grade
 
 Write = Callable[[str], str]
 

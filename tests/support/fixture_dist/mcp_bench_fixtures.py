@@ -1,7 +1,7 @@
-"""A third-party package as seen by mcp-bench: a tiny benchmark and an agent, found by entry point.
+"""A third-party package with a tiny benchmark and an agent, registered by entry points.
 
-Put this folder on PYTHONPATH and `mcp-bench` lists both. The benchmark is real and small; the agent
-runs any Python file as an agent, so that tests can misbehave in every way an agent might.
+Put this folder on PYTHONPATH and `mcp-bench` lists both. The agent runs any Python file, so tests can simulate
+every kind of agent misbehaviour.
 """
 
 import json
@@ -26,19 +26,9 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.json_lines import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    partial_credit,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 
 TEXT = {"type": "string"}
 
@@ -62,7 +52,7 @@ TOOLS = (
 
 
 async def written_to(fifo: str) -> str:
-    """Wait until somebody has written to a FIFO, and return what. No thread: a wait can be cancelled."""
+    """Wait for a writer of a FIFO and return what it wrote. Uses no thread, so the wait can be cancelled."""
     pipe = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
         text = b""
@@ -119,7 +109,7 @@ class NotebookWorld:
 
 
 class Notebook:
-    """Two tasks: the sealed part of each holds words that occur nowhere else."""
+    """Two tasks. The sealed part of each contains words that occur nowhere else."""
 
     name = "notebook"
     version = "1"
@@ -173,10 +163,10 @@ NOTEBOOK = Notebook()
 
 
 class Script:
-    """Runs a Python file as the agent: `--agent-option file=PATH`. Its stdout lines are its messages.
+    """Runs a Python file as the agent: `--agent-option file=PATH`. The last line on stdout is its answer.
 
-    What it writes to `fault` in its HOME ("KIND: text", or a text alone) is its fault, `usage`, JSON, its usage,
-    and `messages`, a JSON object per line, its account of what it said and did.
+    The file can write to its HOME: `fault` ("KIND: text", or text alone), `usage` (JSON), and `messages`, its
+    own transcript with one JSON object per line.
     """
 
     name = "script"
@@ -189,28 +179,28 @@ class Script:
 
     def prepare(self, request: LaunchRequest) -> Launch:
         config = request.home / "server.json"
-        told = {**asdict(request.server), "prompt": request.prompt, "repeat": request.repeat}
-        config.write_text(json.dumps(told))
+        settings = {**asdict(request.server), "prompt": request.prompt, "repeat": request.repeat}
+        config.write_text(json.dumps(settings))
         fault = request.options.get("fault", "")
         (request.home / "fault").write_text(fault)
         return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        told = (output.home / "fault").read_text()
-        kind, colon, detail = told.partition(": ")
-        fault = {"kind": kind, "detail": detail} if colon else {"kind": "endpoint_error", "detail": told}
+        text = (output.home / "fault").read_text()
+        kind, colon, detail = text.partition(": ")
+        fault = {"kind": kind, "detail": detail} if colon else {"kind": "endpoint_error", "detail": text}
         lines = Path(output.stdout).read_text(errors="replace").splitlines()
         usage = output.home / "usage"
         return Transcript(
             messages=[Message.model_validate(line) for line in json_lines(output.home / "messages")],
             answer=lines[-1] if lines else None,
-            fault=Fault.model_validate(fault) if told else None,
+            fault=Fault.model_validate(fault) if text else None,
             usage=Usage.model_validate_json(usage.read_text()) if usage.exists() else None,
         )
 
 
 class Priced(Script):
-    """The same, and known to tell what it costs."""
+    """A script agent that reports its cost."""
 
     name = "priced"
     capabilities = Capabilities(reports_cost=True)

@@ -21,7 +21,8 @@ from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, Benchmark, ToolSpec, World
+from mcp_bench.servers.grading import Grade
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
-from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.grading import Grade
 
 
 class AnsweredWorld:

@@ -15,8 +15,9 @@ import anyio
 from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_differences
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.servers.contracts import JSON, Benchmark, Grade
+from mcp_bench.servers.contracts import JSON, Benchmark
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.registry import load
 
 STATE_DIFFERENCES = 50

@@ -10,7 +10,8 @@ from typing import Any
 from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
-from mcp_bench.servers.contracts import JSON, Benchmark, Grade, ToolResult
+from mcp_bench.servers.contracts import JSON, Benchmark, ToolResult
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.tool_result import to_mcp
 from mcp_bench.servers.world_session import WorldSession
 

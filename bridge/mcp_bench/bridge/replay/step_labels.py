@@ -14,8 +14,9 @@ from mcp_bench.bridge.replay.replay import Normal, result_differences
 from mcp_bench.recorder.export.steps import Replayed, Step, step
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.servers.contracts import AssertionResult, Benchmark, ReportsAssertions, World
+from mcp_bench.servers.contracts import Benchmark, ReportsAssertions, World
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.world_session import WorldSession
 
 

@@ -24,7 +24,7 @@ from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
-from mcp_bench.servers.contracts import AssertionResult
+from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 
 Label = Literal["progress", "neutral", "setback", "broke_guardrail", "error"]

@@ -2,8 +2,8 @@
 
 Debenedetti et al., "AgentDojo: A Dynamic Environment to Evaluate Prompt Injection Attacks and
 Defenses for LLM Agents" (2024), https://github.com/ethz-spylab/agentdojo. Only the user tasks are
-offered, without injections. The package takes seconds to import and must stay out of an agent's
-reach, so it is imported by a worker process only.
+offered, without injections. The package takes seconds to import and must be out of the agent's
+reach, so only a worker process imports it.
 """
 
 from mcp_bench.servers.agentdojo.facts import NAME, REPLAY_IGNORES, VERSION

@@ -1,4 +1,4 @@
-"""AgentDojo's user tasks behind the Benchmark contract. Imported in the worker process only."""
+"""AgentDojo's user tasks as a Benchmark. Only the worker process imports this module."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from mcp_bench.servers.errors import UnknownNameError
 
 
 class AgentDojo:
-    """97 user tasks in four suites; a task's domain is its suite, its id `suite/user_task_n`.
+    """97 user tasks in four suites. A task's domain is its suite, its id `suite/user_task_n`.
 
-    The prompt is the task's own, followed by what AgentDojo's default system message tells a model
-    about the user and the rules (`facts.CONTEXT`): an agent sees nothing else. Today's date is not
-    part of it; where a task needs one, a tool tells it.
+    The prompt is the task's own text and the facts and rules from AgentDojo's default system message
+    (`facts.CONTEXT`), since an agent sees nothing else. It does not contain today's date; tasks that need
+    it have a tool that returns it.
     """
 
     name = NAME
@@ -48,7 +48,7 @@ class AgentDojo:
 
     @cached_property
     def _tasks(self) -> dict[str, Task]:
-        """Every task by its id; the suites take turns, so that the first few show all of them."""
+        """Every task by its id. The suites alternate, so the first few tasks cover all of them."""
         by_suite = [
             [f"{name}/{task_id}" for task_id in sorted(suite.user_tasks, key=task_number)]
             for name, suite in self._suites.items()
@@ -77,7 +77,7 @@ class AgentDojo:
         return suite, suite.user_tasks[number]
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        """Yield the 92 tasks that can be failed, or those of one split.
+        """Yield the 92 tasks that an agent can fail, or those of one split.
 
         Raises:
             UnknownNameError: there is no such split.
@@ -97,7 +97,7 @@ class AgentDojo:
         return self._tasks[task_id]
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
-        """Open a fresh environment. Nothing in it is random: every seed gives the same."""
+        """Open a fresh environment. It has no randomness: every seed gives the same one."""
         self.task(task_id)
         return AgentDojoWorld(*self._find(task_id))
 
@@ -111,12 +111,12 @@ class AgentDojo:
         return Reference(calls=calls, answer=task.GROUND_TRUTH_OUTPUT)
 
     def tools(self) -> Sequence[ToolSpec]:
-        """Return the tools of all suites; those that several have are the same in each."""
+        """Return the tools of all suites. Tools that several suites share are identical."""
         found = {tool.name: tool for suite in self._suites.values() for tool in suite.tools}
         return (*map(tool_spec, found.values()), SUBMIT_ANSWER)
 
     async def aclose(self) -> None:
-        """Nothing is held outside memory."""
+        """Do nothing: all state is in memory."""
 
 
 def task_number(task_id: str) -> int:

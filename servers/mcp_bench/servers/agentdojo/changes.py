@@ -1,8 +1,8 @@
-"""What changed between two states, as sets of leaves that can be compared.
+"""Compute the changes between two states, as sets of leaves that can be compared.
 
-A state is JSON. A changed value is a change of one leaf; a new item (an email, an event, a message)
-is a change with all its leaves, whatever its place in a list or its generated id; a lost item is a
-change of one leaf.
+A state is JSON. A changed value is a change with one leaf. A new item (an email, an event, a message) is a
+change with all its leaves, regardless of its generated id and its position in a list. A removed item is a
+change with one leaf.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from itertools import product
 from mcp_bench.servers.contracts import JSON
 
 IGNORED = frozenset({"id", "id_", "timestamp", "last_modified", "size"})
-"""Generated ids, the clock, and what follows from another field."""
+"""Fields not compared: generated ids, clock times, and values derived from another field."""
 
 SKIPPED = frozenset({"initial_emails", "initial_events", "initial_files"})
-"""How a state was set up; the package shares these objects with the live ones."""
+"""The initial setup of a state. The package shares these objects with the live ones."""
 
 LOOKING = frozenset({"read", "web_requests"})
-"""Traces of having looked: asked for where the reference leaves them, harmless elsewhere."""
+"""Side effects of reading: expected where the reference has them, ignored elsewhere."""
 
 Leaf = tuple[str, str]
 """Path within the changed item, and the value as JSON."""
@@ -32,7 +32,7 @@ GONE = "removed"
 
 @dataclass(frozen=True)
 class Change:
-    """One place that differs. `path` ends in `/+` for a new item of a collection."""
+    """One difference. `path` ends in `/+` for a new item of a collection."""
 
     path: str
     leaves: tuple[Leaf, ...]
@@ -44,12 +44,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A reference's changes against an attempt's."""
+    """The changes of a reference run compared with those of an attempt."""
 
     expected: tuple[tuple[str, bool], ...]
-    """Every leaf that the reference changed, in words, and whether the attempt did, too."""
+    """Each leaf that the reference changed, as text, and whether the attempt changed it too."""
     unexpected: tuple[str, ...]
-    """What the attempt changed at places where the reference changed nothing."""
+    """The attempt's changes at places where the reference changed nothing."""
 
 
 def changes(before: JSON, after: JSON, path: str = "") -> Iterator[Change]:
@@ -91,7 +91,7 @@ def changes_of_bag(before: list[JSON], after: list[JSON], path: str) -> Iterator
 
 
 def leaves(value: JSON, path: str = "") -> Iterator[Leaf]:
-    """Yield the leaves of a new value; an empty container is a leaf, an item's place in a list is not."""
+    """Yield the leaves of a new value. An empty container is a leaf; list positions are ignored."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             if key not in IGNORED and key not in LOOKING:
@@ -104,7 +104,7 @@ def leaves(value: JSON, path: str = "") -> Iterator[Leaf]:
 
 
 def compare(reference: Iterable[Change], attempt: Iterable[Change]) -> Comparison:
-    """Match an attempt's changes with a reference's, place by place, the most alike first."""
+    """Match an attempt's changes with the reference's, path by path, most similar pairs first."""
     expected: list[tuple[str, bool]] = []
     unexpected: list[str] = []
     wanted, made = by_path(reference), by_path(attempt)
@@ -126,9 +126,9 @@ def compare(reference: Iterable[Change], attempt: Iterable[Change]) -> Compariso
 
 
 def compare_leaves(want: Change, have: Change | None) -> tuple[list[tuple[str, bool]], list[str]]:
-    """Return each wanted leaf with whether it is there, and the leaves beyond those wanted.
+    """Return each wanted leaf with whether the attempt has it, and the attempt's additional leaves.
 
-    A wrong value where one was wanted is a wanted leaf that is missing, and no more than that.
+    A wrong value counts as a missing leaf only, not as an additional one as well.
     """
     there = Counter(have.leaves if have is not None else ())
     found: list[tuple[str, bool]] = []
@@ -175,7 +175,7 @@ def as_text(value: JSON) -> str:
 
 
 def in_words(path: str, found: Iterable[Leaf]) -> str:
-    """Return leaves as `inbox/emails/+/subject = "Hi"`, long values shortened."""
+    """Return leaves as text such as `inbox/emails/+/subject = "Hi"`, with long values shortened."""
     return "; ".join(
         f"{path}{place} = {value if len(value) <= 80 else value[:80] + '...'}" for place, value in found
     )

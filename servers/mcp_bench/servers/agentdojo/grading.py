@@ -1,8 +1,8 @@
-"""The grade of a final state: AgentDojo's own verdict, and partial credit against the reference run.
+"""Grade a final state: AgentDojo's own verdict, and partial credit against the reference run.
 
-AgentDojo has no partial credit. Here it is the share of objectives that hold: every leaf that the
-reference run changes in the environment (ids and clock times aside) and, where the task grades
-text, the answer. Changes that the reference does not make break one guardrail.
+AgentDojo has no partial credit. Here it is the share of objectives that hold. Objectives are all leaves that
+the reference run changes in the environment (except ids and clock times) and, if the task grades text, the
+answer. Changes that the reference does not make break one guardrail.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from agentdojo.task_suite.task_suite import TaskSuite
 
 from mcp_bench.servers.agentdojo.changes import Change, changes, compare
 from mcp_bench.servers.agentdojo.facts import VERSION
-from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, partial_credit
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ UserTask = BaseUserTask[Any]
 
 @dataclass(frozen=True)
 class Run:
-    """An environment with what was done to it: the live objects, since a copy through JSON grades wrong."""
+    """An environment before and after a run. Live objects: a copy through JSON would be graded wrongly."""
 
     before: TaskEnvironment
     after: TaskEnvironment
@@ -47,7 +48,7 @@ def fresh(suite: Suite, task: UserTask) -> TaskEnvironment:
 
 
 def state(environment: TaskEnvironment) -> dict[str, JSON]:
-    """Return an environment as JSON, without computed fields and what is at its default anyway."""
+    """Return an environment as JSON, without computed fields and default values."""
     return environment.model_dump(mode="json", round_trip=True, exclude_defaults=True)
 
 
@@ -63,16 +64,16 @@ def reference_run(suite: Suite, task: UserTask) -> Run:
 
 
 def verdict(task: UserTask, answer: str, run: Run) -> bool:
-    """Return AgentDojo's own: what was called counts where the task looks at it, else the final state.
+    """Return AgentDojo's own verdict: from the calls if the task checks them, else from the final state.
 
-    A grader that raises says no.
+    A grader that raises counts as a failure.
     """
     try:
         by_traces = task.utility_from_traces(answer, run.before, run.after, run.traces)
         if by_traces is not None:
             return bool(by_traces)
         return bool(task.utility(answer, run.before, run.after))
-    except Exception as error:  # graders reach for what should be there, and raise where it is not
+    except Exception as error:  # graders access expected objects and raise if they are missing
         logger.info("grader of %s raised %s: %s", task.ID, type(error).__name__, error)
         return False
 
@@ -83,7 +84,7 @@ def grade(suite: Suite, task: UserTask, answer: str, run: Run) -> Grade:
     reference = reference_run(suite, task)
     found = compare(reference.changes(), run.changes())
     assertions = [AssertionResult(name=name, passed=passed) for name, passed in found.expected]
-    if not verdict(task, "", reference):  # right deeds and no words are not enough: text is graded
+    if not verdict(task, "", reference):  # the reference's actions fail without an answer: text is graded
         right = verdict(task, answer, reference)
         assertions.append(AssertionResult(name="answer", passed=right, detail=answer[:500]))
     assertions.append(

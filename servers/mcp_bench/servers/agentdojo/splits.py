@@ -1,4 +1,4 @@
-"""Splits that never move: by rank of a hash, so that their sizes are exact in every suite."""
+"""Stable splits, assigned by the rank of a hash, so their sizes are exact in every suite."""
 
 from __future__ import annotations
 

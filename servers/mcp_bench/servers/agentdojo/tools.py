@@ -1,4 +1,4 @@
-"""AgentDojo's functions as tools: their pydantic parameters as plain JSON Schemas."""
+"""Convert AgentDojo's functions to tools, and their pydantic parameters to plain JSON Schemas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcp_bench.servers.contracts import JSON, ToolSpec
 
 
 def tool_spec(function: Function[Any, Any]) -> ToolSpec:
-    """Return a function as an agent sees it, descriptions kept, with no references in the schema."""
+    """Return a function as a tool, with its descriptions and without references in the schema."""
     schema: dict[str, Any] = function.parameters.model_json_schema()
     plain: Any = without_references(schema, schema.pop("$defs", {}))
     return ToolSpec(
@@ -26,7 +26,7 @@ def tool_spec(function: Function[Any, Any]) -> ToolSpec:
 
 
 def without_references(node: JSON, definitions: dict[str, JSON]) -> JSON:
-    """Put definitions in the place of the references to them, and drop generated titles."""
+    """Replace references by their definitions, and drop generated titles."""
     if isinstance(node, list):
         return [without_references(item, definitions) for item in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""One attempt at one task: AgentDojo's own functions on its own live environment."""
+"""One attempt at a task: AgentDojo's own functions on its own live environment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime
 from mcp_bench.servers.agentdojo.grading import Run, Suite, UserTask, fresh, grade
 from mcp_bench.servers.agentdojo.tools import tool_spec
 from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
-from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.grading import Grade
 
 
 class AgentDojoWorld:
-    """The World contract. Results read as AgentDojo's pipeline words them for a model (YAML)."""
+    """Implements the World contract. Results have the YAML form that AgentDojo's pipeline gives a model."""
 
     def __init__(self, suite: Suite, task: UserTask) -> None:
         self._suite = suite
@@ -40,12 +41,12 @@ class AgentDojoWorld:
         return ToolResult(text=tool_result_to_str(result))
 
     async def grade(self, answer: str) -> Grade:
-        handed_in = answer if self._answer is None else self._answer
-        return grade(self._suite, self._task, handed_in, Run(self._before, self._after, self._traces))
+        final = answer if self._answer is None else self._answer
+        return grade(self._suite, self._task, final, Run(self._before, self._after, self._traces))
 
     async def snapshot(self) -> JSON:
         state: JSON = self._after.model_dump(mode="json")
         return state
 
     async def close(self) -> None:
-        """Nothing is held outside memory."""
+        """Do nothing: all state is in memory."""

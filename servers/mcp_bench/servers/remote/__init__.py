@@ -1,9 +1,8 @@
-"""Benchmarks in a process, and where need be a Python, of their own.
+"""Run benchmarks in a separate process, if needed with another Python.
 
-The parent speaks the benchmark contract as lines of JSON over a socket that the worker inherits;
-standard output stays free, since a benchmark may print. Requests are `{"id", "method", "params"}`,
-answered in any order by `{"id", "result"}` or `{"id", "error": {"kind", "text"}}`; `{"cancel": id}`
-stops one.
+Parent and worker exchange lines of JSON over a socket that the worker inherits. Standard output stays free,
+since a benchmark may print. Requests are `{"id", "method", "params"}`; answers come in any order as
+`{"id", "result"}` or `{"id", "error": {"kind", "text"}}`; `{"cancel": id}` cancels a request.
 """
 
 from mcp_bench.servers.remote.benchmark import RemoteBenchmark

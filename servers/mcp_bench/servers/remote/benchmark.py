@@ -1,4 +1,4 @@
-"""Any benchmark, run in a worker process; the parent never imports it."""
+"""Run any benchmark in a worker process. The parent never imports it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,24 @@ from typing import Any
 
 import anyio
 
-from mcp_bench.servers.contracts import (
-    JSON,
-    AssertionResult,
-    Grade,
-    Reference,
-    Replay,
-    Task,
-    ToolResult,
-    ToolSpec,
-    World,
-)
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.progress import current_report
 from mcp_bench.servers.remote.connection import WorkerConnection
 from mcp_bench.servers.remote.process import WorkerProcess
 
 PAGE = 50
-"""Tasks that travel at a time: iterating lazily stays lazy."""
+"""Tasks per request, so that iteration stays lazy."""
 
 
 class RemoteBenchmark:
-    """The Benchmark contract, spoken to a worker that starts on first use.
+    """Implements the Benchmark contract through a worker process, started on first use.
 
-    `tasks`, `task`, `reference` and `tools` block; the rest is async, with many worlds and requests at once.
-    When the worker dies, every request that it owes fails with WorkerDiedError, its worlds are
-    gone, and the next use of the benchmark starts a new one. The worker ends with `aclose`, with
-    this object, or with the process, however that ends.
+    `tasks`, `task`, `reference` and `tools` block. The other methods are async and support many worlds and
+    requests at once. When the worker dies, its pending requests fail with WorkerDiedError and its worlds are
+    lost; the next use of the benchmark starts a new worker. The worker ends with `aclose`, with this object,
+    or with this process, even if the process is killed.
     """
 
     def __init__(
@@ -52,12 +43,12 @@ class RemoteBenchmark:
         python: str = sys.executable,
         install: str = "",
     ) -> None:
-        """Describe the benchmark; nothing is started.
+        """Describe the benchmark, without starting the worker.
 
         Args:
-            target: `module:attribute` or `path/to/file.py:attribute`, a Benchmark in the worker.
-            python: the interpreter, which must have this package and the benchmark's own.
-            install: the command that installs what the benchmark needs, for the error text.
+            target: the Benchmark to load in the worker: `module:attribute` or `path/to/file.py:attribute`.
+            python: the worker's interpreter; this package and the benchmark's must be installed in it.
+            install: command that installs the benchmark's dependencies, shown in error texts.
         """
         self.name = name
         self.version = version
@@ -73,7 +64,7 @@ class RemoteBenchmark:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the live worker, None where there is none."""
+        """Process id of the running worker, or None."""
         connection = self._connection
         return connection.pid if connection is not None and connection.alive else None
 
@@ -103,7 +94,7 @@ class RemoteBenchmark:
         try:
             tools = await connection.arequest("open", world=number, task_id=task_id, seed=seed)
         except anyio.get_cancelled_exc_class():
-            # it may be open by now, with nobody left to close it
+            # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise
         return RemoteWorld(connection, number, [ToolSpec.model_validate(tool) for tool in tools])
@@ -144,7 +135,7 @@ class RemoteBenchmark:
 
 
 class RemoteWorld:
-    """A world that lives in the worker. Its calls run there one after the other."""
+    """A world in the worker. Its calls run there one after the other."""
 
     def __init__(self, connection: WorkerConnection, number: int, tools: Sequence[ToolSpec]) -> None:
         self._connection = connection

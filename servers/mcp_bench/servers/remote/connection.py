@@ -1,4 +1,4 @@
-"""Requests to one worker, many at a time, from threads and from async code alike."""
+"""Send concurrent requests to one worker, from threads and from async code."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mcp_bench.servers.remote.failures import from_wire
 from mcp_bench.servers.remote.process import WorkerProcess
 
 CLOSE_SECONDS = 5.0
-MAX_TOLD = 16
-"""Reports of one call that may wait for who listens."""
+MAX_REPORTS = 16
+"""Progress reports of one call that can wait for their receiver; later ones are dropped."""
 
-Told = SimpleQueue[tuple[float, float | None, str | None] | None]
-"""What the worker told of one call; None at the end."""
+Reports = SimpleQueue[tuple[float, float | None, str | None] | None]
+"""The progress of one call, from the worker; None at the end."""
 
 
 class WorkerConnection:
-    """Owns a worker process. A reader thread hands each answer to the future that waits for it."""
+    """Owns a worker process. A reader thread passes each answer to the future that waits for it."""
 
     def __init__(self, name: str, process: WorkerProcess) -> None:
         self.pid = process.pid
@@ -37,7 +37,7 @@ class WorkerConnection:
         self._process = process
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Any]] = {}
-        self._listeners: dict[int, Told] = {}
+        self._listeners: dict[int, Reports] = {}
         self._state = threading.Lock()
         self._sending = threading.Lock()
         self._closing = False
@@ -50,33 +50,38 @@ class WorkerConnection:
         return self._lost is None and not self._closing
 
     def request(self, method: str, **params: JSON) -> Any:
-        """Send a request and wait for its result; blocks.
+        """Send a request, block until its result arrives, and return it.
 
         Raises:
-            BenchError: what the worker raised, or WorkerDiedError.
+            BenchError: the error that the worker raised.
+            WorkerDiedError: the worker ended before it answered.
         """
         number, future = self._register()
         self._send({"id": number, "method": method, "params": params})
         return future.result()
 
     async def arequest(self, method: str, report: Report | None = None, /, **params: JSON) -> Any:
-        """Do the same from async code. When cancelled, the worker is told to stop it.
+        """Send a request and await its result. Cancellation also cancels the request in the worker.
 
-        Until the answer is there, `report` gets the progress that the worker tells.
+        Args:
+            report: receives the progress of the request until its answer arrives.
+
+        Raises:
+            BenchError: as `request`.
         """
         number, future = self._register()
         request: dict[str, JSON] = {"id": number, "method": method, "params": params}
-        told: Told = SimpleQueue()
+        reports: Reports = SimpleQueue()
         if report is not None:
             request["progress"] = True
-            self._listeners[number] = told
-            future.add_done_callback(lambda _: told.put(None))
+            self._listeners[number] = reports
+            future.add_done_callback(lambda _: reports.put(None))
 
         def exchange() -> Any:
-            # in a thread throughout: sending blocks, too, where the worker is busy
+            # all in a thread: sending can block as well, while the worker is busy
             self._send(request, unless=future)
             if report is not None:
-                for progress in iter(told.get, None):
+                for progress in iter(reports.get, None):
                     anyio.from_thread.run(report, *progress)
             return future.result()
 
@@ -87,21 +92,21 @@ class WorkerConnection:
         except anyio.get_cancelled_exc_class():
             with self._state:
                 self._pending.pop(number, None)
-            future.cancel()  # lets the thread go
+            future.cancel()  # ends the thread
             self.post({"cancel": number})
             raise
         finally:
             self._listeners.pop(number, None)
 
     def post(self, message: dict[str, JSON]) -> None:
-        """Send something that has no answer, without waiting for the worker to read it."""
+        """Send a message that has no answer, without waiting for the worker to read it."""
         threading.Thread(target=self._send, args=(message,), daemon=True).start()
 
     def close(self) -> None:
-        """End the worker: politely, then for sure. Pending requests fail. Safe to call twice."""
+        """Ask the worker to end, then kill it after a grace period. Pending requests fail. Idempotent."""
         self._closing = True
         with contextlib.suppress(OSError):
-            self._process.socket.shutdown(socket.SHUT_WR)  # the worker reads an end of file
+            self._process.socket.shutdown(socket.SHUT_WR)  # the worker sees end of file
         self._process.end(CLOSE_SECONDS)
         if self._reader is not threading.current_thread():
             self._reader.join()
@@ -115,10 +120,14 @@ class WorkerConnection:
         return number, future
 
     def _send(self, message: dict[str, JSON], *, unless: Future[Any] | None = None) -> None:
-        """Send it, but not once that future is cancelled: the worker was told to stop it then, and would
-        begin it after that."""
+        """Send a message.
+
+        Args:
+            unless: skip the message if this future is cancelled. The worker has then received the
+                cancellation already and would start the request after it.
+        """
         data = json.dumps(message).encode() + b"\n"
-        # a broken pipe is not reported here: the reader sees the end, and fails what is pending
+        # a broken pipe is not reported here: the reader sees it and fails the pending requests
         with self._sending, contextlib.suppress(OSError):
             if unless is None or not unless.cancelled():
                 self._process.socket.sendall(data)
@@ -132,10 +141,10 @@ class WorkerConnection:
 
     def _settle(self, answer: dict[str, Any]) -> None:
         if (progress := answer.get("progress")) is not None:
-            told = self._listeners.get(answer["id"])
-            # who listens slowly misses some: the next one says more
-            if told is not None and told.qsize() < MAX_TOLD:
-                told.put(tuple(progress))
+            reports = self._listeners.get(answer["id"])
+            # a slow receiver misses some reports; the next one supersedes them
+            if reports is not None and reports.qsize() < MAX_REPORTS:
+                reports.put(tuple(progress))
             return
         with self._state:
             future = self._pending.pop(answer["id"], None)

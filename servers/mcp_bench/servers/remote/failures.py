@@ -1,4 +1,4 @@
-"""Errors on their way from a worker to its parent: the kind by name, the text as it is."""
+"""Transfer errors from a worker to its parent, as the name of their class and their text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_bench.servers.errors import BenchError
 
 
 class RemoteFailureError(BenchError):
-    """Code in the worker raised something that is no error of ours; its traceback is on stderr."""
+    """Code in the worker raised an error that is not a BenchError. Its traceback is on stderr."""
 
 
 def to_wire(error: BaseException) -> dict[str, JSON]:
@@ -18,15 +18,15 @@ def to_wire(error: BaseException) -> dict[str, JSON]:
 
 
 def from_wire(kind: str, text: str) -> BenchError:
-    """Return the error that was raised in the worker, of the same class where it is known here."""
+    """Return the worker's error, as the same class if that class is defined in `errors`."""
     found = getattr(errors, kind, None)
     if not (isinstance(found, type) and issubclass(found, BenchError)):
         found = RemoteFailureError
-    error = found.__new__(found)  # past __init__: some classes build their text from other arguments
+    error = found.__new__(found)  # skips __init__: some classes build their text from other arguments
     error.args = (text,)
     return error
 
 
 def known_kind(kind: type[BenchError]) -> str:
-    """Return the name of the nearest class that the other side has, too."""
+    """Return the name of the nearest base class that the other side also has."""
     return next(str(base.__name__) for base in kind.__mro__ if getattr(errors, base.__name__, None) is base)

@@ -1,4 +1,4 @@
-"""The worker as a process: started in a session of its own, its last words kept, ended for sure."""
+"""The worker process: start it in a new session, keep its last output, end it reliably."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mcp_bench.servers.sanitize import sanitize
 
 WORKER_MODULE = "mcp_bench.servers.remote.worker"
 LAST_WORDS = 10
-"""Lines of the worker's output that an error about its death repeats."""
+"""Lines of the worker's last output in the error about its death."""
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
-"""All that a worker gets of the user's environment: no login is among it."""
+"""The only environment variables that a worker inherits. None of them holds credentials."""
 SAME_ORDER = {"PYTHONHASHSEED": "0"}
-"""Sets of text have one order in all workers: what a tool makes of one is the same when it is replayed."""
+"""Gives sets of strings the same order in all workers, so tools that iterate over them replay exactly."""
 
 
 class WorkerProcess:
-    """A running worker and our end of the socket to it.
+    """A running worker and the parent's end of the socket.
 
-    It leads a session of its own: Ctrl-C in the terminal reaches the parent only, which ends it.
+    The worker leads a new session, so Ctrl-C in the terminal reaches only the parent, which then ends it.
     """
 
     def __init__(self, target: str, python: str) -> None:
@@ -66,17 +66,17 @@ class WorkerProcess:
             for line in output:
                 text = line.decode(errors="replace")
                 self._words.append(text.rstrip())
-                with contextlib.suppress(OSError, ValueError):  # nobody reads it: not our problem
+                with contextlib.suppress(OSError, ValueError):  # stderr may be closed
                     sys.stderr.write(sanitize(text))
 
     def end(self, grace: float = 0.0) -> int:
-        """Wait `grace` seconds for the process to end, then kill its session; return the exit code."""
+        """Wait up to `grace` seconds for the process to end, kill its session, and return the exit code."""
         with self._ending:
             if self._process.returncode is None:
                 gone = select.poll()
                 gone.register(self._pidfd, select.POLLIN)
                 gone.poll(grace * 1000)
-                # Not yet reaped, so the number is still its own. What it started goes with it.
+                # not yet reaped, so the process id is still valid; its children are killed too
                 os.killpg(self.pid, signal.SIGKILL)
                 self._process.wait()
                 os.close(self._pidfd)

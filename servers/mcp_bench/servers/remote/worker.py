@@ -1,7 +1,6 @@
-"""The process that a benchmark runs in: `python -s -P -m mcp_bench.servers.remote.worker TARGET FD`.
+"""The worker process of a benchmark: `python -s -P -m mcp_bench.servers.remote.worker TARGET FD`.
 
-It answers the requests that arrive on the inherited socket FD and ends when that closes, however
-its parent ended.
+It answers requests on the inherited socket FD and ends when the socket closes, even if its parent was killed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from mcp_bench.servers.remote.failures import to_wire
 logger = logging.getLogger(__name__)
 
 FAREWELL_SECONDS = 3.0
-"""How long a benchmark may take to close what it holds once the parent is gone."""
+"""Time for the benchmark to close its resources once the parent is gone."""
 
 
 def load_target(target: str) -> Benchmark:
@@ -51,7 +50,7 @@ def load_target(target: str) -> Benchmark:
     try:
         if place.endswith(".py"):
             spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            assert spec is not None and spec.loader is not None  # noqa: S101 - so for every .py path
+            assert spec is not None and spec.loader is not None  # noqa: S101 - true for every .py path
             module = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = module
             spec.loader.exec_module(module)
@@ -68,7 +67,7 @@ def load_target(target: str) -> Benchmark:
 
 
 class Worker:
-    """Answers requests: each in a task of its own, and those on one world one after the other."""
+    """Answers requests. Each runs in its own task; requests on one world run one after the other."""
 
     def __init__(self, target: str, stream: SocketStream) -> None:
         self._target = target
@@ -97,7 +96,7 @@ class Worker:
         }
 
     async def run(self) -> None:
-        """Answer until the parent closes its end, then let the benchmark close what it holds."""
+        """Answer requests until the parent closes its end, then close the benchmark."""
         async with anyio.create_task_group() as tasks:
             async for line in read_lines(self._stream):
                 self._begin(tasks, json.loads(line))
@@ -116,17 +115,17 @@ class Worker:
     async def _answer(self, message: dict[str, Any], scope: anyio.CancelScope) -> None:
         number, method, params = message["id"], message["method"], message["params"]
         answer: dict[str, JSON] = {"id": number}
-        wanted = message.get("progress", False)  # only of a call, and only where somebody listens
+        wanted = message.get("progress", False)  # set only for calls whose client wants progress
         with scope, reporting_to(partial(self._report, number) if wanted else None):
             try:
                 answer["result"] = await self._methods[method](**params)
-            except (Exception, SystemExit, KeyboardInterrupt) as error:  # it ends the request, no more
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # ends the request, not the worker
                 if not isinstance(error, BenchError):
                     logger.exception("%s failed", method)
                 answer["error"] = to_wire(error)
         self._scopes.pop(number, None)
         if scope.cancelled_caught:
-            return  # nobody waits for it any more
+            return  # the parent does not wait for the answer
         await self._send(answer)
 
     async def _report(self, number: int, done: float, total: float | None, text: str | None) -> None:
@@ -135,7 +134,7 @@ class Worker:
     async def _send(self, message: dict[str, JSON]) -> None:
         data = json.dumps(message).encode() + b"\n"
         async with self._sending:
-            # where the parent is gone, the reading side ends us
+            # if the parent is gone, the reading side ends this process
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._stream.send(data)
 
@@ -216,7 +215,7 @@ class Worker:
 
 
 def end_with_parent(ours: socket.socket) -> None:
-    """Exit a while after the other side is gone, even if the benchmark's code never yields."""
+    """Exit `FAREWELL_SECONDS` after the parent is gone, even if the benchmark's code never yields."""
     poll = select.poll()
     poll.register(ours, select.POLLRDHUP)
     poll.poll()
@@ -233,7 +232,7 @@ def main(target: str, descriptor: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     harden()
     ours = socket.socket(fileno=int(descriptor))
-    ours.set_inheritable(False)  # nothing that the benchmark starts may hold it open
+    ours.set_inheritable(False)  # the benchmark's own child processes must not hold it open
     threading.Thread(target=end_with_parent, args=(ours.dup(),), daemon=True).start()
     anyio.run(run, target, ours)
 

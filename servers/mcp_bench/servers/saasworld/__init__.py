@@ -1,6 +1,6 @@
-"""saasworld: office work in a simulated company, generated without end.
+"""saasworld: an unlimited supply of generated office tasks in a simulated company.
 
-`docs/saasworld.md` says what it is and how a task family is written.
+`docs/saasworld.md` describes the benchmark and how to write a task family.
 """
 
 from mcp_bench.servers.saasworld.benchmark import API_BENCHMARK, BENCHMARK

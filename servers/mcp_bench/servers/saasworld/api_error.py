@@ -1,4 +1,4 @@
-"""Refusals as the APIs of business software word them."""
+"""Errors of the simulated APIs, worded like those of business software."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ STATUS: dict[Code, int] = {
 """HTTP status of each code, for the `api` toolset."""
 
 MAX_ECHO = 60
-"""Characters of an agent's own value that an error repeats."""
+"""Most characters of the agent's own value that an error repeats."""
 
 
 class ApiError(Exception):
-    """A call was refused and nothing changed. The message is for the agent."""
+    """A call was refused and changed nothing. The agent sees the message."""
 
     def __init__(self, code: Code, message: str, field: str | None = None, **more: Any) -> None:
         super().__init__(message)
@@ -52,6 +52,6 @@ def invalid(field: str, message: str) -> ApiError:
 
 
 def echo(value: object) -> str:
-    """Return a value in quotes, shortened and safe to print, for use in a message."""
+    """Return a value in quotes, shortened and safe to print, for an error message."""
     text = ascii(value)
     return text if len(text) <= MAX_ECHO else f"{text[:MAX_ECHO]}..."

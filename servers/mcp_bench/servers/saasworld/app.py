@@ -1,4 +1,4 @@
-"""An app: its resources, its actions, and how to fill it with ordinary records."""
+"""An app: its resources, its actions, and a function that fills it with ordinary records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcp_bench.servers.saasworld.resource import Resource
 from mcp_bench.servers.saasworld.seeder import Seeder
 
 Populate = Callable[[Seeder, int], None]
-"""Adds about that many ordinary records over the app's collections."""
+"""Adds about the given number of ordinary records to the app's collections."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class App:
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """All operations, resource by resource."""
+        """All operations, grouped by resource."""
         generic = [operation for resource in self.resources for operation in resource.operations()]
         order = [resource.name for resource in self.resources]
 

@@ -1,4 +1,4 @@
-"""The benchmarks `saasworld` and `saasworld-api`: the same tasks and grader, another toolset."""
+"""The benchmarks `saasworld` and `saasworld-api`: the same tasks and grader with different toolsets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from mcp_bench.servers.saasworld.version import VERSION
 
 
 class SaasWorldBenchmark:
-    """Implements the Benchmark contract in this process. Everything but the name, the version and
-    the summary is imported on first use."""
+    """Implements the Benchmark contract in this process.
+
+    Only the name, the version and the summary are available at once; the rest is imported on first use.
+    """
 
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
 
     by_hand = "saasworld-api"
-    """What hand use serves in its place: the same tasks, and the same two tools for each of them."""
+    """What interactive use serves in place of this benchmark: the same tasks, all with the same two tools."""
 
     def __init__(self, name: str, summary: str, *, api: bool) -> None:
         self.name = name
@@ -25,7 +27,7 @@ class SaasWorldBenchmark:
         self._api = api
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        """Yield tasks; None is `train`, `all` is train, dev and test.
+        """Yield tasks. None means `train`; `all` means train, dev and test.
 
         Raises:
             UnknownNameError: there is no such split.
@@ -40,7 +42,7 @@ class SaasWorldBenchmark:
 
         Raises:
             UnknownNameError: there is no such family, level or split.
-            WrongUseError: it is no id, or the family is not in that split.
+            WrongUseError: the text is not a task id, or the family is not in that split.
         """
         from mcp_bench.servers.saasworld.family import load_family
         from mcp_bench.servers.saasworld.tasks import build, parse
@@ -56,7 +58,7 @@ class SaasWorldBenchmark:
         )
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
-        """Open a fresh world. `seed` varies nothing: the id says it all."""
+        """Open a fresh world. `seed` has no effect: the id determines everything."""
         from mcp_bench.servers.saasworld.rest import Api
         from mcp_bench.servers.saasworld.tasks import build, parse
         from mcp_bench.servers.saasworld.toolsets import Direct
@@ -82,7 +84,7 @@ class SaasWorldBenchmark:
         return SPECS if self._api else tuple(map(spec, operations().values()))
 
     async def aclose(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is no process to end."""
 
 
 BENCHMARK = SaasWorldBenchmark(

@@ -1,4 +1,4 @@
-"""What the author of a task family works with: data, the request, the reference solution."""
+"""The interface for authors of task families: records, the request and the reference solution."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mcp_bench.servers.saasworld.wording import Also, Flexible, literal
 MIN_PHRASINGS = 3
 NOTHING_ELSE = Also(())
 HEADED_FROM = 3
-"""From this level on the request says who asks and what day it is."""
+"""From this level on, the request names the user and today's date."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call of the reference solution, by the name of its typed tool."""
+    """One call of the reference solution."""
 
     operation: Operation
     arguments: dict[str, Any]
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Built:
-    """A task: all that a world needs."""
+    """A complete task, with everything that a world needs."""
 
     prompt: str
     tables: Tables
@@ -46,21 +46,24 @@ class Built:
     steps: tuple[Step, ...]
     assertions: tuple[Assertion, ...]
     apps: tuple[str, ...]
-    """Apps in reach of the agent."""
+    """Apps that the agent can reach."""
     offers: tuple[Offer, ...] | None
-    """The four short tools of level 1; None: all tools of the apps."""
+    """The four short tools of level 1; None for all tools of the apps."""
 
     def start(self) -> State:
-        """Return a fresh state; worlds of one task share the records that they have not changed."""
+        """Return a fresh state. Worlds of the same task share unchanged records."""
         return State(
             self.tables, now=self.now, seed=self.seed, settings=self.settings, counters=self.counters
         )
 
 
 class Builder(Seeder):
-    """Builds one task. First records (`add`, `background`, traps), then `request`, then the reference
-    solution (`look`, `do`): what `do` changes becomes the objectives, and guardrails against
-    everything else follow by themselves."""
+    """Builds one task.
+
+    Call in this order: records (`add`, `background`, traps), then `request`, then the reference solution
+    (`look`, `do`). The changes made by `do` become the objectives. Guardrails against all other changes are
+    added automatically.
+    """
 
     def __init__(self, seed: int, half: int, now: int, level: int) -> None:
         super().__init__(seed, half, now, resources())
@@ -80,43 +83,42 @@ class Builder(Seeder):
         return super().add(collection, **values)
 
     def background(self, app: str, count: int) -> None:
-        """Add about `count` ordinary records to an app, with people and companies of their own."""
+        """Add about `count` ordinary records to an app, with other people and companies."""
         if app not in apps():
             raise FamilyError(f"there is no app {app!r} (there are: {', '.join(apps())})")
         apps()[app].populate(self, count)
 
     def request(self, *phrasings: str, **values: Any) -> None:
-        """Say what is wanted: one of several phrasings is drawn, and `{name}` filled in."""
+        """Set the request: one of the phrasings is drawn at random and its `{name}` fields are filled in."""
         if len(phrasings) < MIN_PHRASINGS:
             raise FamilyError(f"request() needs {MIN_PHRASINGS} phrasings or more, not {len(phrasings)}")
         self._prompt = self.pick(phrasings).format(**values)
 
     def read_only(self, *names: str) -> None:
-        """Let the user only read these apps: writing is refused with `permission_denied`."""
+        """Make these apps read-only for the user: writes are refused with `permission_denied`."""
         self.settings["read_only"] = [*self.settings.get("read_only", ()), *names]
 
     def limit_calls(self, app: str, per_minute: int) -> None:
-        """Refuse more calls of an app than this in a minute of the world's time (12 calls)."""
+        """Limit an app's calls per minute of the world's time, in which an agent makes 12 calls."""
         self.settings["calls_per_minute"] = {**self.settings.get("calls_per_minute", {}), app: per_minute}
 
     def look(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Play a reading call of the reference solution and return its result."""
+        """Run a reading call of the reference solution and return its result."""
         changed, result = self._play(tool, arguments)
         if changed:
             raise FamilyError(f"look({tool!r}) changed something: use do()")
         return result
 
     def do(self, tool: str, also: Also = NOTHING_ELSE, /, **arguments: Any) -> dict[str, Any]:
-        """Play a changing call of the reference solution; what it changes becomes objectives.
+        """Run a changing call of the reference solution. Its changes become objectives.
 
         Args:
-            also: `also("note", ...)`: fields of the records it touches that a solution may set or
-                not, as it likes.
-            arguments: plain values, which others must match, or `says`, `free`, `one_of`, `within`.
-                Text that people word freely (the app declares it as prose) needs one of these.
+            also: `also("note", ...)`: fields of the changed records that a solution can set or leave.
+            arguments: plain values, which a solution must match, or `says`, `free`, `one_of`, `within`.
+                Free text (fields that the app declares as prose) needs one of these wrappers.
 
         Raises:
-            FamilyError: it is refused, changes nothing, or prose is not wrapped.
+            FamilyError: the call is refused or changes nothing, or prose is not wrapped.
         """
         operation = self._operation(tool)
         for name, value in arguments.items():
@@ -144,23 +146,26 @@ class Builder(Seeder):
         return result
 
     def allow(self, record: Record, collection: str, *fields: str) -> None:
-        """Let a solution change these fields of an existing record, or not, as it likes."""
+        """Allow a solution to change these fields of an existing record, without requiring it."""
         self._allowed.setdefault((collection, record["id"]), set()).update(fields)
 
     def optional(self, collection: str, **where: Any) -> None:
-        """Let a solution create one record like this, or not; values may be `says`, `one_of`, ..."""
+        """Allow a solution to create one such record, without requiring it.
+
+        Values can be wrapped: `says`, `one_of`, ...
+        """
         flexible = {n: v.matcher if isinstance(v, Flexible) else {"equals": v} for n, v in where.items()}
         self._optional.append((collection, flexible))
 
     def expect(self, name: str, check: str, **arguments: Any) -> None:
-        """Add an assertion by hand; see `checks.CHECKS`. Rarely needed."""
+        """Add an assertion explicitly; see `checks.CHECKS`. Rarely needed."""
         self._extra.append({"check": check, "name": name, **arguments})
 
     def finish(self) -> Built:
         """Return the task.
 
         Raises:
-            FamilyError: there is no request, or no changing step.
+            FamilyError: the family made no request or no changing step.
         """
         if not self._prompt:
             raise FamilyError("the family made no request()")
@@ -187,7 +192,7 @@ class Builder(Seeder):
         )
 
     def _existing(self) -> dict[tuple[str, str], set[str]]:
-        """Return the permissions that concern records of the start."""
+        """Return the permissions for records of the initial state."""
         start = self._start or self.state
         return {place: names for place, names in self._allowed.items() if names and start.find(*place)}
 
@@ -226,8 +231,10 @@ class Builder(Seeder):
         return changed, result
 
     def _freeze(self) -> None:
-        """Fix the initial state: the reference solution begins. Records get the order of their ids,
-        which tells nothing about which of them matter."""
+        """Fix the initial state, because the reference solution starts.
+
+        Records are ordered by id, so that their order does not reveal which of them matter.
+        """
         if self._start is not None:
             return
         made = self.state
@@ -238,7 +245,7 @@ class Builder(Seeder):
 
 
 def _flexible(arguments: dict[str, Any]) -> dict[str, Matcher]:
-    """Return the matchers of an operation's arguments, by field; of objects by `values.Status`."""
+    """Return the matchers of an operation's arguments by field, for keys of objects as `values.Status`."""
     found = {name: value.matcher for name, value in arguments.items() if isinstance(value, Flexible)}
     for name, value in arguments.items():
         if isinstance(value, dict):

@@ -1,8 +1,9 @@
-"""Assertions as data, and the grade they add up to.
+"""Assertions as data, and the grade computed from them.
 
-An assertion is a JSON object: `check` names an entry of `CHECKS`, the other keys are its arguments,
-`name` is what the sealed file shows. Two more keys follow AutomationBench: `scored: false` or
-`excluded: true` never count; `excluded: false` counts as an objective even when true at the start.
+An assertion is a JSON object. `check` names an entry of `CHECKS`, `name` is the text in the sealed file, the
+other keys are arguments of the check. Two more keys follow AutomationBench: an assertion with
+`scored: false` or `excluded: true` never counts; one with `excluded: false` counts as an objective even if it
+is true at the start.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.saasworld.matchers import Where, field_of, fits, holds
 from mcp_bench.servers.saasworld.state import Record, State
 from mcp_bench.servers.saasworld.view import View
@@ -20,42 +21,45 @@ GRADER_VERSION = "1"
 
 
 def field_is(view: View, a: Assertion) -> bool:
-    """A record exists and a field of it is like `is`."""
+    """A record exists and its field matches `is`."""
     record = view.get(a["collection"], a["id"])
     return record is not None and holds(a["is"], field_of(record, a["field"]), view)
 
 
 def created(view: View, a: Assertion) -> bool:
-    """At least `at_least` (1) records were created that are like `where`."""
+    """At least `at_least` (default 1) created records match `where`."""
     found = [row for row in view.created(a["collection"]) if fits(row, a["where"], view)]
     return len(found) >= int(a.get("at_least", 1))
 
 
 def exists(view: View, a: Assertion) -> bool:
-    """Some record is like `where`, new or old."""
+    """Some record, new or old, matches `where`."""
     return any(fits(row, a["where"], view) for row in view.records(a["collection"]))
 
 
 def absent(view: View, a: Assertion) -> bool:
-    """No record has the id, or is like `where`."""
+    """No record has the id, or matches `where`."""
     if "id" in a:
         return view.get(a["collection"], a["id"]) is None
     return not exists(view, a)
 
 
 def count(view: View, a: Assertion) -> bool:
-    """Exactly `equals` records are like `where`."""
+    """Exactly `equals` records match `where`."""
     return sum(fits(row, a["where"], view) for row in view.records(a["collection"])) == int(a["equals"])
 
 
 def unchanged(view: View, a: Assertion) -> bool:
-    """A collection is as it was."""
+    """Nothing in a collection changed."""
     return not any(change.collection == a["collection"] for change in view.changes)
 
 
 def only(view: View, a: Assertion) -> bool:
-    """Nothing changed in a collection but: `updated` (names of fields by id), `deleted` (ids), and
-    one new record for each entry of `created` (a `where` each)."""
+    """Nothing in a collection changed except the listed exceptions.
+
+    These are `updated` (names of fields by id), `deleted` (ids), and at most one new record for each `where`
+    in `created`.
+    """
     new: list[Record] = []
     for change in view.changes:
         if change.collection != a["collection"]:
@@ -71,13 +75,13 @@ def only(view: View, a: Assertion) -> bool:
 
 
 def differing(before: Record, after: Record) -> set[str]:
-    """Return the names of the fields that differ; of objects the keys, as `values.Status`."""
+    """Return the names of the fields that differ; for objects the keys that differ, as `values.Status`."""
     found: set[str] = set()
     for name in before.keys() | after.keys():
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
-        a, b = old or {}, new or {}  # an object that was not there had no keys
+        a, b = old or {}, new or {}  # a missing object counts as one without keys
         inner = isinstance(a, dict) and isinstance(b, dict)
         keys = {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)} if inner else set()
         found |= {f"{name}.{key}" for key in keys} or {name}
@@ -85,7 +89,7 @@ def differing(before: Record, after: Record) -> set[str]:
 
 
 def assignable(records: Sequence[Record], wanted: Sequence[Where], view: View) -> bool:
-    """Whether every record fits an entry of its own (bipartite matching by augmenting paths)."""
+    """Return whether each record can match a different entry (bipartite matching by augmenting paths)."""
     owner: dict[int, int] = {}
     options = [[j for j, where in enumerate(wanted) if fits(record, where, view)] for record in records]
 
@@ -113,7 +117,7 @@ CHECKS: dict[str, Callable[[View, Assertion], bool]] = {
 
 
 def grade(state: State, assertions: Sequence[Assertion]) -> Grade:
-    """Judge a state. Strict: every assertion that counts holds, guardrails included."""
+    """Grade a state. It is strict if every assertion that counts holds, guardrails included."""
     end, start = View(state), View(state, start=True)
     results: list[AssertionResult] = []
     for assertion in assertions:

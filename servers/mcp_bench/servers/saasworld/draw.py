@@ -1,4 +1,4 @@
-"""Everything random about a task: a seeded stream of draws, and names that no other split uses."""
+"""All randomness of a task: a seeded stream of draws, and names that no other split uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_bench.servers.saasworld.pools import pools
 T = TypeVar("T")
 
 MAX_TRIES = 20
-"""Draws of a name that is taken already, before longer names are made."""
+"""Attempts to draw an unused name before longer names are made."""
 
 
 class Person(NamedTuple):
@@ -32,12 +32,14 @@ class Company(NamedTuple):
 
 
 class Draw:
-    """Seeded draws. Only `Random.random` is used, whose sequence Python keeps from version to version."""
+    """Seeded draws. They use `Random.random` only, whose sequence is stable across Python versions."""
 
     def __init__(self, seed: int, half: int, today: date) -> None:
-        """Args:
-        half: which half of the word pools names come from (0 or 1).
-        today: what days are counted from.
+        """Start the stream of draws.
+
+        Args:
+            half: the half of the word pools that names come from (0 or 1).
+            today: the day that offsets count from.
         """
         self._random = random.Random(seed).random  # noqa: S311 - reproducible on purpose
         self.words = pools(half)
@@ -49,7 +51,7 @@ class Draw:
         return options[int(self._random() * len(options))]
 
     def sample(self, options: Sequence[T], size: int) -> list[T]:
-        """Return `size` different ones, in random order."""
+        """Return `size` different options in random order."""
         rest = list(options)
         if size > len(rest):
             raise ValueError(f"cannot draw {size} of {len(rest)}")
@@ -63,11 +65,11 @@ class Draw:
         return least + int(self._random() * (most - least + 1))
 
     def amount(self, least: int, most: int, step: int = 10) -> int:
-        """Return a multiple of `step` between the two, for money and quantities."""
+        """Return a multiple of `step` in the range, for money and quantities."""
         return step * self.integer(-(-least // step), most // step)
 
     def day(self, first: int, last: int) -> str:
-        """Return a date between two offsets from today in days (negative: past), `2026-03-04`."""
+        """Return a date such as `2026-03-04`, between two offsets from today in days (negative: past)."""
         return self.date(self.integer(first, last))
 
     def date(self, offset: int) -> str:
@@ -77,11 +79,15 @@ class Draw:
         return self._dates[offset]
 
     def moment(self, first: int, last: int) -> str:
-        """Return a time in working hours on a day between two offsets, `2026-03-04T09:30:00Z`."""
+        """Return a time in working hours such as `2026-03-04T09:30:00Z`, on a day between two offsets."""
         return f"{self.day(first, last)}T{self.integer(8, 17):02d}:{self.pick(('00', '15', '30', '45'))}:00Z"
 
     def company(self, *, stem: str = "") -> Company:
-        """Return a company that was not drawn before; `stem`: first word of its name."""
+        """Return a company that was not drawn before.
+
+        Args:
+            stem: first word of its name.
+        """
 
         def make(wide: bool) -> str:
             name = f"{stem or self.pick(self.words.company_stems)} {self.pick(self.words.company_kinds)}"
@@ -95,7 +101,7 @@ class Draw:
 
         Args:
             last: family name to use, for relatives and look-alikes.
-            first: given name to use, but not both.
+            first: given name to use. Give `first` or `last`, not both.
         """
         if first and last:
             raise ValueError("give first or last; the other one is drawn")
@@ -121,7 +127,7 @@ class Draw:
         return self._fresh(make)
 
     def _fresh(self, make: Callable[[bool], str]) -> str:
-        """Return a name that was not drawn before; once short ones are scarce, a longer one (wide)."""
+        """Return a name that was not drawn before; a longer one (wide) when short names are scarce."""
         for attempt in count():
             name = make(attempt > MAX_TRIES)
             if name not in self._taken:
@@ -130,7 +136,7 @@ class Draw:
         return name
 
     def project(self) -> str:
-        """Return a project name; at most about thirty different ones."""
+        """Return a project name. There are only about thirty per half of the pools."""
         return self.pick(self.words.projects)
 
     def city(self) -> str:

@@ -1,7 +1,7 @@
-"""Turns what the reference solution did into assertions.
+"""Turn the changes made by the reference solution into assertions.
 
-Each record that it updated, created or deleted gives objectives; and each collection in reach gives
-one guardrail that nothing else in it changed.
+Each record that it updated, created or deleted becomes objectives. Each reachable collection becomes one
+guardrail: nothing else in it changed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def assertions(
     allowed: Mapping[tuple[str, str], set[str]],
     optional: Iterable[tuple[str, Where]],
 ) -> list[Assertion]:
-    """Return objectives, then guardrails.
+    """Return the objectives, then the guardrails.
 
     Args:
-        state: after the reference solution.
+        state: the state after the reference solution.
         collections: the collections that an agent can reach.
-        allowed: fields that may change besides, by collection and id.
-        optional: records that may be created besides.
+        allowed: additional fields that a solution can change, by collection and id.
+        optional: additional records that a solution can create.
     """
     changes = state.changes()
     new_ids = {change.id: change for change in changes if change.before is None}
@@ -84,9 +84,9 @@ def _updated(change: Change, field: str, matcher: Matcher) -> Assertion:
 
 
 def _created(change: Change, key: Where, full: Where, before: list[Where]) -> list[Assertion]:
-    """Return that it is there, for the right person or parent, and that its details are right.
+    """Return assertions for a created record: one for its key fields, one for its details.
 
-    Where the reference creates several that look alike by their key, the n-th asks for n of them.
+    If the reference creates several records with the same key, the n-th assertion requires n of them.
     """
     collection, nth = change.collection, 1 + before.count(key)
     one = {"check": "created", "collection": collection}
@@ -97,7 +97,7 @@ def _created(change: Change, key: Where, full: Where, before: list[Where]) -> li
 
 
 def _where(change: Change, wanted: Wanted, new_ids: Mapping[str, Change]) -> tuple[Where, Where]:
-    """Return what a new record must be like: in its key fields, and in all."""
+    """Return the matchers for a new record: those of its key fields, and all of them."""
     resource = resources()[change.collection]
     record: Record = change.after or {}
     full: Where = {}
@@ -110,7 +110,7 @@ def _where(change: Change, wanted: Wanted, new_ids: Mapping[str, Change]) -> tup
                 full[f"{name}.{inner}"] = _matcher(change, f"{name}.{inner}", wanted, new_ids)
         elif name in given or not resource.by_name[name].prose:
             full[name] = _matcher(change, name, wanted, new_ids)
-    for field in resource.fields:  # what the reference left empty stays empty: no unasked copy to others
+    for field in resource.fields:  # fields that the reference left empty must stay empty (no extra cc)
         if field.name not in record and not (field.prose or field.system):
             full[field.name] = wanted.get((change.collection, change.id), {}).get(
                 field.name, {"equals": None}
@@ -128,7 +128,7 @@ def _matcher(change: Change, name: str, wanted: Wanted, new_ids: Mapping[str, Ch
     value = (change.after or {}).get(outer)
     value = value.get(inner) if inner and isinstance(value, dict) else value
     if isinstance(value, str) and value in new_ids and value != change.id:
-        # ids of new records depend on the order of the calls: say which record is meant instead
+        # ids of new records depend on the order of the calls: describe the record instead
         other = new_ids[value]
         where, _ = _where(other, wanted, new_ids)
         return {"created": {"collection": other.collection, "where": where}}

@@ -1,4 +1,4 @@
-"""Runs one operation the way a service does: limits first, then all of it or nothing."""
+"""Run one operation as a service does: check the limits, then run it atomically."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mcp_bench.servers.saasworld.state import SECONDS_PER_CALL, State
 
 
 def execute(state: State, operation: Operation, arguments: Arguments) -> dict[str, Any]:
-    """Run an operation on arguments that fit its schema.
+    """Run an operation on arguments that match its schema.
 
-    The state's settings can hold limits: `read_only` (names of apps that the user may only read) and
-    `calls_per_minute` (by app, in the world's own time).
+    The state's settings can set limits: `read_only` (apps that the user can only read) and `calls_per_minute`
+    (by app, in the world's own time).
 
     Raises:
-        ApiError: it was refused; the tables are as they were.
+        ApiError: the call was refused; the tables are unchanged.
     """
     _count_call(state, operation.app)
     if not operation.writes:
@@ -28,7 +28,7 @@ def execute(state: State, operation: Operation, arguments: Arguments) -> dict[st
 
 
 def tick(state: State) -> None:
-    """Let the time of one call pass; every call does, also one that is refused."""
+    """Advance the clock by one call. Refused calls take time, too."""
     state.now += SECONDS_PER_CALL
 
 

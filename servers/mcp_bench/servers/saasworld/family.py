@@ -26,7 +26,7 @@ class Family:
     build: Callable[[Builder], None]
     levels: tuple[int, ...]
     held_out: bool
-    """In `test` and `private` only; the others are in `train` and `dev` only."""
+    """True: the family is in `test` and `private` only. False: in `train` and `dev` only."""
     domain: str
     name: str
 
@@ -39,8 +39,8 @@ def family(*, levels: Iterable[int], held_out: bool = False) -> Callable[[Callab
     """Declare a family.
 
     Args:
-        levels: 1 to 5; see docs/saasworld.md for what each asks of a task.
-        held_out: keep it out of `train` and `dev`.
+        levels: 1 to 5; docs/saasworld.md describes them.
+        held_out: put the family in `test` and `private` only.
     """
     chosen = tuple(sorted(set(levels)))
     if not chosen or not set(chosen) <= set(LEVELS):
@@ -55,7 +55,7 @@ def family(*, levels: Iterable[int], held_out: bool = False) -> Callable[[Callab
 
 @cache
 def family_places() -> dict[str, str]:
-    """Return the module of every family by its id; nothing is imported but the list of files."""
+    """Return the module of every family by its id, from the list of files, without importing them."""
     found = {}
     for domain in DOMAINS:
         for path in families.__path__:
@@ -70,8 +70,8 @@ def load_family(family_id: str) -> Family:
     """Import one family.
 
     Raises:
-        KeyError: there is none of that id.
-        TypeError: its file does not declare exactly one.
+        KeyError: there is no family with that id.
+        TypeError: its file does not declare exactly one family.
     """
     module = import_module(family_places()[family_id])
     declared = [value for value in vars(module).values() if isinstance(value, Family)]

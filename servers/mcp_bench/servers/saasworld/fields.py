@@ -1,4 +1,4 @@
-"""Fields of records and parameters of operations: one declaration gives schema, filters and checks."""
+"""Fields of records and parameters of operations. One declaration gives schema, filters and checks."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class Field:
     """JSON Schema of the value, without a description."""
     required: bool = False
     default: Any = None
-    """Value of a new record that was created without it; None: left out."""
+    """Value for new records created without one; None leaves the field out."""
     readonly: bool = False
     """Set by the service, through actions; an agent cannot write it directly."""
     system: bool = False
-    """Bookkeeping of the service (times, numbers): readonly, and never part of a check."""
+    """Bookkeeping of the service (times, numbers): readonly, and never checked."""
     auto: str = ""
-    """What the service sets on creation: `now`, `today`, `me` (the user's address), `id` (the record's
-    own), or `number:INV`."""
+    """Value that the service sets on creation: `now`, `today`, `me` (the user's address), `id` (the
+    record's own), or `number:INV`."""
     prose: bool = False
-    """Free wording: a solution may phrase it in its own words."""
+    """Free text: a solution can use its own words."""
     key: bool = False
-    """With the other keys it says which created record is meant, before its details are checked."""
+    """The key fields together identify a created record, before its details are checked."""
     filter: bool = False
     """`list` has a parameter of this name."""
     range: bool = False
-    """`list` has parameters `<name>_min` and `<name>_max`, and can sort by it."""
+    """`list` has parameters `<name>_min` and `<name>_max`, and can sort by the field."""
     search: bool = False
     detail: bool = False
-    """Shown by `get` only: too long for lists."""
+    """Shown by `get` only, because it is too long for lists."""
     ref: str = ""
-    """Collection that the value is an id of."""
+    """Collection of the record that the value is the id of."""
     unique: bool = False
     kind: str = ""
-    """`date` or `moment`: must be a real one."""
+    """`date` or `moment`: the value must be a real date or time."""
 
     @property
     def writable(self) -> bool:
@@ -53,7 +53,7 @@ class Field:
 
     @property
     def listed(self) -> Mapping[str, Any]:
-        """Schema of the `list` filter: lists are filtered by one of their items."""
+        """Schema of the `list` filter; array fields are filtered by one of their items."""
         items: Mapping[str, Any] | None = self.schema.get("items")
         return self.schema if items is None else items
 
@@ -64,7 +64,7 @@ def text(name: str, about: str, *, most: int = 200, **flags: Any) -> Field:
 
 
 def prose(name: str, about: str, **flags: Any) -> Field:
-    """Text of any length in the writer's own words."""
+    """Free text of any length."""
     return Field(
         name, about, {"type": "string", "maxLength": 20000}, **{"prose": True, "search": True, **flags}
     )
@@ -124,7 +124,7 @@ def ref(name: str, collection: str, about: str, **flags: Any) -> Field:
 
 
 def cells(name: str, about: str, **flags: Any) -> Field:
-    """An object of plain values by column or question."""
+    """An object with plain values by column or question."""
     value = {"type": ["string", "number", "boolean"], "maxLength": 2000}
     schema = {"type": "object", "additionalProperties": value, "maxProperties": 40}
     return Field(name, about, schema, **{"search": True, **flags})

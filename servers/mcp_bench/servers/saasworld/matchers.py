@@ -1,14 +1,14 @@
-"""What a value must be like, as JSON: the part of an assertion that looks at one field.
+"""Matchers: the conditions that an assertion sets for one field, as JSON.
 
-{"equals": v}                       the same value: text without regard to case and spacing, lists
-                                    without regard to order, numbers to half a cent
-{"one_of": [v, ...]}                equal to one of them
-{"mentions": [[a, b], [c]],         the text has, of each group, at least one; numbers count in
- "never": [d]}                      any spelling (4,200.00 is 4200); none of `never` occurs
-{"within": [low, high]}             a number or a date between the two
-{"created": {"collection": c,       the id of a record that was created and is like this
+{"equals": v}                       the same value; ignores case and spacing of text and the order of
+                                    lists, and compares numbers to half a cent
+{"one_of": [v, ...]}                equal to one of these values
+{"mentions": [[a, b], [c]],         the text contains at least one entry of each group, numbers in any
+ "never": [d]}                      spelling (4,200.00 is 4200), and no entry of `never`
+{"within": [low, high]}             a number or a date in this range
+{"created": {"collection": c,       the id of a created record that matches
              "where": {field: matcher}}}
-{"any": true}                       anything
+{"any": true}                       any value
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mcp_bench.servers.saasworld.view import View
 
 Matcher = dict[str, Any]
 Where = dict[str, Matcher]
-"""A matcher by field; `values.Status` looks into an object."""
+"""Matchers by field. `values.Status` is a key of an object."""
 
 CENT = 0.005
 
 
 def holds(matcher: Matcher, value: Any, view: View) -> bool:
-    """Whether a value (None: the field is not set) is as the matcher says."""
+    """Return whether a value matches. None stands for a field that is not set."""
     match matcher:
         case {"any": True}:
             return True
@@ -52,7 +52,7 @@ def fits(record: Record, where: Where, view: View) -> bool:
 
 
 def field_of(record: Record | None, name: str) -> Any:
-    """Return a field; `values.Status` is the key `Status` of the object `values`."""
+    """Return the value of a field. `values.Status` is the key `Status` of the object `values`."""
     if record is None:
         return None
     if name in record:
@@ -80,7 +80,7 @@ def normal_item(value: Any) -> Any:
 
 
 def normal(text: str) -> str:
-    """Return text without case, and with single spaces."""
+    """Return text in lower case with single spaces."""
     return " ".join(text.casefold().split())
 
 
@@ -99,9 +99,9 @@ def spelled(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _phrase(words: str) -> re.Pattern[str]:
-    """Return a pattern for words that neither begin nor end within a longer word or number."""
+    """Return a pattern that matches the words, but not inside a longer word or number."""
     plain = spelled(words)
     before = r"(?<![\d.])" if plain[:1].isdigit() else r"(?<!\w)" if plain[:1].isalpha() else ""
-    zeros = "0*" if re.search(r"\.\d+$", plain) else r"(?:\.0+)?"  # 12.5 is spelled 12.50, too
+    zeros = "0*" if re.search(r"\.\d+$", plain) else r"(?:\.0+)?"  # 12.5 also matches 12.50
     after = zeros + r"(?!\d|\.\d)" if plain[-1:].isdigit() else ""
     return re.compile(before + re.escape(plain) + after)

@@ -1,4 +1,4 @@
-"""One thing that an app can do: a typed tool, and the same thing as an HTTP endpoint."""
+"""One operation of an app, available as a typed tool and as an HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mcp_bench.servers.saasworld.state import State
 
 Arguments = dict[str, Any]
 Run = Callable[[State, Arguments], dict[str, Any]]
-"""Does it. Arguments fit the schema. Raises ApiError; whatever it did by then is undone."""
+"""Runs an operation on arguments that match its schema. If it raises ApiError, its changes are undone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What a call takes."""
+    """The parameters of a call."""
 
     parameters: tuple[Field, ...]
 
@@ -33,14 +33,14 @@ class Parameters:
 @dataclass(frozen=True, eq=False)
 class Operation(Parameters):
     name: str
-    """`<app>_<resource>_<verb>`, without the resource where it is called like the app."""
+    """`<app>_<resource>_<verb>`; without the resource if it has the app's name."""
     app: str
     method: str
     path: str
-    """Below the service's base URL; `{id}` is an argument."""
+    """Path below the service's base URL; `{id}` is an argument."""
     about: str
     short: str
-    """Description in a few words, for small models."""
+    """Short description, for small models."""
     run: Run
     writes: bool
 

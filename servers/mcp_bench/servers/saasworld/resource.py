@@ -1,4 +1,4 @@
-"""A kind of record, declared once; list, get, search, create, update and delete follow from that."""
+"""A resource: one declaration of a record type gives list, get, search, create, update and delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAGE = 100
 CRUD = ("list", "get", "search", "create", "update", "delete")
 
 Rule = Callable[[State, Record, Record | None], Record]
-"""Checks or completes a record before it is stored: `(state, record, before)` to the record."""
+"""Checks or completes a record before it is stored. Takes `(state, record, before)`, returns the record."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,15 @@ class Resource:
     app: str
     name: str
     one: str
-    """What a person calls one of them: "contact"."""
+    """Singular name, such as "contact"."""
     prefix: str
-    """Start of the ids."""
+    """Prefix of the ids."""
     about: str
     fields: tuple[Field, ...]
     verbs: tuple[str, ...] = CRUD
     rule: Rule | None = None
     held_by: tuple[tuple[str, str], ...] = ()
-    """Collections and their fields that may point here: then it cannot be deleted."""
+    """Collections and fields that can refer to a record. A record that is referred to cannot be deleted."""
 
     @property
     def collection(self) -> str:
@@ -43,7 +43,7 @@ class Resource:
 
     @property
     def tool(self) -> str:
-        """Start of the tools' names: `crm_contacts`, but `documents` for the documents of documents."""
+        """Prefix of the tools' names: `crm_contacts`, but `documents` for the app documents' documents."""
         return self.app if self.app == self.name else f"{self.app}_{self.name}"
 
     @property
@@ -83,7 +83,7 @@ class Resource:
         return frozenset(field.name for field in self.fields if field.key)
 
     def operations(self) -> Iterator[Operation]:
-        """Yield the operations that need no code of their own."""
+        """Yield the generic operations."""
         makers = {"list": _list, "get": _get, "search": _search}
         makers |= {"create": _create, "update": _update, "delete": _delete}
         for verb in self.verbs:
@@ -92,7 +92,7 @@ class Resource:
     def action(
         self, verb: str, about: str, *parameters: Field, method: str = "POST", path: str = ""
     ) -> Callable[[Run], Operation]:
-        """Make an operation of a function; `/{id}` is in the path where `id` is a parameter."""
+        """Turn a function into an operation. The path contains `/{id}` if `id` is a parameter."""
         item = "/{id}" if any(field.name == "id" for field in parameters) else ""
 
         def decorate(run: Run) -> Operation:
@@ -115,7 +115,7 @@ def insert(state: State, resource: Resource, **values: Any) -> Record:
     """Store a new record with defaults, automatic fields and an id.
 
     Raises:
-        ApiError: a value refers to nothing, is taken, or breaks the resource's rule.
+        ApiError: a value refers to a missing record, is not unique, or breaks the resource's rule.
     """
     _check(state, resource, values, None)
     record: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
@@ -128,12 +128,12 @@ def insert(state: State, resource: Resource, **values: Any) -> Record:
 
 
 def in_order(resource: Resource, record: Record) -> Record:
-    """Return a record with its fields as declared: their order must not tell who made it."""
+    """Return a record with its fields in declared order: the order must not reveal who created it."""
     return {name: record[name] for name in resource.order if name in record}
 
 
 def automatic(state: State, field: Field, record_id: str) -> str:
-    """Return what the service itself sets a field of a new record to."""
+    """Return the value that the service sets for a field of a new record."""
     kind, _, prefix = field.auto.partition(":")
     match kind:
         case "number":
@@ -152,7 +152,7 @@ def change(state: State, resource: Resource, record: Record, **values: Any) -> R
     """Replace some fields of a record.
 
     Raises:
-        ApiError: as `insert`.
+        ApiError: see `insert`.
     """
     _check(state, resource, values, record)
     changed = {**record, **values}
@@ -176,7 +176,7 @@ def _check(state: State, resource: Resource, values: Record, record: Record | No
 
 
 def page(resource: Resource, rows: list[Record], start: int = 0, limit: int = PAGE) -> dict[str, Any]:
-    """Return one page of records, as lists show them."""
+    """Return one page of records in the form of lists."""
     hidden = resource.hidden_in_lists
     items = rows[start : start + limit]
     if hidden:
@@ -188,7 +188,7 @@ def page(resource: Resource, rows: list[Record], start: int = 0, limit: int = PA
 
 
 def matches(record: Record, query: str, names: tuple[str, ...]) -> bool:
-    """Whether every word of a query occurs in one of the fields, upper or lower case."""
+    """Return whether every word of a query occurs in one of the fields, ignoring case."""
     found = " ".join(str(record[name]) for name in names if name in record).casefold()
     return all(word in found for word in query.casefold().split())
 
@@ -231,10 +231,10 @@ CURSOR = Field("cursor", "`next_cursor` of the page before.", {"type": "string",
 
 
 def start_of(cursor: str) -> int:
-    """Return the row that a cursor stands for.
+    """Return the row number that a cursor encodes.
 
     Raises:
-        ApiError: it was not handed out by a list.
+        ApiError: the cursor is not one that a list returned.
     """
     found = re.fullmatch("c([0-9]{1,9})", cursor)
     if found is None:

@@ -1,4 +1,4 @@
-"""The `api` toolset: search the endpoints' documentation, then send requests to them."""
+"""The `api` toolset: search the documentation of the endpoints and send requests to them."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Route(NamedTuple):
 
 @cache
 def _routes(app: str) -> list[tuple[re.Pattern[str], Operation]]:
-    """Return patterns of paths, those without an id first: `/events/busy` is not an event."""
+    """Return patterns of paths, those without an id first: `/events/busy` is not an event's id."""
     ordered = sorted(apps()[app].operations, key=lambda operation: "{" in operation.path)
     return [
         (re.compile("/v1" + operation.path.replace("{id}", "(?P<id>[^/]+)")), operation)
@@ -134,10 +134,10 @@ def _routes(app: str) -> list[tuple[re.Pattern[str], Operation]]:
 
 
 def match(app: str, method: str, path: str) -> Route:
-    """Return the operation behind a request.
+    """Return the operation that handles a request.
 
     Raises:
-        ApiError: `not_found`, or `method_not_allowed` where the path takes other methods.
+        ApiError: `not_found`, or `method_not_allowed` if the path accepts other methods.
     """
     others: list[str] = []
     for pattern, operation in _routes(app):
@@ -165,7 +165,7 @@ def _object(request: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _typed(operation: Operation, name: str, value: Any, in_url: bool) -> Any:
-    """Return a value from the URL as the type that the parameter has."""
+    """Convert a value from the URL to the parameter's type."""
     field = operation.by_name.get(name)
     if field is None or not in_url or not isinstance(value, str):
         return value
@@ -180,13 +180,15 @@ def _typed(operation: Operation, name: str, value: Any, in_url: bool) -> Any:
             case "array":
                 return value.split(",")
     except (ValueError, KeyError):
-        pass  # the schema says what is wrong with it
+        pass  # schema validation reports the error
     return value
 
 
 def search(query: str, top_k: int) -> list[dict[str, Any]]:
-    """Return the documentation of the endpoints whose words fit best: rare words count most, and
-    those of an endpoint's name twice."""
+    """Return the documentation of the best matching endpoints.
+
+    Rare words count more, and words of an endpoint's name count twice.
+    """
     wanted = sorted(set(_words(query)))
     scores = {name: sum(words.get(word, 0.0) for word in wanted) for name, words in _index().items()}
     best = sorted((name for name in scores if scores[name] > 0), key=lambda name: (-scores[name], name))

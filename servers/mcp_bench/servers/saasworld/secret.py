@@ -1,8 +1,8 @@
-"""The secret that the `private` split is drawn from: a file of the user's.
+"""The secret that seeds the `private` split, in a file that the user creates with:
 
     python -m mcp_bench.servers.saasworld.secret
 
-makes it. Keep it where no agent reads, and keep a copy: without it the same tasks never come back.
+Keep the file where no agent can read it, and keep a copy: the same tasks cannot be generated without it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_secret() -> bytes:
     """Return the secret.
 
     Raises:
-        SecretError: it is missing, unreadable or too short; the text says how to make one.
+        SecretError: the secret is missing, unreadable or too short; the text says how to create one.
     """
     path = secret_path()
     how = "make one with: python -m mcp_bench.servers.saasworld.secret"
@@ -53,10 +53,10 @@ def read_secret() -> bytes:
 
 
 def make_secret() -> Path:
-    """Write a new secret, readable by its owner only, and return where.
+    """Write a new secret, readable by its owner only, and return its path.
 
     Raises:
-        SecretError: there is one already, or the folder cannot be written to.
+        SecretError: the file exists, or the folder is not writable.
     """
     path = secret_path()
     try:

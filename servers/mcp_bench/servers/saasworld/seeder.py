@@ -1,4 +1,4 @@
-"""Makes the initial records of a world."""
+"""Create the initial records of a world."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ DEPARTMENTS = ("Sales", "Marketing", "Operations", "Support", "Finance", "People
 
 
 class FamilyError(Exception):
-    """A task family is written wrongly: a mistake of its author, not of a user."""
+    """A task family has a bug: an error for its author, not for a user."""
 
 
 class Seeder(Draw):
-    """Draws, plus records. `org` is the company that the user works for, `me` the user, `staff` the
-    colleagues, who are the same people in every app."""
+    """Draws and records.
+
+    `org` is the company that the user works for, `me` the user, `staff` the colleagues. They are the same
+    people in every app.
+    """
 
     def __init__(self, seed: int, half: int, now: int, resources: Mapping[str, Resource]) -> None:
-        """`resources` are those of all apps, by collection."""
+        """Draw the company, the user and the colleagues.
+
+        Args:
+            resources: the resources of all apps, by collection.
+        """
         super().__init__(seed, half, datetime.fromtimestamp(now, UTC).date())
         self._resources = resources
         self.org = self.company()
@@ -36,9 +43,8 @@ class Seeder(Draw):
     def add(self, collection: str, **values: Any) -> Record:
         """Add a record to the initial state and return it, with its `id`.
 
-        Fields that are left out get the app's defaults, and automatic ones a time in the past, a
-        number, or the user; readonly and automatic fields can be given too (`created_at=...`). A value
-        of None leaves a field out.
+        Missing fields get the app's defaults; missing automatic fields get a time in the past, a number or
+        the user. Readonly and automatic fields can be given too (`created_at=...`). None leaves a field out.
 
         Raises:
             FamilyError: the collection or a field does not exist, or a required field is missing.
@@ -62,7 +68,7 @@ class Seeder(Draw):
         return record
 
     def _past(self, field: Field, record_id: str) -> str:
-        """Return an automatic value as if the record had been there for a while."""
+        """Return an automatic value for a record that was created some time ago."""
         if field.auto == "now":
             return self.moment(-90, -1)
         return self.day(-90, -1) if field.auto == "today" else automatic(self.state, field, record_id)

@@ -1,7 +1,7 @@
-"""The four tools of level 1, in variants short enough for a very small model.
+"""The four tools of a level-1 task, shortened for very small models.
 
-They are those that the reference solution uses, filled up with others of the same apps; of their
-parameters only a few are kept, more than the task needs where there is room.
+They are the tools of the reference solution, filled up with others of the same apps. Only a few of their
+parameters are kept, but more than the task needs if the size limit allows it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from mcp_bench.servers.saasworld.seeder import FamilyError
 
 TOOLS = 4
 MAX_CHARACTERS = 1600
-"""Of the prompt and the tools together, the tools as canonical JSON."""
+"""Limit for the prompt and the tools together, with the tools as canonical JSON."""
 
 
 class Offer(NamedTuple):
-    """An operation with the parameters that are shown."""
+    """An operation and the parameters that the agent sees."""
 
     operation: Operation
     parameters: frozenset[str]
 
     def spec(self) -> dict[str, Any]:
-        """Return name, description and input schema."""
+        """Return the tool's name, description and input schema."""
         kept = [field for field in self.operation.parameters if field.name in self.parameters]
         schema = object_schema(kept, described=False)
         return {"name": self.operation.name, "description": self.operation.short, "input_schema": schema}
@@ -48,7 +48,7 @@ def four_tools(
         raise FamilyError(f"level 1 has {TOOLS} tools, the reference solution uses {len(used)}")
     own = [name for name in names if any(operation.app == name for operation in used)]
     others = [operation for name in own for operation in apps()[name].operations if operation not in used]
-    # neighbours first: the wrong tools that are tempting are those of the same resource
+    # tools of the same resource first: they are the tempting wrong choices
     others = draw.sample(others, len(others))
     resources = {operation.path.split("/")[1] for operation in used}
     others.sort(key=lambda operation: operation.path.split("/")[1] not in resources)
@@ -71,7 +71,7 @@ def four_tools(
 
 
 def size(offers: Sequence[Offer]) -> int:
-    """Return the characters of the tools as canonical JSON."""
+    """Return the length of the tools as canonical JSON, in characters."""
     specs = [offer.spec() for offer in offers]
     return len(json.dumps(specs, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
@@ -81,7 +81,7 @@ def _needed(operation: Operation) -> set[str]:
 
 
 def _spare(draw: Draw, operation: Operation, used: set[str]) -> list[str]:
-    """Return other parameters in random order, so that what is shown does not tell what to change."""
+    """Return unused parameters in random order, so that the parameters shown do not reveal the solution."""
     names = [
         field.name
         for field in operation.parameters

@@ -1,4 +1,4 @@
-"""The data of one simulated company: tables of records, what changed in them, a clock, and new ids."""
+"""The data of one simulated company: tables of records, their changes, a clock and new ids."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from zlib import crc32
 from mcp_bench.servers.saasworld.api_error import ApiError, echo
 
 Record = dict[str, Any]
-"""One row: JSON values by field name, `id` among them; a field without a value is left out.
+"""One row: JSON values by field name, including `id`. Fields without a value are left out.
 
-Records are never changed in place: a new dict replaces the old one. That makes a copy of a state, an
-undo and a before-image free of cost.
+Records are never changed in place: a new dict replaces the old one. Copies of a state, undo and before-images
+therefore cost nothing.
 """
 
 Tables = dict[str, dict[str, Record]]
 """`{"crm.contacts": {"con_1f2e3d": record}}`."""
 
 SECONDS_PER_CALL = 5
-"""How far the clock moves with every call, refused ones included."""
+"""Time that each call takes on the world's clock, refused calls included."""
 
 
 class Change(NamedTuple):
-    """What became of one record since the start; None stands for "there is none"."""
+    """The change of one record since the start. None means that the record does not exist."""
 
     collection: str
     id: str
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 class State:
     """Tables with a change journal.
 
-    Everything in it follows from the constructor's arguments and the calls made since: no wall clock,
+    The state depends only on the constructor's arguments and the calls made since: it uses no wall clock and
     no randomness.
     """
 
@@ -50,13 +50,13 @@ class State:
         settings: Mapping[str, Any],
         counters: Mapping[str, int] | None = None,
     ) -> None:
-        """Take over the tables (copied one level deep).
+        """Copy the tables one level deep.
 
         Args:
             now: seconds since the epoch, UTC.
-            seed: decides how ids look.
-            settings: who the user is (`me`), and limits such as `read_only`; see `executor`.
-            counters: how many ids were given per prefix so far.
+            seed: determines the ids.
+            settings: the user (`me`), and limits such as `read_only`; see `executor`.
+            counters: number of ids assigned so far, per prefix.
         """
         self.tables: Tables = {name: dict(table) for name, table in tables.items()}
         self.now = now
@@ -77,8 +77,8 @@ class State:
         """Return a record.
 
         Raises:
-            ApiError: there is none of that id (`not_found`; about another field than `id`,
-                `validation_error`).
+            ApiError: there is no record with that id: `not_found`, or `validation_error` if `field` is not
+                `id`.
         """
         record = self.find(collection, record_id)
         if record is None:
@@ -98,7 +98,7 @@ class State:
         return record
 
     def update(self, collection: str, record: Record, **values: Any) -> Record:
-        """Replace a record by one with other values in some fields, unchecked."""
+        """Replace some fields of a record, without checks."""
         return self.put(collection, {**record, **values})
 
     def remove(self, collection: str, record_id: str) -> None:
@@ -106,7 +106,7 @@ class State:
         self._journal.setdefault((collection, record_id), removed)
 
     def new_id(self, prefix: str) -> str:
-        """Return the next id of a kind, such as `con_5e0c91`: unique, and in no visible order."""
+        """Return the next id for a prefix, such as `con_5e0c91`: unique, in no visible order."""
         count = self.counters[prefix] = self.counters.get(prefix, 0) + 1
         value = (
             count * 0x9E3779 + (self.seed ^ crc32(prefix.encode()))
@@ -115,7 +115,7 @@ class State:
         return f"{prefix}_{value ^ (value >> 13):06x}"
 
     def new_number(self, prefix: str) -> str:
-        """Return the next number people use for a record, such as `INV-1042`."""
+        """Return the next human-readable number of a record, such as `INV-1042`."""
         name = f"number {prefix}"
         count = self.counters[name] = self.counters.get(name, 0) + 1
         return f"{prefix}-{1000 + self.seed % 7000 + count}"
@@ -129,7 +129,7 @@ class State:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Undo everything that was done inside, ids given included, if it ends in an exception."""
+        """Undo all changes made inside the block, including assigned ids, if it raises."""
         before = {name: dict(table) for name, table in self.tables.items()}
         journal, counters = dict(self._journal), dict(self.counters)
         try:
@@ -139,7 +139,7 @@ class State:
             raise
 
     def changes(self) -> list[Change]:
-        """Return what differs from the start, in the order of first touch."""
+        """Return the differences from the start, in the order in which records were first changed."""
         found = (
             Change(collection, record_id, before, self.find(collection, record_id))
             for (collection, record_id), before in self._journal.items()
@@ -147,7 +147,7 @@ class State:
         return [change for change in found if change.before != change.after]
 
     def dump(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return the whole state as JSON."""
         return {"now": self.timestamp(), "settings": dict(self.settings), "tables": self.tables}
 
 

@@ -1,4 +1,4 @@
-"""Ids of tasks, and what follows from them: `sales-renewal-quote.3.train.17`."""
+"""Task ids such as `sales-renewal-quote.3.train.17`, and the tasks built from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcp_bench.servers.saasworld.secret import read_secret
 from mcp_bench.servers.saasworld.version import VERSION
 
 SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
-"""Tasks that a split lists. Any other number is a task too: splits have no end."""
+"""Number of tasks that a split lists. Higher numbers are valid tasks, too: splits are unlimited."""
 
 PUBLIC = ("train", "dev", "test")
 DEFAULT_SPLIT = "train"
@@ -37,7 +37,7 @@ class TaskId(NamedTuple):
         return f"{self.family}.{self.level}.{self.split}.{self.number}"
 
     def seed(self) -> int:
-        """Return what everything about the task is drawn from.
+        """Return the seed for everything about the task.
 
         Raises:
             SecretError: the split is private, and there is no secret.
@@ -47,16 +47,16 @@ class TaskId(NamedTuple):
 
     @property
     def half(self) -> int:
-        """Which half of the names it uses: what is trained on shares none with what is tested on."""
+        """The half of the name pools that the task uses: training and test tasks share no names."""
         return 0 if self.split in ("train", "dev") else 1
 
 
 def parse(text: str) -> TaskId:
-    """Return an id that names a task.
+    """Parse a task id.
 
     Raises:
-        UnknownNameError: the family, level or split does not exist; names near matches.
-        WrongUseError: it does not have the form of an id, or that family is not in that split.
+        UnknownNameError: the family, level or split does not exist; the text names near matches.
+        WrongUseError: the text is not a task id, or the family is not in that split.
     """
     found = re.fullmatch(r"([a-z0-9-]+)\.([0-9])\.([a-z]+)\.([0-9]{1,10})", text)
     if found is None:
@@ -91,12 +91,12 @@ def _build(task: TaskId, seed: int) -> Built:
 
 
 def build(task: TaskId) -> Built:
-    """Make the task: a working day's morning in some company."""
+    """Build the task. It is set in some company, on the morning of a working day."""
     return _build(task, task.seed())
 
 
 def listing(split: str | None, limit: int | None) -> Iterator[TaskId]:
-    """Yield the tasks of a split: domains, levels and families in turn, so that a few are varied.
+    """Yield the tasks of a split, cycling through domains, levels and families, so the first few are varied.
 
     Raises:
         UnknownNameError: there is no such split.
@@ -115,7 +115,7 @@ def listing(split: str | None, limit: int | None) -> Iterator[TaskId]:
 
 
 def _kinds(families: Sequence[Family]) -> list[tuple[Family, int]]:
-    """Return every family at each of its levels, so ordered that neighbours differ in both."""
+    """Return every family at each of its levels, ordered so that neighbours differ in both."""
     per_domain = []
     for turn, domain in enumerate(DOMAINS):
         own = [family for family in families if family.domain == domain]
@@ -128,6 +128,6 @@ def _kinds(families: Sequence[Family]) -> list[tuple[Family, int]]:
 
 
 def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
-    """Return the first of each list, then the second of each, and so on."""
+    """Interleave the lists: the first item of each, then the second of each, and so on."""
     rows = zip_longest(*([[item] for item in items] for items in lists), fillvalue=[])
     return [item for row in rows for one in row for item in one]

@@ -1,4 +1,4 @@
-"""The two ways an agent reaches the apps: typed tools, or two generic tools over HTTP endpoints."""
+"""The two ways to reach the apps: typed tools, or two generic tools for HTTP endpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Toolset(Protocol):
     def specs(self) -> Sequence[ToolSpec]: ...
 
     def call(self, state: State, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Run one call. Never raises; a refused call changes nothing."""
+        """Run one call. Never raises. A refused call changes nothing."""
         ...
 
     def play(self, step: Step) -> ToolCall:
@@ -30,7 +30,7 @@ class Toolset(Protocol):
 
 
 class Direct:
-    """The typed tools of the apps in reach; at level 1 four of them, shortened."""
+    """The typed tools of all reachable apps; at level 1 four shortened ones."""
 
     def __init__(self, built: Built) -> None:
         self._apps = built.apps

@@ -1,4 +1,4 @@
-"""Arguments of a call: against the JSON Schema, and what a schema cannot say."""
+"""Validate the arguments of a call: the JSON Schema, and rules that a schema cannot express."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def check_json(value: Any) -> None:
-    """Refuse what Python takes for JSON but no other parser does.
+    """Reject values that Python accepts as JSON but other parsers do not.
 
     Raises:
-        ApiError: NaN, infinities, halves of surrogate pairs, nesting without end.
+        ApiError: the value has NaN, infinities, lone surrogates or excessive nesting.
     """
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
@@ -32,13 +32,13 @@ def check_json(value: Any) -> None:
 def check_arguments(
     operation: Parameters, arguments: Arguments, names: frozenset[str] | None = None
 ) -> Arguments:
-    """Return the arguments, integers as integers.
+    """Check the arguments and return them, with integral floats as integers.
 
     Args:
-        names: the parameters that are offered; None for all.
+        names: the parameters that the agent can use; None for all.
 
     Raises:
-        ApiError: they do not fit; the first problem, with the field it is in.
+        ApiError: the arguments are invalid. It reports the first problem and its field.
     """
     for error in _validator(operation, names).iter_errors(arguments):
         raise _worded(error)
@@ -52,7 +52,11 @@ def check_arguments(
 
 
 def check_value(field: Field, value: Any) -> None:
-    """Raise ApiError for a day or a time that does not exist, or a required text that is blank."""
+    """Check a value beyond its schema.
+
+    Raises:
+        ApiError: a date or time does not exist, or a required text is blank.
+    """
     if field.kind:
         parse = date.fromisoformat if field.kind == "date" else datetime.fromisoformat
         try:
@@ -72,7 +76,7 @@ def _validator(operation: Parameters, names: frozenset[str] | None) -> Draft2020
 
 
 def _worded(error: Any) -> ApiError:
-    """Return one schema error as the API words it."""
+    """Convert a schema error to the API's error."""
     place = ".".join(str(step) for step in error.absolute_path)
     match error.validator:
         case "required":

@@ -3,4 +3,4 @@
 from typing import Final
 
 VERSION: Final = "1"
-"""Whatever changes a task changes this: a family, an app, a word list."""
+"""Must change with every change to a task: to a family, an app or a word list."""

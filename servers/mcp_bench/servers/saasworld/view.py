@@ -1,4 +1,4 @@
-"""What checks look at: the final state of a world, or the one it began with."""
+"""A read-only view for checks: the final state of a world, or its initial state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcp_bench.servers.saasworld.state import Change, Record, State
 
 
 class View:
-    """A state as it is, or as it was at the start."""
+    """A state as it is now, or as it was at the start."""
 
     def __init__(self, state: State, *, start: bool = False) -> None:
         self._state = state

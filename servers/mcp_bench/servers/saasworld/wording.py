@@ -1,7 +1,6 @@
-"""How a family says which wording, or which values, a solution may choose.
+"""Wrappers for arguments of `Builder.do` that allow a solution other wordings or values.
 
-These wrap arguments of `Builder.do`: the reference solution uses the value itself, and the objective
-checks what the wrapper allows.
+The reference solution uses the wrapped value; the objective accepts everything that the wrapper allows.
 """
 
 from __future__ import annotations
@@ -13,48 +12,48 @@ from typing import Any, NamedTuple
 from mcp_bench.servers.saasworld.matchers import Matcher
 
 Mention = str | float | tuple[str, ...]
-"""Text that must occur, a number in any spelling, or a choice of texts of which one must occur."""
+"""A text that must occur, a number in any spelling, or alternatives of which one must occur."""
 
 REFUSAL = (
     *("can't", "cannot", "can not", "unable", "not able", "not allowed", "not possible", "not permitted"),
     *("won't", "will not", "policy", "not eligible", "declined", "decline", "denied", "reject", "rejected"),
     *("outside", "sorry", "unfortunately"),
 )
-"""A mention that a refusal, in whatever words, does not go without."""
+"""A mention that any refusal contains, however it is worded."""
 
 
 @dataclass(frozen=True)
 class Flexible:
-    """A value of the reference solution with the matcher that others are held to."""
+    """A value of the reference solution, and the matcher for other solutions."""
 
     value: Any
     matcher: Matcher
 
 
 class Also(NamedTuple):
-    """Names of fields that a solution may set as it likes."""
+    """Names of fields that a solution can set to any value."""
 
     fields: tuple[str, ...]
 
 
 def also(*fields: str) -> Also:
-    """Name fields that a solution may set or leave, as it likes: second argument of `Builder.do`."""
+    """Return fields that a solution can set or leave, as the second argument of `Builder.do`."""
     return Also(fields)
 
 
 def says(text: str, *mentions: Mention, never: tuple[str, ...] = ()) -> Flexible:
-    """Any text that mentions all of these, and nothing of `never`."""
+    """Accept any text that contains all mentions and nothing of `never`."""
     groups = [list(m) if isinstance(m, tuple) else [plain(m)] for m in mentions]
     return Flexible(text, {"mentions": groups, "never": list(never)})
 
 
 def plain(value: str | float) -> str:
-    """Return a mention as text; 4200.0 as `4200`, 4200.5 as `4200.5`."""
+    """Return a mention as text: 4200.0 as `4200`, 4200.5 as `4200.5`."""
     return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def free(value: Any) -> Flexible:
-    """Any value at all."""
+    """Accept any value."""
     return Flexible(value, {"any": True})
 
 
@@ -63,12 +62,12 @@ def one_of(value: Any, *others: Any) -> Flexible:
 
 
 def within(value: Any, low: Any, high: Any) -> Flexible:
-    """A number or a date (text) between two, ends included."""
+    """Accept a number or a date (as text) in a range, both ends included."""
     return Flexible(value, {"within": [low, high]})
 
 
 def spoken(day: str) -> tuple[str, ...]:
-    """Return the ways people write a date, as a mention: `2026-03-04`, `March 4`, `4 Mar`, ..."""
+    """Return a mention of a date in its usual spellings: `2026-03-04`, `March 4`, `4 Mar`, ..."""
     when = date.fromisoformat(day)
     month, short = when.strftime("%B"), when.strftime("%b")
     ordinal = {1: "st", 2: "nd", 3: "rd"}.get(when.day % 10 if when.day not in (11, 12, 13) else 0, "th")
@@ -80,7 +79,7 @@ def spoken(day: str) -> tuple[str, ...]:
 
 
 def literal(value: Any) -> Any:
-    """Return a value with everything flexible replaced by what the reference uses."""
+    """Return a value with all wrappers replaced by the reference solution's values."""
     if isinstance(value, Flexible):
         return literal(value.value)
     if isinstance(value, dict):

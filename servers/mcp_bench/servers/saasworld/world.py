@@ -1,18 +1,19 @@
-"""One attempt at one task."""
+"""One attempt at a task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import JSON, AssertionResult, Grade, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.saasworld.builder import Built
 from mcp_bench.servers.saasworld.checks import grade
 from mcp_bench.servers.saasworld.toolsets import Toolset
 
 
 class SaasWorld:
-    """The company's state, reached through a toolset."""
+    """The company's state and the toolset that accesses it."""
 
     def __init__(self, built: Built, toolset: Toolset) -> None:
         self.state = built.start()
@@ -24,24 +25,24 @@ class SaasWorld:
         return self._tools
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        """Run one tool; arguments that do not fit its schema are refused in the API's own words."""
+        """Run one tool. Invalid arguments are refused with the API's own errors."""
         return self._toolset.call(self.state, name, arguments)
 
     async def grade(self, answer: str) -> Grade:
-        """Judge the state; what the agent says does not matter."""
+        """Grade the state. The agent's answer is not used."""
         return grade(self.state, self._built.assertions)
 
     async def assertions_now(self) -> Sequence[AssertionResult]:
-        """Return how the assertions stand."""
+        """Return the current results of the assertions."""
         return grade(self.state, self._built.assertions).assertions
 
     async def snapshot(self) -> JSON:
-        """Return what changed since the start; the start follows from the task's id.
+        """Return the changes since the start. The task's id determines the start itself.
 
-        `{"now": time, "changes": [{"collection", "id", "before", "after"}]}`, null for "no record".
+        `{"now": time, "changes": [{"collection", "id", "before", "after"}]}`; null means "no record".
         """
         changes: list[Any] = [change._asdict() for change in self.state.changes()]
         return {"now": self.state.timestamp(), "changes": changes}
 
     async def close(self) -> None:
-        """Nothing to end: the world is plain memory."""
+        """Do nothing: all state is in memory."""

@@ -1,7 +1,7 @@
-"""Words that names are made of: one text file per field of `Pools`, a word a line.
+"""Word lists for names: one text file per field of `Pools`, with one word per line.
 
-Each list falls into two halves that share nothing. The order of the words is part of the tasks'
-identity: changing it changes every task, and needs a new version of the benchmark.
+Each list has two disjoint halves. The tasks depend on the order of the words: changing it changes every task
+and requires a new version of the benchmark.
 """
 
 from __future__ import annotations

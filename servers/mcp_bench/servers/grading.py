@@ -1,0 +1,59 @@
+"""Grading: the grade of an attempt, the assertions it consists of, and the formula for partial credit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from mcp_bench.servers.base_model import Model
+
+PARTIAL_CEILING = 0.99
+"""The highest partial credit of an attempt that the benchmark does not count as a success."""
+
+
+class AssertionResult(Model):
+    """The result of one check on the final state.
+
+    An objective is false at the start and must become true. A guardrail is true at the start and
+    must stay true; it enters the denominator of partial credit only when it is broken.
+    """
+
+    name: str
+    passed: bool
+    kind: Literal["objective", "guardrail"] = "objective"
+    detail: str = ""
+
+
+class Grade(Model):
+    """The verdict on a final state. `partial` is 1 exactly when `strict` is true, else at most 0.99."""
+
+    partial: float = Field(ge=0, le=1)
+    strict: bool
+    assertions: tuple[AssertionResult, ...] = ()
+    metrics: dict[str, float] = Field(default_factory=dict)
+    grader_version: str
+
+    @model_validator(mode="after")
+    def _partial_is_one_exactly_when_strict(self) -> Self:
+        if self.strict != (self.partial == 1.0) or (not self.strict and self.partial > PARTIAL_CEILING):
+            raise ValueError(f"partial {self.partial} does not go with strict {self.strict}")
+        return self
+
+
+def partial_credit(assertions: Sequence[AssertionResult], *, strict: bool) -> float:
+    """Return the share of scored assertions that passed, from 0 to 1.
+
+    All objectives and the broken guardrails are scored. Without objectives (a task that expects no
+    change) the result is 1 if `strict`, else 0.
+
+    Args:
+        strict: whether the benchmark counts the attempt as a success: then the result is 1.
+    """
+    if strict:
+        return 1.0
+    scored = [a for a in assertions if a.kind == "objective" or not a.passed]
+    if not any(a.kind == "objective" for a in scored):
+        return 0.0
+    return min(sum(a.passed for a in scored) / len(scored), PARTIAL_CEILING)
