@@ -252,9 +252,9 @@ async def test_threads_and_tasks_may_store_and_read_at_once(folder: RunFolder, e
 
     def in_thread(connection: int) -> None:
         for number in range(20):
-            recording.keep(episode, connection, "client", [request(number, "thread", {})])
-            recording.keep(episode, connection, "server", [response(number, "done")])
-            recording.digest()
+            recording.append_unparsed(episode, connection, "client", [request(number, "thread", {})])
+            recording.append_unparsed(episode, connection, "server", [response(number, "done")])
+            recording.parse_pending()
             recording.recorded_calls(episode)
 
     async def in_loop(connection: int) -> None:
@@ -274,11 +274,11 @@ def test_frames_that_two_threads_keep_are_looked_at_in_the_order_they_came(
     folder: RunFolder, episode: str
 ) -> None:
     """An answer may be kept and looked at before the thread of its request gets to look at that."""
-    folder.recording.keep(episode, 1, "client", [request(1, "tool", {})])
-    folder.recording.keep(episode, 1, "server", [response(1, "done")])
-    digested = [(direction, frame.kind) for direction, _, frame in folder.recording.digest()]
+    folder.recording.append_unparsed(episode, 1, "client", [request(1, "tool", {})])
+    folder.recording.append_unparsed(episode, 1, "server", [response(1, "done")])
+    digested = [(direction, frame.kind) for direction, _, frame in folder.recording.parse_pending()]
     assert digested == [("client", "request"), ("server", "response")]
-    assert folder.recording.digest() == []
+    assert folder.recording.parse_pending() == []
     assert [call.outcome for call in folder.recording.recorded_calls(episode)] == ["ok"]
 
 
@@ -310,7 +310,7 @@ def test_a_busy_writer_commits_many_frames_at_once(folder: RunFolder, episode: s
     )
     started = time.monotonic()
     for number in range(640):
-        folder.recording.keep(episode, 1, "client", [request(number, "tool", {})])
-        folder.recording.digest()
+        folder.recording.append_unparsed(episode, 1, "client", [request(number, "tool", {})])
+        folder.recording.parse_pending()
     # a commit in time takes what has come while it waited, which may be more than 64
     assert 5 <= len(commits) <= 10 + (time.monotonic() - started) / 0.1 + 1

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.frames.body import body_bytes
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
-from mcp_bench.recorder.store.episode_rows import body_bytes
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
@@ -157,15 +157,15 @@ def test_what_was_kept_is_told_also_when_it_was_committed_before(
     folder: RunFolder, episode: str, is_large: bool
 ) -> None:
     body = request(1, "tool", {})
-    folder.recording.keep(episode, 1, "client", [large(body) if is_large else body])
+    folder.recording.append_unparsed(episode, 1, "client", [large(body) if is_large else body])
     folder.recording.flush()  # as a thread does for what has waited
-    folder.recording.keep(episode, 1, "server", [response(1, "done")])
-    told = folder.recording.digest()
+    folder.recording.append_unparsed(episode, 1, "server", [response(1, "done")])
+    told = folder.recording.parse_pending()
     assert [(direction, frame.kind) for direction, _, frame in told] == [
         ("client", "request"),
         ("server", "response"),
     ]
-    assert folder.recording.digest() == []
+    assert folder.recording.parse_pending() == []
 
 
 def test_a_full_disk_is_said_and_loses_nothing(folder: RunFolder, episode: str) -> None:

@@ -7,9 +7,12 @@ import errno
 from collections.abc import Iterator
 from hashlib import sha256
 from tempfile import TemporaryFile, gettempdir
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
+
+if TYPE_CHECKING:
+    import sqlite3
 
 LARGE = 8 << 20
 """Bytes from which on a frame is kept on disk while it passes."""
@@ -79,6 +82,29 @@ Body: TypeAlias = bytes | LargeBody
 def digest(body: Body) -> bytes:
     """Return the SHA-256 of a body."""
     return sha256(body).digest() if isinstance(body, bytes) else body.digest()
+
+
+def stored_body(body: bytes) -> str | bytes:
+    """Return what to store for `body`: text if every SQLite tool shows it in full, else the bytes."""
+    if b"\0" in body:
+        return body
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
+
+
+def body_bytes(stored: str | bytes) -> bytes:
+    """Return the exact bytes that `stored_body` was given."""
+    return stored.encode("utf-8") if isinstance(stored, str) else stored
+
+
+def fill_blob(db: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
+    """Write a body into the row `number` of a table, piece by piece."""
+    db.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
+    with db.blobopen(table, column, number) as blob:
+        for chunk in body.chunks():
+            blob.write(chunk)
 
 
 class GrowingBody:

@@ -5,23 +5,109 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote
+
+import anyio
 
 from mcp_bench.recorder.errors import NewerDatabaseError, StorageError, database_error
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.sqlite_tools import Migrations
+    from mcp_bench.recorder.store.keys import Key
+
+Durability = Literal["normal", "full"]
+"""`normal`: a commit survives a killed process. `full`: it survives a power cut, too."""
+
+Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection], None]
 
 _BUSY_SECONDS = 10.0
 
 
-def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
-    """Open or create `path` (mode 0600) in autocommit mode and bring its schema up to date.
+class Writer:
+    """The connection that writes a database. Any thread may use it; a lock admits one at a time."""
 
-    NORMAL keeps every commit when the process is killed, FULL also when the power goes.
-    The connection is not bound to its thread: callers hold a lock of their own.
+    def __init__(self, path: Path, migrations: Migrations, key: Key) -> None:
+        """Open or create the database at `path`, whose rows are tagged with `key`.
+
+        Raises:
+            StorageError: it cannot be written, is damaged, or comes from a later version.
+        """
+        self.path = path
+        self.key = key
+        self.connection = open_writer(path, migrations)
+        self.lock = threading.RLock()
+
+    def set_durability(self, durability: Durability) -> None:
+        """Choose what later commits survive."""
+        with self.lock:
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+
+    def close(self) -> None:
+        with self.lock:
+            close_writer(self.connection)
+
+    async def commit(self, *steps: Step, slow: bool = False) -> None:
+        """Commit steps as one transaction; `slow` ones in a thread, so that the event loop goes on.
+
+        Raises:
+            StorageError: as for `transaction`.
+        """
+        if not slow:
+            self._commit(*steps)
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._commit, *steps)
+
+    def _commit(self, *steps: Step) -> None:
+        with self.transaction() as db:
+            for step in steps:
+                if isinstance(step, tuple):
+                    db.execute(*step)
+                else:
+                    step(db)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Commit what the caller does inside as one transaction.
+
+        Raises:
+            StorageError: SQLite failed; the transaction is rolled back.
+        """
+        with self.lock:
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
+                    self.connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise database_error(self.path, error) from error
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection to read from.
+
+        Raises:
+            StorageError: SQLite failed.
+        """
+        with self.lock:
+            try:
+                yield self.connection
+            except sqlite3.Error as error:
+                raise database_error(self.path, error) from error
+
+
+def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
+    """Open or create `path` (mode 0600) in autocommit mode and migrate it.
+
+    NORMAL keeps every commit when the process is killed, FULL also when the power fails.
+    The connection is not bound to its thread: callers hold a lock.
 
     Raises:
         StorageError: the file cannot be created, is damaged, or comes from a later version.
@@ -50,14 +136,14 @@ def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMA
 
 
 def close_writer(connection: sqlite3.Connection) -> None:
-    """Close, and leave one plain file behind that can be read from anywhere, where no reader is in."""
+    """Close, and leave one plain file that can be read from anywhere, unless a reader has it open."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
 
 
 def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
-    """Open `path` read-only, while its writer is at work, too.
+    """Open `path` read-only, also while its writer is running.
 
     Raises:
         StorageError: it cannot be read, is damaged, or comes from a later version.
@@ -79,7 +165,7 @@ def read_only_uri(path: Path) -> str:
 
 
 def refuse_newer(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
-    """Raise NewerDatabaseError where the file has migrations that this version does not know."""
+    """Raise NewerDatabaseError if the file has migrations that this version does not know."""
     unknown = applied_migrations(connection, migrations) - {m.name for m in migrations._migrations}
     if unknown:
         raise NewerDatabaseError(

@@ -13,9 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.frames.body import CHUNK, LARGE, LargeBody
+from mcp_bench.recorder.frames.body import CHUNK, LARGE, body_bytes
 from mcp_bench.recorder.records import Flag, RecordedCall
-from mcp_bench.recorder.store.open_calls import Call
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
 OVERLAP = 4096
@@ -27,29 +26,6 @@ _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
     "cancelled": "The call was cancelled before a result arrived.",
 }
-
-
-def stored_body(body: bytes) -> str | bytes:
-    """Return what to store for `body`: text where every SQLite tool shows it in full, else the bytes."""
-    if b"\0" in body:
-        return body
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError:
-        return body
-
-
-def fill_blob(connection: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
-    """Put a body into a row, piece by piece."""
-    connection.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
-    with connection.blobopen(table, column, number) as blob:
-        for chunk in body.chunks():
-            blob.write(chunk)
-
-
-def body_bytes(stored: str | bytes) -> bytes:
-    """Return the exact bytes that `stored_body` was given."""
-    return stored.encode("utf-8") if isinstance(stored, str) else stored
 
 
 def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:
@@ -169,15 +145,6 @@ def read_flags(connection: sqlite3.Connection, episode: str | None) -> list[Flag
         "SELECT episode, time_us, kind, detail FROM flags WHERE episode IS ? ORDER BY id", [episode]
     )
     return [Flag(*row) for row in rows]
-
-
-def open_calls(connection: sqlite3.Connection) -> list[Call]:
-    """Return the calls that have no outcome."""
-    rows = connection.execute(
-        "SELECT id, episode, connection, rpc_id, tool, arguments, started_us, request_frame, execution"
-        " FROM calls WHERE outcome IS NULL ORDER BY id"
-    )
-    return [Call(*row) for row in rows]
 
 
 def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:

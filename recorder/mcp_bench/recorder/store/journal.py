@@ -95,7 +95,7 @@ class Journal:
             raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
         self._sizes = [os.fstat(file).st_size for file in self._files]
         self._now = 0
-        self._notes: list[bytes] = []
+        self._deferred: list[bytes] = []
         self._secret = secret
 
     def entries(self) -> list[Entry]:
@@ -104,9 +104,9 @@ class Journal:
         files.sort(key=lambda entries: next(e.number for e in entries if isinstance(e, FrameEntry)))
         return [entry for entries in files for entry in entries]
 
-    def note(self, entry: RanEntry) -> None:
+    def defer(self, entry: RanEntry) -> None:
         """Add an entry together with the next frames: nobody has seen anything of it before."""
-        self._notes.append(entry.encode(self._secret))
+        self._deferred.append(entry.encode(self._secret))
 
     def append(self, entries: Sequence[FrameEntry], digests: Sequence[bytes | None] = ()) -> None:
         """Add frames; `digests` are the SHA-256 of their bodies, where they are known. On return they
@@ -117,7 +117,7 @@ class Journal:
         """
         known = digests or [None] * len(entries)
         encoded = (entry.encode(self._secret, digest) for entry, digest in zip(entries, known, strict=True))
-        data = b"".join([*self._notes, *encoded])
+        data = b"".join([*self._deferred, *encoded])
         file, start = self._files[self._now], self._sizes[self._now]
         try:
             written = os.write(file, data)
@@ -133,7 +133,7 @@ class Journal:
                 ) from error
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
         self._sizes[self._now] = start + written
-        self._notes.clear()
+        self._deferred.clear()
 
     def sync(self) -> None:
         """Have everything that was appended outlive a power cut, too."""
@@ -141,13 +141,13 @@ class Journal:
             if size:
                 os.fdatasync(file)
 
-    def turn(self) -> None:
+    def switch(self) -> None:
         """Let what comes now go to the other file, if that is empty: this one is being committed."""
         if self._sizes[self._now] and not self._sizes[1 - self._now]:
             self._now = 1 - self._now
 
-    def clear(self) -> None:
-        """Drop what was there at the last `turn`: the database has it."""
+    def clear_other(self) -> None:
+        """Drop what was there at the last `switch`: the database has it."""
         other = 1 - self._now
         if self._sizes[other]:
             os.ftruncate(self._files[other], 0)
@@ -156,8 +156,8 @@ class Journal:
     def clear_all(self) -> None:
         """Drop everything."""
         for _ in self._files:
-            self.turn()
-            self.clear()
+            self.switch()
+            self.clear_other()
 
     def close(self) -> None:
         """Remove the files that are empty, and keep what is in the others for who opens them next."""

@@ -14,13 +14,12 @@ from typing import Any
 import anyio
 
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.frames.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body, LargeBody, fill_blob, stored_body
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject
 from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange
-from mcp_bench.recorder.store.episode_rows import fill_blob, stored_body
+from mcp_bench.recorder.store.database import Step, Writer
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import tag_rows
-from mcp_bench.recorder.store.writer import Step, Writer
 from mcp_bench.recorder.trajectory import Usage
 
 _COLUMNS = (

@@ -95,7 +95,7 @@ class Observers:
             if observer is not None:
                 self._all.append(observer)
 
-    def tell(self, event: str, *facts: object) -> None:
+    def notify(self, event: str, *facts: object) -> None:
         """Call the method `event` of each."""
         for observer in self._all:
             try:
