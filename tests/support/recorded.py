@@ -12,6 +12,7 @@ from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
+from mcp_bench.servers.contracts import AssertionResult, Grade
 
 TOOL = ToolSchema(
     function=FunctionSchema(
@@ -116,18 +117,15 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     )
     folder.recording.end_episode(episode, end, messages)
     if story.partial is not None:
-        folder.grades.put(
-            episode,
+        strict = story.partial == 1.0
+        grade = Grade(
             partial=story.partial,
-            strict=story.partial == 1.0,
-            assertions=[
-                {"name": "sent", "passed": story.partial == 1.0, "kind": "objective", "detail": story.detail}
-            ],
+            strict=strict,
+            assertions=(AssertionResult(name="sent", passed=strict, kind="objective", detail=story.detail),),
             metrics={"steps": 1},
             grader_version="g1",
-            final_state={"balance": "SEALED-STATE"},
-            graded_us=now_us(),
         )
+        folder.grades.put(episode, grade, {"balance": "SEALED-STATE"}, now_us())
     return episode
 
 

@@ -17,6 +17,7 @@ from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.frames.body import body_bytes
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.contracts import AssertionResult, Grade
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
 
@@ -224,10 +225,15 @@ def test_ids_are_unique_and_sort_by_time() -> None:
 
 
 def test_nothing_of_a_grade_is_in_the_recording(folder: RunFolder, episode: str) -> None:
-    folder.grades.put(
-        episode, partial=0.5, strict=False, assertions=[{"name": "SENTINEL-A", "passed": False}],
-        metrics={"SENTINEL-M": 1.0}, grader_version="SENTINEL-V", final_state={"s": "SENTINEL-S"}, graded_us=1,
-    )  # fmt: skip
+    assertions = (AssertionResult(name="SENTINEL-A", passed=False, kind="objective", detail=""),)
+    grade = Grade(
+        partial=0.5,
+        strict=False,
+        assertions=assertions,
+        metrics={"SENTINEL-M": 1.0},
+        grader_version="SENTINEL-V",
+    )
+    folder.grades.put(episode, grade, {"s": "SENTINEL-S"}, graded_us=1)
     path = folder.path
     folder.close()
     sealed = (path / "grades.db").read_bytes()
@@ -241,10 +247,8 @@ def test_nothing_of_a_grade_is_in_the_recording(folder: RunFolder, episode: str)
 
 def test_a_second_grade_is_refused_and_the_first_stays(folder: RunFolder, episode: str) -> None:
     def put(partial: float) -> None:
-        folder.grades.put(
-            episode, partial=partial, strict=partial == 1, assertions=[], metrics={}, grader_version="1",
-            final_state=None, graded_us=1,
-        )  # fmt: skip
+        grade = Grade(partial=partial, strict=partial == 1, grader_version="1")
+        folder.grades.put(episode, grade, None, graded_us=1)
 
     assert not folder.grades.has(episode)
     put(0.5)

@@ -170,7 +170,7 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
         attempt.messages,
     )
     if attempt.partial is not None:
-        folder.grades.put(
+        folder.grades.put_imported(
             episode,
             partial=attempt.partial,
             strict=attempt.partial == 1 if attempt.strict is None else attempt.strict,

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -22,6 +23,9 @@ from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import SEALED, put_seal, tag_rows, tags
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.taint_canaries import Canary
+
+if TYPE_CHECKING:
+    from mcp_bench.servers.contracts import Grade
 
 
 class SealedGrades:
@@ -39,7 +43,25 @@ class SealedGrades:
     def close(self) -> None:
         close_writer(self._connection)
 
-    def put(
+    def put(self, episode: str, grade: Grade, final_state: JsonValue, graded_us: int) -> None:
+        """Store the grade of an episode that has ended.
+
+        Raises:
+            StorageError: the episode is graded already (the first grade stays), or the file
+                cannot be written.
+        """
+        self.put_imported(
+            episode,
+            partial=grade.partial,
+            strict=grade.strict,
+            assertions=[assertion.model_dump(mode="json") for assertion in grade.assertions],
+            metrics=dict(grade.metrics),
+            grader_version=grade.grader_version,
+            final_state=final_state,
+            graded_us=graded_us,
+        )
+
+    def put_imported(
         self,
         episode: str,
         *,
@@ -51,11 +73,10 @@ class SealedGrades:
         final_state: JsonValue,
         graded_us: int,
     ) -> None:
-        """Store the grade of one episode.
+        """Store a grade from another harness, which does not have to follow the rules of a `Grade`.
 
         Raises:
-            StorageError: the episode is graded already (the first grade stays), or the file
-                cannot be written.
+            StorageError: as for `put`.
         """
         row = (
             episode, partial, strict, jsonrpc.dumps(assertions), jsonrpc.dumps(metrics), grader_version,
