@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.taint_canaries import Canaries, Canary, fresh
+from mcp_bench.recorder.taint import Canaries, Canary, fresh
 
 CANARY = Canary("answers.json", "8be1103eafd4376cd96042a3e1db983d")
 OTHER = Canary("grades-backup.db", "2deeddd9144ca3d7b3b5ee99611bc5e9")

@@ -21,8 +21,7 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RunFolder
-from mcp_bench.recorder.taint import Evidence, Scan, Taint, verified
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Evidence, Scan, Taint, verified
 from tests.support.recorded import Episode, planned, play, run_info
 
 Invoke = Callable[..., Result]

@@ -25,8 +25,7 @@ from mcp_bench.recorder.store.model_calls import begin as begin_model_call
 from mcp_bench.recorder.store.model_calls import settle as settle_model_call
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.store.signatures import SEALED
-from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_canaries import fresh
+from mcp_bench.recorder.taint import Scan, fresh
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
 
 Invoke = Callable[..., Result]

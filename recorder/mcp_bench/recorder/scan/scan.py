@@ -16,8 +16,7 @@ from mcp_bench.recorder.conversations.align import plain
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.scan.marks import Marks, Source, normalised
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.taint import Evidence, EvidenceKind, Scan, judged
-from mcp_bench.recorder.taint_canaries import Canaries
+from mcp_bench.recorder.taint import Canaries, Evidence, EvidenceKind, Scan, judged
 from mcp_bench.servers.sanitize import sanitize_line
 
 TAINTING = frozenset(
@@ -38,19 +37,19 @@ def scan(reader: RunReader, episode: str) -> Scan:
     """
     search = _Search(reader, episode)
     evidence = tuple(islice(dict.fromkeys(search.evidence()), MAX_EVIDENCE))
-    return judged(evidence, own_tools=reader.own_tools(), told=search.told)
+    return judged(evidence, own_tools=reader.own_tools(), observed=search.observed)
 
 
 class _Search:
     def __init__(self, reader: RunReader, episode: str) -> None:
         self._reader, self._episode = reader, reader.episode(episode)
-        self.told = False
+        self.observed = False
         """Whether something tells what the agent did, besides its wire."""
         self._canaries = Canaries(reader.canaries())
         packages = {self._episode.benchmark.partition("-")[0]}
         self._marks = Marks(reader.path.absolute().parent.parent, packages, self._episode.prompt)
         # who named our home first on the wire: what the world tells, an agent may repeat
-        self._home_is_told = self._marks.names_home(self._episode.prompt)
+        self._world_named_home = self._marks.names_home(self._episode.prompt)
 
     def evidence(self) -> Iterator[Evidence]:
         for flag in self._reader.flags(self._episode.id):
@@ -63,12 +62,12 @@ class _Search:
             yield from self._look(self._episode.answer, "the answer", "said")
 
     def _frames(self) -> Iterator[Evidence]:
-        home_is_named = self._home_is_told
+        home_is_named = self._world_named_home
         for number, sender, body in self._reader.frame_bodies(self._episode.id):
             where, text = f"frame {number}, {sender}", frame_text(body)
             if not home_is_named and self._marks.names_home(text):
                 home_is_named = True
-                self._home_is_told = sender == "server"
+                self._world_named_home = sender == "server"
             yield from self._look(text, where, "said" if sender == "client" else None)
 
     def _messages(self) -> Iterator[Evidence]:
@@ -80,14 +79,14 @@ class _Search:
             where = f"message {position}"
             if message.role == "assistant":
                 for text in filter(None, (message.reasoning, message.content)):
-                    self.told = True
+                    self.observed = True
                     yield from self._look(text, where, "said")
                 for call in message.tool_calls:
                     name, arguments = call.function.name, call.function.arguments
                     if on_the_wire[name, _canonical(arguments)]:
                         on_the_wire[name, _canonical(arguments)] -= 1
                         continue  # its frames were looked at
-                    self.told = True
+                    self.observed = True
                     own[call.id] = name
                     text = "\n".join(strings(arguments))
                     yield from self._look(text, f"{where}, call {name}", "ran")
@@ -97,7 +96,7 @@ class _Search:
 
     def _model_calls(self) -> Iterator[Evidence]:
         for call, _, answer in self._reader.model_answers(self._episode.id):
-            self.told = True
+            self.observed = True
             yield from self._look("\n".join(strings(answer)), f"model call {call}", "said")
 
     def _look(self, text: str, where: str, source: Source | None) -> Iterator[Evidence]:
@@ -109,7 +108,7 @@ class _Search:
             return
         path = normalised(text)
         for mark in self._marks.find(path, source):
-            if source == "said" and self._home_is_told:
+            if source == "said" and self._world_named_home:
                 continue
             yield _evidence(mark.kind, f"{mark.what} ({mark.text})", where, path, mark.at)
 

@@ -21,8 +21,7 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import close_writer, open_writer
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import SEALED, put_seal, tag_rows, tags
-from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Scan
 
 if TYPE_CHECKING:
     from mcp_bench.servers.contracts import Grade

@@ -82,11 +82,11 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
         )
     if not row:
         return counts
-    for name, migrations in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
+    for name, tables in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
         path = run / name
         if not path.exists():
             continue
-        open_reader(path, migrations).close()  # refuses what a later version wrote
+        open_reader(path, tables).close()  # refuses a database of a later version
         with database_errors(path):
             db.execute("ATTACH ? AS source", [read_only_uri(path)])
             try:

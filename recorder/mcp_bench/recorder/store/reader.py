@@ -22,8 +22,7 @@ from mcp_bench.recorder.store.database import applied_migrations, open_reader, r
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
-from mcp_bench.recorder.taint import Taint
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 

@@ -5,10 +5,19 @@ A migration that was released is never edited: add the next one.
 
 from __future__ import annotations
 
-from mcp_bench.recorder.sqlite_tools import Database, Migrations
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-recordings = Migrations("mcp-bench-recordings")
-grades = Migrations("mcp-bench-grades")
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The migrations of one database. A new database gets all of them."""
+
+    name: str
+    """Of the migration set of sqlite-utils."""
+    migrations: Mapping[str, tuple[str, ...]]
+    """SQL statements by name, in the order in which they apply."""
+
 
 _SEALS = """
     CREATE TABLE seals (
@@ -178,53 +187,42 @@ _RECORDINGS_1 = (
     FROM episodes e JOIN runs r ON r.id = e.run
     """,
 )
-
-
-@recordings()
-def m001_initial(db: Database) -> None:
-    for statement in _RECORDINGS_1:
-        db.execute(statement)
-
-
-@grades(name="m001_initial")
-def m001_grades(db: Database) -> None:
-    db.execute(
-        """
-        CREATE TABLE grades (
-            episode TEXT PRIMARY KEY,
-            partial REAL NOT NULL,
-            strict INTEGER NOT NULL,
-            assertions TEXT NOT NULL, -- JSON array
-            metrics TEXT NOT NULL, -- JSON object
-            grader_version TEXT NOT NULL,
-            final_state TEXT NOT NULL, -- JSON
-            graded_us INTEGER NOT NULL,
-            recording BLOB, -- tag of the seal of the episode that was graded
-            tag BLOB
-        )
-        """
+_GRADES_1 = (
+    """
+    CREATE TABLE grades (
+        episode TEXT PRIMARY KEY,
+        partial REAL NOT NULL,
+        strict INTEGER NOT NULL,
+        assertions TEXT NOT NULL, -- JSON array
+        metrics TEXT NOT NULL, -- JSON object
+        grader_version TEXT NOT NULL,
+        final_state TEXT NOT NULL, -- JSON
+        graded_us INTEGER NOT NULL,
+        recording BLOB, -- tag of the seal of the episode that was graded
+        tag BLOB
     )
-    db.execute(
-        """
-        CREATE TABLE scans (
-            episode TEXT PRIMARY KEY,
-            verdict TEXT NOT NULL CHECK (verdict IN ('clean', 'tainted', 'unknown')),
-            evidence TEXT NOT NULL, -- JSON array of objects: kind, what, where, excerpt
-            scanner_version TEXT NOT NULL,
-            scanned_us INTEGER NOT NULL,
-            recording BLOB, -- tag of the seal of the episode that was scanned
-            tag BLOB
-        )
-        """
+    """,
+    """
+    CREATE TABLE scans (
+        episode TEXT PRIMARY KEY,
+        verdict TEXT NOT NULL CHECK (verdict IN ('clean', 'tainted', 'unknown')),
+        evidence TEXT NOT NULL, -- JSON array of objects: kind, what, where, excerpt
+        scanner_version TEXT NOT NULL,
+        scanned_us INTEGER NOT NULL,
+        recording BLOB, -- tag of the seal of the episode that was scanned
+        tag BLOB
     )
-    db.execute(
-        """
-        CREATE TABLE canaries (
-            place TEXT PRIMARY KEY, -- a decoy of this run
-            value TEXT NOT NULL, -- the random word in it
-            made_us INTEGER NOT NULL,
-            tag BLOB
-        )
-        """
+    """,
+    """
+    CREATE TABLE canaries (
+        place TEXT PRIMARY KEY, -- a decoy of this run
+        value TEXT NOT NULL, -- the random word in it
+        made_us INTEGER NOT NULL,
+        tag BLOB
     )
-    db.execute(_SEALS)
+    """,
+    _SEALS,
+)
+
+recordings = Schema("mcp-bench-recordings", {"m001_initial": _RECORDINGS_1})
+grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1})

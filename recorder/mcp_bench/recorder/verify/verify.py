@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.store import schema
@@ -20,9 +20,6 @@ from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written, take_in_journal
 from mcp_bench.recorder.store.signatures import rows, tag
 from mcp_bench.recorder.verify.row_check import Finding, Place, RowCheck
-
-if TYPE_CHECKING:
-    from mcp_bench.recorder.sqlite_tools import Migrations
 
 State = Literal["verified", "changed", "open", "other key", "unreadable"]
 
@@ -98,16 +95,16 @@ def _verify(path: Path, key: Key | None, verdict: Verdict) -> None:
 
 
 @contextmanager
-def _snapshot(path: Path, migrations: Migrations) -> Iterator[sqlite3.Connection | None]:
+def _snapshot(path: Path, tables: schema.Schema) -> Iterator[sqlite3.Connection | None]:
     """Give a database as it is at one moment; None where there is none, or nothing in it."""
     if not path.exists():
         yield None
         return
-    with closing(open_reader(path, migrations)) as db, database_errors(path):
+    with closing(open_reader(path, tables)) as db, database_errors(path):
         # whatever somebody put into a column must be read, text that is no UTF-8 as well
         db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         db.execute("BEGIN")
-        yield db if applied_migrations(db, migrations) else None
+        yield db if applied_migrations(db, tables) else None
 
 
 def _is_ours(db: sqlite3.Connection, key: Key) -> bool:
