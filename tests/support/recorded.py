@@ -1,4 +1,4 @@
-"""Runs recorded as the referee records them: frames first, then the end, then the sealed grade."""
+"""Record runs as the referee does: frames first, then the end, then the sealed grade."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_info(*plan: PlannedEpisode, **rest: Any) -> RunInfo:
 
 
 def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: Any) -> str:
-    """Begin an attempt; `facts` are more fields of its EpisodeStart."""
+    """Begin an attempt; `facts` are further fields of its EpisodeStart."""
     episode = new_id("ep")
     folder.recording.begin_episode(
         EpisodeStart(
@@ -84,8 +84,10 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
 
 @dataclass
 class Episode:
-    """What happens in one episode: calls as (tool, arguments, result text), then the verdict. A result
-    that begins with `!` is a refusal."""
+    """The events of one episode: calls as (tool, arguments, result text), then the verdict.
+
+    A result that begins with `!` is an error of the tool.
+    """
 
     calls: Sequence[tuple[str, dict[str, Any], str]] = (("transfer", {"amount": 12.5}, "done"),)
     partial: float | None = 1.0
@@ -136,7 +138,7 @@ def record(stories: Sequence[tuple[PlannedEpisode, Episode]], **info: Any) -> tu
 
 
 def large(body: bytes) -> Body:
-    """Return a body as one that was too large for memory."""
+    """Return a body that is kept in a file, as one too large for memory."""
     growing = GrowingBody(large=1)
     growing.add(body)
     return growing.take()

@@ -1,4 +1,4 @@
-"""The bytes of one frame: in memory, or in a file where they are too many for that."""
+"""The bytes of one frame: in memory, or in a temporary file if there are too many."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 LARGE = 8 << 20
-"""Bytes from which on a frame is kept on disk while it passes."""
+"""A frame of this many bytes or more is buffered on disk."""
 CHUNK = 1 << 18
 
 
 class LargeBody:
-    """A frame in a file without a name: it is gone with the process, or when it is closed.
+    """A frame in an unnamed temporary file, which disappears when it is closed or the process ends.
 
     Every method may raise StorageError: the file cannot be written or read.
     """
@@ -38,7 +38,7 @@ class LargeBody:
         self._hashed.update(chunk)
 
     def readable(self) -> int:
-        """Return the file's descriptor, with everything in it that was appended."""
+        """Flush the file, and return its descriptor."""
         with _file_errors():
             self._file.flush()
         return self._file.fileno()
@@ -51,11 +51,11 @@ class LargeBody:
                 yield chunk
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of what was appended."""
+        """Return the SHA-256 of the bytes."""
         return self._hashed.digest()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # what cannot be written any more is not missed either
+        with contextlib.suppress(OSError):  # its content is not needed any more
             self._file.close()
 
     def __del__(self) -> None:
@@ -68,10 +68,10 @@ def _file_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f"{gettempdir()}, where a frame of more than {LARGE >> 20} MiB is kept while it passes"
+        where = f"{gettempdir()}, which buffers frames of more than {LARGE >> 20} MiB"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError(
-                f"the disk is full: no more room in {where}. Free some space, or set TMPDIR to another folder"
+                f"the disk is full: cannot write to {where}. Free some space, or set TMPDIR to another folder"
             ) from error
         raise StorageError(f"cannot use {where}: {error.strerror}") from error
 
@@ -108,7 +108,7 @@ def fill_blob(db: sqlite3.Connection, table: str, column: str, number: int, body
 
 
 class GrowingBody:
-    """Collects the bytes of a frame as they come; truthy when there are any."""
+    """Collects the chunks of a frame. Truthy when it has any."""
 
     def __init__(self, large: int = LARGE) -> None:
         """Keep up to `large` bytes in memory."""
@@ -134,13 +134,13 @@ class GrowingBody:
         self._large.append(chunk)
 
     def take(self) -> Body:
-        """Return what was collected, and begin anew."""
+        """Return the collected bytes, and start over."""
         body: Body = b"".join(self._parts) if self._large is None else self._large
         self._parts, self._size, self._large = [], 0, None
         return body
 
     def close(self) -> None:
-        """Drop what was collected."""
+        """Drop the collected bytes."""
         if self._large is not None:
             self._large.close()
         self._parts, self._size, self._large = [], 0, None

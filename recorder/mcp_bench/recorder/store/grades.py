@@ -1,7 +1,7 @@
-"""The sealed side of a run: `grades.db`, read by the referee's user only: grades and verdicts, one each per
-episode, and the canaries.
+"""The sealed side of a run: `grades.db`, with one grade and one verdict per episode, and the canaries.
 
-It is written after the agent is gone, and nothing in it is ever copied into `recordings.db`.
+Only the referee's user can read it. It is written after the agent has ended, and nothing in it is ever copied
+into `recordings.db`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 
 class SealedGrades:
-    """The single writer of one `grades.db` (mode 0600). A grade row says that its episode is done,
-    so it is synced to the disk."""
+    """The only writer of one `grades.db` (mode 0600).
+
+    A grade row means that its episode is done, so it is synced to the disk.
+    """
 
     def __init__(self, path: Path, key: Key, sealed: Callable[[str], bytes | None]) -> None:
-        """`sealed` gives the tag of an episode's seal, on which its grade is put."""
+        """Open or create the file. `sealed` returns the tag of an episode's seal, for its grade."""
         self.path = path
         self._key = key
         self._sealed = sealed
@@ -94,7 +96,7 @@ class SealedGrades:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
 
     def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
-        """Store the verdict on an episode that is over, in place of an earlier one."""
+        """Store the verdict on an episode that has ended; it replaces an earlier one."""
         row = (
             episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
             self._sealed(episode),
@@ -127,14 +129,14 @@ class SealedGrades:
             return [Canary(*row) for row in rows]
 
     def seal(self, run: str, recording: bytes | None) -> None:
-        """Seal the grades of a run that is closed; `recording` is the tag of its recordings' seal."""
+        """Seal the grades of a run that closes; `recording` is the tag of its recordings' seal."""
         with self._changing() as db:
             contents: dict[str, object] = {"recording": recording and recording.hex()}
             contents |= {table: tags(db, table) for table in SEALED}
             put_seal(db, self._key, run, contents)
 
     def unseal(self, run: str) -> None:
-        """Take the seal away: more will come."""
+        """Remove the seal, since more rows will follow."""
         with self._changing() as db:
             db.execute("DELETE FROM seals WHERE subject = ?", [run])
 
@@ -146,7 +148,7 @@ class SealedGrades:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back some by itself
+                with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
 
