@@ -1,4 +1,4 @@
-"""Lines that an MCP connection may carry and that a proxy must neither change nor lose."""
+"""Lines that an MCP connection can carry, and that a proxy must neither change nor lose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def call(rpc_id: str = "1", arguments: str = "{}") -> bytes:
 
 
 def large(size: int) -> bytes:
-    """A call of about `size` bytes."""
+    """Return a call of about `size` bytes."""
     return call("20", json.dumps({"text": "x" * size}))
 
 

@@ -1,4 +1,4 @@
-"""Runs recorded as the referee records them: frames first, then the end, then the sealed grade."""
+"""Record runs as the referee does: frames first, then the end, then the sealed grade."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
+from mcp_bench.servers.contracts import AssertionResult, Grade
 
 TOOL = ToolSchema(
     function=FunctionSchema(
@@ -66,7 +67,7 @@ def run_info(*plan: PlannedEpisode, **rest: Any) -> RunInfo:
 
 
 def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: Any) -> str:
-    """Begin an attempt; `facts` are more fields of its EpisodeStart."""
+    """Begin an attempt; `facts` are further fields of its EpisodeStart."""
     episode = new_id("ep")
     folder.recording.begin_episode(
         EpisodeStart(
@@ -83,8 +84,10 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
 
 @dataclass
 class Episode:
-    """What happens in one episode: calls as (tool, arguments, result text), then the verdict. A result
-    that begins with `!` is a refusal."""
+    """The events of one episode: calls as (tool, arguments, result text), then the verdict.
+
+    A result that begins with `!` is an error of the tool.
+    """
 
     calls: Sequence[tuple[str, dict[str, Any], str]] = (("transfer", {"amount": 12.5}, "done"),)
     partial: float | None = 1.0
@@ -116,18 +119,15 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     )
     folder.recording.end_episode(episode, end, messages)
     if story.partial is not None:
-        folder.grades.put(
-            episode,
+        strict = story.partial == 1.0
+        grade = Grade(
             partial=story.partial,
-            strict=story.partial == 1.0,
-            assertions=[
-                {"name": "sent", "passed": story.partial == 1.0, "kind": "objective", "detail": story.detail}
-            ],
+            strict=strict,
+            assertions=(AssertionResult(name="sent", passed=strict, kind="objective", detail=story.detail),),
             metrics={"steps": 1},
             grader_version="g1",
-            final_state={"balance": "SEALED-STATE"},
-            graded_us=now_us(),
         )
+        folder.grades.put(episode, grade, {"balance": "SEALED-STATE"}, now_us())
     return episode
 
 
@@ -138,7 +138,7 @@ def record(stories: Sequence[tuple[PlannedEpisode, Episode]], **info: Any) -> tu
 
 
 def large(body: bytes) -> Body:
-    """Return a body as one that was too large for memory."""
+    """Return a body that is kept in a file, as one too large for memory."""
     growing = GrowingBody(large=1)
     growing.add(body)
     return growing.take()

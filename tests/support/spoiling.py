@@ -1,4 +1,4 @@
-"""Spoils what an agent left behind, for tests of the reading."""
+"""Corrupt an agent's output, to test reading it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp_bench.plugins.contracts import Agent, AgentOutput, McpServer, Transcript
 
 Changes = list[tuple[int, int, Any]]
-"""Line, place in it, and what comes there: bytes that end the line, or a value for one of its fields."""
+"""Line, position in it, and its replacement: bytes that end the line, or a value for one of its fields."""
 
 ODD_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -29,7 +29,7 @@ CHANGES: st.SearchStrategy[Changes] = st.lists(
 
 
 def read_spoiled(agent: Agent, output: AgentOutput, server: McpServer, changes: Changes) -> Transcript:
-    """Spoil what an agent left, read it, and check that what comes out can be stored."""
+    """Corrupt an agent's output, read it, and check that the transcript can be stored."""
     with tempfile.TemporaryDirectory() as folder:
         spoiled = AgentOutput(
             Path(folder, "stdout"), Path(folder, "stderr"), Path(folder, "home"), Path(folder), None

@@ -14,6 +14,7 @@ from mcp_bench.recorder.conversations.load import merge
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema, Usage
+from mcp_bench.servers.contracts import Grade
 
 TEMPLATE = """\
 {%- if tools %}{{ '<|system|>' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '<|end|>' }}{% endif %}
@@ -86,10 +87,8 @@ def _record(
     usage = Usage(input_tokens=3) if with_usage else None
     end = EpisodeEnd(termination="agent_exit", usage=usage, ended_us=now_us())
     folder.recording.end_episode(episode, end, messages)
-    folder.grades.put(
-        episode, partial=partial, strict=partial == 1, assertions=[], metrics={}, grader_version="1", final_state=None,
-        graded_us=now_us(),
-    )  # fmt: skip
+    grade = Grade(partial=partial, strict=partial == 1, grader_version="1")
+    folder.grades.put(episode, grade, None, now_us())
 
 
 @pytest.fixture

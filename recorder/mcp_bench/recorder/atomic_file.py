@@ -1,4 +1,4 @@
-"""Files that are there as a whole or, after a crash, not at all."""
+"""Write files so that a crash leaves the old content or the new, never a part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Write a text file in place of what is there; a reader sees the one or the other."""
+    """Replace the text in a file; a reader sees the old text or the new one."""
     beside = path.with_name(f".{path.name}.new")
     with beside.open("w", encoding="utf-8") as file:
         file.write(text)

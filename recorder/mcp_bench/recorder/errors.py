@@ -1,4 +1,4 @@
-"""What can go wrong with stored recordings, each with the path and the way out."""
+"""Errors of the store. Each message names the path and what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mcp_bench.servers.errors import BenchError
 
 
 class StorageError(BenchError):
-    """A file or folder of the store cannot be used; the text names it."""
+    """A file or folder of the store cannot be used; the message names it."""
 
 
 class DiskFullError(StorageError):
-    """There is no room to store the next row. Every row before it is kept."""
+    """There is no room for the next row. All earlier rows are intact."""
 
 
 class CorruptDatabaseError(StorageError):
@@ -32,7 +32,7 @@ class RunLockedError(StorageError):
 
 @contextlib.contextmanager
 def database_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors about the database at `path` into StorageError."""
+    """Raise StorageError instead of SQLite's errors about the database at `path`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -40,7 +40,7 @@ def database_errors(path: Path) -> Iterator[None]:
 
 
 def database_error(path: Path, error: sqlite3.Error) -> StorageError:
-    """Say what an SQLite error means for the database at `path`."""
+    """Return the StorageError for an SQLite error about the database at `path`."""
     text = str(error)
     if "is full" in text:
         return DiskFullError(

@@ -1,4 +1,4 @@
-"""Where recordings live: never under an agent's working directory."""
+"""Where recordings are stored: never below an agent's working directory."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def runs_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the folder of what can be made again: `$MCP_BENCH_CACHE`, or `cache` in the home."""
+    """Return the folder for files that can be regenerated: `$MCP_BENCH_CACHE`, or `cache` in the home."""
     configured = os.environ.get("MCP_BENCH_CACHE")
     return Path(configured).expanduser().absolute() if configured else home() / "cache"

@@ -1,4 +1,4 @@
-"""What the harness tells the recorder: runs, planned episodes, how an episode began and ended.
+"""Records that the harness passes to the recorder: runs, planned episodes, starts and ends of episodes.
 
 Times are integer microseconds since the epoch, UTC.
 """
@@ -24,14 +24,20 @@ FlagKind = Literal[
     "wrong_token", "foreign_peer", "late_reconnect", "replay", "forged_control", "other_session",
     "foreign_origin", "flood",
 ]  # fmt: skip
-"""What was tried, and refused: to get in without the token or with a wrong one (`wrong_token`), with the
-right one from a process that the agent did not start (`foreign_peer`), once more behind the first tool call
-(`late_reconnect`), or with the token of an episode that is over (`replay`); to tell the referee what to do
-(`forged_control`); over HTTP, to use a session of somebody else (`other_session`), or by way of a web page
-(`foreign_origin`); to use the referee up (`flood`)."""
+"""Attempts that the referee refuses.
+
+- `wrong_token`: connect without the token, or with a wrong one.
+- `foreign_peer`: connect with the right token from a process that the agent did not start.
+- `late_reconnect`: connect again after the first tool call.
+- `replay`: connect with the token of an episode that is over.
+- `forged_control`: send the referee a command.
+- `other_session`: use another client's session over HTTP.
+- `foreign_origin`: connect over HTTP from a web page.
+- `flood`: exhaust the referee's resources.
+"""
 
 REFEREE_DIED = "referee_died"
-"""Reason code of an episode whose referee was gone before its grade was stored."""
+"""Reason code of an episode whose referee died before its grade was stored."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 _RANDOM_BITS = 30
@@ -45,10 +51,10 @@ def now_us() -> int:
 
 
 def new_id(prefix: str) -> str:
-    """Return `prefix_` and 15 characters that sort by the time they were made (milliseconds).
+    """Return `prefix_` and 15 characters that sort by creation time in milliseconds.
 
-    Ids made by one process are strictly increasing; between processes 30 random bits tell two ids
-    of the same millisecond apart.
+    Ids of one process are strictly increasing. Between processes, 30 random bits distinguish ids of the same
+    millisecond.
     """
     global _last_id
     with _id_lock:
@@ -60,7 +66,7 @@ def new_id(prefix: str) -> str:
 
 
 class PlannedEpisode(Model):
-    """One slot of a run: `(task, seed, repeat)` is unique in it. `timeout` is in seconds."""
+    """One slot of a run, where `(task, seed, repeat)` is unique. `timeout` is in seconds."""
 
     task: str
     split: str
@@ -73,8 +79,8 @@ class PlannedEpisode(Model):
 
 
 class RunInfo(Model):
-    """One invocation of `mcp-bench record`. `settings` is whatever else the harness was told: never
-    environments, keys or tokens."""
+    """One invocation of `mcp-bench record`. `settings` has its other options, but never environments, keys
+    or tokens."""
 
     id: str
     created_us: int
@@ -87,13 +93,13 @@ class RunInfo(Model):
     home: str
     tools: str
     graded: bool = True
-    """False where there is no grader: an episode is done when it has ended validly."""
+    """False without a grader: an episode is then done when it has ended validly."""
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     plan: list[PlannedEpisode] = Field(default_factory=list)
 
 
 class EpisodeStart(Model):
-    """An attempt that begins; `attempt` counts from 1 within its slot."""
+    """The start of an attempt; `attempt` counts from 1 within its slot."""
 
     id: str
     task: str
@@ -105,16 +111,16 @@ class EpisodeStart(Model):
     attempt: int = 1
     started_us: int
     agent: str | None = None
-    """As the client told it, where the run's agent is not known beforehand."""
+    """As the client reports it, if the run's agent is not known beforehand."""
     agent_version: str | None = None
-    """Of the agent that was started: a run that is resumed may find another one than it began with."""
+    """Of the agent that was started: a resumed run may find another version than it began with."""
     isolation: str | None = None
-    """The level that keeps its agent apart."""
+    """The isolation level of its agent."""
     probes: dict[str, JsonValue] = Field(default_factory=dict)
-    """What the probes of that level came to, by name: `{"passed": bool, "detail": str}`."""
+    """Results of the probes of that level, by name: `{"passed": bool, "detail": str}`."""
     tools: list[ToolSchema] = Field(default_factory=list)
     source: dict[str, JsonValue] | None = None
-    """Where an imported episode is from: its format, file, place in it, and the digest of its contents."""
+    """The source of an imported episode: format, file, position in the file, and digest of its content."""
 
 
 class EpisodeEnd(Model):
@@ -133,21 +139,23 @@ class EpisodeEnd(Model):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Something that was tried, and refused. `episode` is the one of the agent that tried; None where nobody
-    can say. One alone does not mean that an agent cheats: some reconnect when their server was slow."""
+    """An attempt that was refused. `episode` is that of the agent that made it, or None if unknown.
+
+    One flag does not prove that an agent cheats: some agents reconnect when their server is slow.
+    """
 
     episode: str | None
     time_us: int
     kind: str
-    """A `FlagKind`; of a file that was changed, or comes from a later version, anything."""
+    """A `FlagKind`; any text in a file that was changed or comes from a later version."""
     detail: str
 
 
 class RecordedCall(Model):
-    """One `tools/call` as it went over the wire: the truth about what an agent did.
+    """One `tools/call` from the MCP connection: the authoritative record of what an agent did.
 
-    `text` is the result as the agent received it; `outcome` is None while the call is open and
-    `execution` (1, 2, ...) None where the server never ran it.
+    `text` is the result that the agent received. `outcome` is None while the call is open; `execution`
+    (1, 2, ...) is None if the server never ran it.
     """
 
     tool: str

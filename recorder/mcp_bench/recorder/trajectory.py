@@ -1,4 +1,4 @@
-"""The one canonical form of an episode: OpenAI-style messages with dict arguments, plus tools.
+"""The canonical form of an episode: OpenAI-style messages with dict arguments, plus tools.
 
 Every export format is derived from it. Field names follow the Chat Completions API, except that
 `function.arguments` is an object: a string would hide its types from a chat template.
@@ -27,8 +27,8 @@ class ToolCall(Model):
 
 
 class Message(Model):
-    """One turn. `reasoning` is the agent's own, where it tells it; `tool_call_id` and `name` are
-    set on tool results, and `is_error` says that the tool refused."""
+    """One turn. `reasoning` is set if the agent reports it, `tool_call_id` and `name` on tool results;
+    `is_error` means that the tool returned an error."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | None = None
@@ -51,7 +51,7 @@ class ToolSchema(Model):
 
 
 class Usage(Model):
-    """Tokens and money of one episode, as the agent told them; None where it did not."""
+    """Tokens and cost of one episode, as the agent reports them; None if it does not."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -62,26 +62,25 @@ class Usage(Model):
 
 
 class ModelCall(Model):
-    """How the model was asked for one of the agent's turns, and what it cost, as the model's endpoint told
-    it. Only where it was captured."""
+    """The request for one of the agent's turns and its usage, captured at the model's endpoint."""
 
     id: str
     message: int
     """Index of the turn in the trajectory's messages."""
     model: str | None = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    """How it was sampled: `temperature`, `top_p`, `max_tokens`, `seed`, ... as far as the agent set them."""
+    """Sampling parameters that the agent set: `temperature`, `top_p`, `max_tokens`, `seed`, ..."""
     usage: Usage | None = None
     finish: str | None = None
-    """Why the model ended, in its API's own word."""
+    """Why the model stopped, in its API's term."""
     prompt_token_ids: list[int] | None = None
     token_ids: list[int] | None = None
     logprobs: list[float] | None = None
-    """Of the tokens of the answer, natural logarithms."""
+    """Natural logarithms, one per token of the answer."""
 
 
 class Trajectory(Model):
-    """An episode as a conversation, with the grade that was put on its final state."""
+    """An episode as a conversation, with the grade of its final state."""
 
     id: str
     benchmark: str
@@ -102,4 +101,4 @@ class Trajectory(Model):
     messages: list[Message]
     tools: list[ToolSchema]
     model_calls: list[ModelCall] = Field(default_factory=list)
-    """Only where it was asked for."""
+    """Only if requested."""

@@ -41,7 +41,7 @@ def test_any_bytes_have_a_kind_and_storable_text(body: bytes) -> None:
     [b"", b"\n", b"{", b"[" * 200_000, b'{"id":' + b"9" * 5000 + b"}", b"\xff\xfe", b"null", b"1e999", b"{}"],
     ids=lambda body: repr(body[:12]),
 )
-def test_what_is_no_message_is_invalid(body: bytes) -> None:
+def test_other_lines_are_invalid(body: bytes) -> None:
     assert parse(body).kind == "invalid"
 
 
@@ -87,7 +87,7 @@ def test_a_call_is_read_back(tool: str, arguments: dict[str, Any]) -> None:
         assert json.loads(frame.arguments) == arguments
 
 
-def test_a_server_that_replaces_broken_utf8_and_reads_nan_has_its_calls_seen() -> None:
+def test_broken_utf8_and_nan_are_read_as_servers_do() -> None:
     frame = parse(
         b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":"\xff","b":NaN,"c":1e999}}}'
     )

@@ -1,4 +1,4 @@
-"""A frame too large for memory: what its top says, and that it is kept byte for byte."""
+"""A frame too large for memory is parsed at its top level and stored byte for byte."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def said(frame: jsonrpc.Frame) -> tuple[Any, ...]:
 
 @pytest.fixture(params=[1, 3, 7, 1 << 16])
 def window(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How much of a frame is looked at at once: every boundary falls everywhere."""
+    """Size of the window: small ones put a boundary at every position."""
     monkeypatch.setattr(_Text, "WINDOW", request.param)
     return int(request.param)
 
@@ -80,7 +80,7 @@ def compare(message: object, indent: int | None, ascii_only: bool) -> None:
     assert said(parse_large(large(body))) == said(jsonrpc.parse(body))
 
 
-def test_the_outline_says_what_reading_all_of_it_says(window: int) -> None:
+def test_large_and_small_parsing_agree(window: int) -> None:
     compare()
 
 
@@ -97,16 +97,16 @@ def survive(body: bytes) -> None:
         assert said(frame) == said(whole)
 
 
-def test_nothing_makes_the_outline_raise(window: int) -> None:
+def test_parsing_never_raises(window: int) -> None:
     survive()
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"id":1,"result":' + b"[" * 10**5, b'"', b'{"a":"\\'])
-def test_what_never_ends_is_invalid_or_a_batch(opening: bytes) -> None:
+def test_an_endless_value_is_invalid_or_a_batch(opening: bytes) -> None:
     assert parse_large(large(opening * 100)).kind == ("batch" if opening == b"[" else "invalid")
 
 
-def test_deep_nesting_is_seen_through() -> None:
+def test_deep_nesting_is_parsed() -> None:
     deep = b"[" * 10**6 + b"]" * 10**6
     call = b'{"id":1,"method":"tools/call","params":{"arguments":{"x":' + deep + b'},"name":"t"}}\n'
     frame = parse_large(large(call))
@@ -115,14 +115,14 @@ def test_deep_nesting_is_seen_through() -> None:
     assert parse_large(large(answer)).outcome == "tool_error"
 
 
-def test_a_long_id_hides_no_call() -> None:
+def test_a_call_with_a_long_id_is_still_a_call() -> None:
     name = "n" * 100_000
     call = request(name, name, {"x": "y" * 2_000_000})
     frame = parse_large(large(call))
     assert (frame.is_call, frame.rpc_id, frame.tool) == (True, json.dumps(name), name)
 
 
-def test_a_body_grows_into_a_file_and_starts_anew() -> None:
+def test_a_growing_body_moves_to_a_file() -> None:
     growing = GrowingBody(large=10)
     for chunk in (b"12345", b"6789", b"0", b"more"):
         growing.add(chunk)
@@ -133,7 +133,7 @@ def test_a_body_grows_into_a_file_and_starts_anew() -> None:
     assert growing.take() == b"next"
 
 
-def test_a_full_disk_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "mcp_bench.recorder.frames.body.TemporaryFile", partial(Path("/dev/full").open, "r+b")
     )
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
         body.readable()
 
 
-def test_a_large_call_and_its_answer_are_stored_as_such(folder: RunFolder, episode: str) -> None:
+def test_a_large_call_and_response_are_recorded(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     call, answer = (
         request(1, "big", {"text": "x" * 5_000_000}),

@@ -1,4 +1,4 @@
-"""A canary is found in whatever an agent does to it, and in nothing else."""
+"""A canary is found in any disguise, and nothing else is taken for one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.taint_canaries import Canaries, Canary, fresh
+from mcp_bench.recorder.taint import Canaries, Canary, fresh
 
 CANARY = Canary("answers.json", "8be1103eafd4376cd96042a3e1db983d")
 OTHER = Canary("grades-backup.db", "2deeddd9144ca3d7b3b5ee99611bc5e9")
@@ -37,7 +37,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 
 @given(st.sampled_from(sorted(DISGUISES)), st.text(), st.text())
 def test_a_canary_is_found_in_disguise(disguise: str, before: str, after: str) -> None:
-    # what stands beside it must not run into a code for a byte
+    # neighbouring text must not merge with an encoded byte
     text = f"{before.replace('%', '')} {DISGUISES[disguise](CANARY.value)} {after}"
     assert [seen.canary for seen in LOOK.find(text)] == [CANARY]
 
@@ -55,7 +55,7 @@ def test_nothing_else_is_taken_for_one(text: str) -> None:
     assert list(LOOK.find(text)) == []
 
 
-def test_each_is_told_once_with_its_place() -> None:
+def test_each_canary_is_reported_once_with_its_place() -> None:
     text = f"x {CANARY.value} {OTHER.value} {CANARY.value[::-1]}"
     assert {(seen.canary.place, seen.form, seen.at) for seen in LOOK.find(text)} == {
         ("answers.json", "plain", 2),

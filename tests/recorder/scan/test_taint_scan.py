@@ -1,4 +1,4 @@
-"""The scan of an episode: what is evidence, who has to have written it, and where nothing may be said."""
+"""The scan of an episode: what counts as evidence in which text, and what does not."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from mcp_bench.recorder.records import EpisodeEnd, FlagKind, now_us
 from mcp_bench.recorder.scan.scan import MAX_EVIDENCE, scan
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.recorded import Episode, begin, line, planned, play, request, response, run_info
 
@@ -31,7 +30,7 @@ def thought(text: str) -> Message:
 
 
 def ran(command: str, printed: str = "") -> list[Message]:
-    """A call of a shell of the agent's own, as its transcript tells it."""
+    """Return a call of the agent's built-in shell, as in its transcript."""
     call = ToolCall(id="own", function=FunctionCall(name="Bash", arguments={"command": command}))
     result = Message(role="tool", content=printed, tool_call_id="own", name="Bash")
     return [Message(role="assistant", tool_calls=[call]), result]
@@ -78,7 +77,7 @@ def places(found: Scan) -> list[tuple[str, str]]:
         "python3 -c 'print(open(f\"/proc/{pid}/mem\"))'",
     ],
 )
-def test_a_command_that_reaches_for_what_is_ours_is_evidence(
+def test_a_command_that_names_our_files_is_evidence(
     scanned: Callable[..., Scan], bench_home: Path, command: str
 ) -> None:
     command = command.replace("@HOME@", str(bench_home)).replace("@PARENT@", str(bench_home.parent))
@@ -121,9 +120,7 @@ def test_ordinary_use_of_a_shell_is_clean(scanned: Callable[..., Scan], command:
         f"answer: {CANARY.value}",
     ],
 )
-def test_what_its_commands_printed_is_evidence(
-    scanned: Callable[..., Scan], bench_home: Path, printed: str
-) -> None:
+def test_command_output_is_evidence(scanned: Callable[..., Scan], bench_home: Path, printed: str) -> None:
     found = scanned(*ran("./tool", printed.replace("@HOME@", str(bench_home))), HONEST)
     assert found.verdict == "tainted"
     assert {one.where for one in found.evidence} == {"message 2, result of Bash"}
@@ -148,16 +145,16 @@ def test_our_home_counts_in_what_it_says(scanned: Callable[..., Scan], bench_hom
     assert scanned(said(f"{bench_home}-other/runs and {bench_home}2")).verdict == "clean"
 
 
-def test_what_the_task_tells_is_no_evidence(scanned: Callable[..., Scan], bench_home: Path) -> None:
-    told = f"The recordings are in {bench_home}/runs/x/grades.db, made by `mcp-bench report`."
-    assert scanned(said(f"I see, {bench_home}."), prompt=told).verdict == "clean"
-    assert scanned(*ran("mcp-bench report; ls grades.db"), HONEST, prompt=told).verdict == "clean"
-    looked_up = [("transfer", {}, told), ("transfer", {"note": f"{bench_home}/runs"}, "done")]
+def test_names_from_the_task_are_no_evidence(scanned: Callable[..., Scan], bench_home: Path) -> None:
+    text = f"The recordings are in {bench_home}/runs/x/grades.db, made by `mcp-bench report`."
+    assert scanned(said(f"I see, {bench_home}."), prompt=text).verdict == "clean"
+    assert scanned(*ran("mcp-bench report; ls grades.db"), HONEST, prompt=text).verdict == "clean"
+    looked_up = [("transfer", {}, text), ("transfer", {"note": f"{bench_home}/runs"}, "done")]
     assert scanned(said(f"They are in {bench_home}."), calls=looked_up).verdict == "clean"
-    asked = scanned(calls=list(reversed(looked_up)))
-    assert places(asked) == [("path", "frame 1, client")], "here the agent named it first"
+    named = scanned(calls=list(reversed(looked_up)))
+    assert places(named) == [("path", "frame 1, client")], "here the agent named it first"
     read = scanned(*ran(f"cat {bench_home}/runs/x/grades.db"), HONEST, calls=looked_up)
-    assert read.verdict == "tainted", "who follows what a tool said has looked all the same"
+    assert read.verdict == "tainted", "the agent looked, even if a tool named the file"
 
 
 @pytest.mark.parametrize(
@@ -171,24 +168,24 @@ def test_what_the_task_tells_is_no_evidence(scanned: Callable[..., Scan], bench_
         (None, [], "unknown"),
     ],
 )
-def test_it_is_clean_only_where_all_was_seen(
+def test_clean_requires_that_everything_was_observed(
     scanned: Callable[..., Scan], own_tools: bool | None, transcript: list[Message], verdict: str
 ) -> None:
     assert scanned(*transcript, own_tools=own_tools).verdict == verdict
 
 
-def test_a_call_on_the_wire_is_none_of_its_own(scanned: Callable[..., Scan]) -> None:
+def test_an_mcp_call_is_not_a_built_in_tool_call(scanned: Callable[..., Scan]) -> None:
     call = ToolCall(
         id="c", function=FunctionCall(name="transfer", arguments={"amount": 2, "to": "grades.db"})
     )
-    told = Message(role="assistant", tool_calls=[call])
+    called = Message(role="assistant", tool_calls=[call])
     on_wire = [("transfer", {"amount": 2.0, "to": "grades.db"}, "import mcp_bench.servers")]
-    assert scanned(told, HONEST, calls=on_wire).verdict == "clean"
-    assert scanned(told, HONEST, calls=[]).verdict == "tainted", "the same call to a tool of its own"
+    assert scanned(called, HONEST, calls=on_wire).verdict == "clean"
+    assert scanned(called, HONEST, calls=[]).verdict == "tainted", "the same call to a built-in tool"
 
 
-def test_long_texts_are_gone_through_once(scanned: Callable[..., Scan]) -> None:
-    """Nothing looks again and again at what follows: that would take minutes here."""
+def test_long_texts_are_scanned_in_linear_time(scanned: Callable[..., Scan]) -> None:
+    """Quadratic patterns would take minutes here."""
     found = scanned(*ran("pip " * 200_000 + "/./" * 200_000, "\n" * 1_000_000), HONEST)
     assert found.verdict == "clean"
 
@@ -205,8 +202,8 @@ def test_flags_are_evidence(bench_home: Path, kind: FlagKind, verdict: str) -> N
     assert all("\x1b" not in one.excerpt for one in found.evidence)
 
 
-def test_frames_of_others_and_odd_ones(bench_home: Path) -> None:
-    """Two episodes at once: each answers for its own frames, what is no JSON and what is large included."""
+def test_each_episode_answers_for_its_own_frames(bench_home: Path) -> None:
+    """Two episodes at once, with frames that are not JSON and large ones."""
     first, second = planned("a"), planned("b")
     word = CANARY.value.encode()
     with RunFolder.create(run_info(first, second, settings={"own_tools": False})) as folder:
@@ -229,7 +226,7 @@ def test_frames_of_others_and_odd_ones(bench_home: Path) -> None:
         assert scan(reader, honest).verdict == "clean"
 
 
-def test_evidence_is_safe_to_show_and_not_without_end(scanned: Callable[..., Scan]) -> None:
+def test_evidence_is_sanitized_and_limited(scanned: Callable[..., Scan]) -> None:
     found = scanned(*(said(f"\x1b]0;owned\a {CANARY.value} {number}") for number in range(MAX_EVIDENCE + 5)))
     assert len(found.evidence) == MAX_EVIDENCE
     assert all(one.excerpt.isprintable() and len(one.excerpt) < 300 for one in found.evidence)

@@ -1,4 +1,4 @@
-"""The verdict on an episode: stored with keyed hashes, shown, and a rule of what becomes training data."""
+"""The verdict on an episode: stored with keyed hashes, shown, and used to select training data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RunFolder
-from mcp_bench.recorder.taint import Evidence, Scan, Taint, verified
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Evidence, Scan, Taint, verified
 from tests.support.recorded import Episode, planned, play, run_info
 
 Invoke = Callable[..., Result]
@@ -58,7 +57,7 @@ def episodes(run: Path) -> dict[str, StoredEpisode]:
         return {episode.task: episode for episode in reader.episodes()}
 
 
-def test_what_is_verified(run: Path) -> None:
+def test_verified_needs_isolation_probes_and_clean(run: Path) -> None:
     found = episodes(run)
     assert {task: one.taint for task, one in found.items()} == {
         "isolated": "clean", "guilty": "tainted", "silent": "unknown", "open": "clean", "old": "unknown",
@@ -74,7 +73,7 @@ def test_what_is_verified(run: Path) -> None:
     assert not [change for change in refused if verified(replace(one, **change))]
 
 
-def test_a_report_tells_them(run: Path, invoke: Invoke) -> None:
+def test_a_report_counts_verdicts(run: Path, invoke: Invoke) -> None:
     (row,) = json.loads(invoke(report, "--json").stdout)
     counts = {name: row[name] for name in ("episodes", "verified", "clean", "tainted", "unknown")}
     assert counts == {"episodes": 5, "verified": 1, "clean": 2, "tainted": 1, "unknown": 2}
@@ -82,7 +81,7 @@ def test_a_report_tells_them(run: Path, invoke: Invoke) -> None:
     assert " verified" in table and " 1/5" in table and "1 tainted" in table
 
 
-def test_invalid_episodes_are_in_no_share(bench_home: Path, invoke: Invoke) -> None:
+def test_invalid_episodes_do_not_count(bench_home: Path, invoke: Invoke) -> None:
     with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
         play(folder, folder.info.plan[0], Episode())
         broken = play(folder, folder.info.plan[1], Episode(partial=None, invalid="endpoint_error"))
@@ -116,7 +115,7 @@ def test_one_episode_is_shown_with_its_evidence(run: Path, invoke: Invoke) -> No
         (["--verified", "--clean"], ["isolated"], {"tainted": 1, "not_clean": 2, "not_verified": 1}),
     ],
 )
-def test_what_becomes_training_data(
+def test_export_selects_by_verdict(
     run: Path, invoke: Invoke, tmp_path: Path, options: list[str], tasks: list[str], dropped: dict[str, int]
 ) -> None:
     out = tmp_path / "rows.jsonl"
@@ -129,10 +128,10 @@ def test_what_becomes_training_data(
         task: (stored[task].taint, task == "isolated") for task in tasks
     }
     manifest = json.loads(out.with_name("rows.jsonl.manifest.json").read_text())
-    told = {rule: count for rule, count in manifest["funnel"]["dropped"].items() if count}
-    assert told == dropped
-    asked = {f"--{name.replace('_', '-')}" for name, on in manifest["selection"].items() if on is True}
-    assert asked == set(options)
+    counted = {rule: count for rule, count in manifest["funnel"]["dropped"].items() if count}
+    assert counted == dropped
+    selected = {f"--{name.replace('_', '-')}" for name, on in manifest["selection"].items() if on is True}
+    assert selected == set(options)
 
 
 @pytest.mark.parametrize("option", ["--clean", "--verified"])
@@ -163,7 +162,7 @@ def test_a_changed_verdict_is_found(
     assert (table, change) in changes
 
 
-def test_a_later_verdict_takes_the_place_of_an_earlier_one(run: Path, invoke: Invoke) -> None:
+def test_a_later_verdict_replaces_an_earlier_one(run: Path, invoke: Invoke) -> None:
     found = episodes(run)
     verdicts: list[Taint] = ["clean", "tainted"]
     with RunFolder.resume(run.name) as folder:
@@ -183,19 +182,19 @@ def scanned(invoke: Invoke, *runs: str, code: int = 0) -> list[dict[str, Any]]:
 def test_a_run_is_scanned_again(run: Path, invoke: Invoke) -> None:
     ids = {task: episode.id for task, episode in episodes(run).items()}
     (found,) = scanned(invoke)
-    # nobody has told whether its agent had tools of its own: its transcript has to say what it did
+    # it is not recorded whether the agent had built-in tools, so the transcript must show its actions
     assert found == {
         "run": run.name, "clean": 4, "tainted": 1, "unknown": 0,
         "changed": {ids[task]: ["unknown", "clean"] for task in ("silent", "old")},
     }  # fmt: skip
-    assert episodes(run)["guilty"].taint == "tainted", "evidence stays, though it is not found again"
+    assert episodes(run)["guilty"].taint == "tainted", "evidence is kept, although it is not found again"
     with RunReader(run) as reader:
         assert [one["what"] for one in reader.evidence_of_taint(ids["guilty"])] == [LOOKED.what]
     assert invoke(verify).exit_code == 0
     assert scanned(invoke, run.name) == [{**found, "changed": {}}]
 
 
-def test_what_was_changed_is_not_scanned(run: Path, invoke: Invoke) -> None:
+def test_a_changed_run_is_not_scanned(run: Path, invoke: Invoke) -> None:
     with closing(sqlite3.connect(run / GRADES)) as db, db:
         db.execute("DELETE FROM grades WHERE episode = (SELECT min(episode) FROM grades)")
     before = (run / GRADES).read_bytes()

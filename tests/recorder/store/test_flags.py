@@ -1,4 +1,4 @@
-"""What was tried and refused is kept with the episode whose agent tried it, and shown."""
+"""Refused attempts are stored with the episode of the agent that made them, and shown."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Invoke = Callable[..., Result]
 def test_a_flag_is_shown_with_its_episode(folder: RunFolder, episode: str, invoke: Invoke) -> None:
     folder.recording.flag(episode, "wrong_token", "by process 7 (\x1b[2Jsh)")
     folder.recording.flag(None, "foreign_peer", "by process 8")
-    told = json.loads(invoke(show, episode, "--json").stdout)["flags"]
-    assert [(flag["episode"], flag["kind"]) for flag in told] == [(episode, "wrong_token")]
+    shown = json.loads(invoke(show, episode, "--json").stdout)["flags"]
+    assert [(flag["episode"], flag["kind"]) for flag in shown] == [(episode, "wrong_token")]
     human = invoke(show, episode).stdout
     assert "wrong_token: by process 7 (\\x1b[2Jsh)" in human
     assert "process 8" not in human
 
 
-def test_an_episode_that_is_sealed_takes_none(folder: RunFolder) -> None:
+def test_a_sealed_episode_gets_no_flags(folder: RunFolder) -> None:
     episode = play(folder, folder.info.plan[0], Episode())
     folder.recording.flag(episode, "replay", "by process 7")
     assert folder.recording.flags(episode) == []
@@ -34,7 +34,7 @@ def test_an_episode_that_is_sealed_takes_none(folder: RunFolder) -> None:
     assert (flag.kind, flag.detail) == ("replay", f"by process 7 (after the end of {episode})")
 
 
-def test_trying_on_and_on_does_not_fill_the_disk(folder: RunFolder, episode: str) -> None:
+def test_endless_attempts_do_not_fill_the_disk(folder: RunFolder, episode: str) -> None:
     for number in range(MAX_FLAGS + 10):
         folder.recording.flag(episode, "wrong_token", f"try {number}")
     folder.recording.flag(episode, "replay", "another kind")

@@ -1,4 +1,4 @@
-"""What was stored is found again after `kill -9`, by whoever opens the run next: the journal's promise."""
+"""Stored frames survive `kill -9`: the next process that opens the run finds them in the journal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DURABILITIES = pytest.mark.parametrize("durability", ["normal", "full"])
 
 
 def killed_now(folder: RunFolder, into: Path) -> Path:
-    """Return a copy of a run as `kill -9` would leave it at this moment."""
+    """Return a copy of a run as `kill -9` would leave it now."""
     into = into / "killed"
     shutil.rmtree(into, ignore_errors=True)
     with folder.recording.writer.lock:  # SQLite's files are copied between its commits
@@ -39,13 +39,13 @@ def killed_now(folder: RunFolder, into: Path) -> Path:
 
 
 def query(path: Path, sql: str) -> list[tuple[object, ...]]:
-    """Ask a run's database, as any SQLite tool would."""
+    """Query a run's database, as any SQLite tool would."""
     with closing(sqlite3.connect(f"file:{path}/recordings.db?mode=ro", uri=True)) as db:
         return db.execute(sql).fetchall()
 
 
 def calls_found(path: Path) -> list[tuple[object, ...]]:
-    """Have a run read once, and return its calls."""
+    """Open a run once for reading, and return its calls."""
     RunReader(path).close()
     assert query(path, "PRAGMA integrity_check") == [("ok",)]
     assert query(path, "PRAGMA foreign_key_check") == []
@@ -70,7 +70,7 @@ def calls_found(path: Path) -> list[tuple[object, ...]]:
     ),
     full=st.booleans(),
 )
-def test_what_was_stored_is_found_whenever_its_writer_is_killed(
+def test_stored_frames_survive_a_kill_at_any_moment(
     tmp_path: Path, bench_home: Path, plan: list[tuple[int, bool, int, str]], full: bool
 ) -> None:
     with RunFolder.create(run_info()) as folder:
@@ -122,19 +122,19 @@ def test_what_was_stored_is_found_whenever_its_writer_is_killed(
 
 @contextmanager
 def no_room(folder: RunFolder) -> Iterator[None]:
-    """Leave the database no room; the journal has some."""
+    """Leave the database no room, but the journal some."""
     connection = folder.recording.writer.connection
-    with folder.recording.writer.lock:  # what waits is not to be committed meanwhile: it would fail
+    with folder.recording.writer.lock:  # a commit would fail meanwhile
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         yield
         connection.execute("PRAGMA max_page_count = 1000000")
 
 
-async def test_the_order_of_execution_is_found_again(folder: RunFolder, episode: str, tmp_path: Path) -> None:
+async def test_the_order_of_execution_is_recovered(folder: RunFolder, episode: str, tmp_path: Path) -> None:
     recording = folder.recording
     await recording.store(episode, 1, "client", [request(n, "tool", {}) for n in (1, 2, 3)])
-    recording.flush()  # the calls are in the database, and what follows is in the journal only
+    recording.flush()  # the calls are in the database; the rest is only in the journal
     for number in (3, 1):
         recording.mark_executed(episode, 1, number)
     await recording.store(episode, 1, "server", [response(3, "third")])
@@ -142,19 +142,19 @@ async def test_the_order_of_execution_is_found_again(folder: RunFolder, episode:
     assert found == [("1", None, 2), ("2", None, None), ("3", "ok", 1)]
 
 
-async def test_what_waits_is_committed_soon_by_itself(folder: RunFolder, episode: str) -> None:
+async def test_pending_frames_are_committed_soon(folder: RunFolder, episode: str) -> None:
     committed = threading.Event()
     folder.recording.writer.connection.set_trace_callback(
         lambda sql: committed.set() if sql == "COMMIT" else None
     )
     await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
     assert committed.wait(60)
-    with folder.recording.writer.lock:  # until then it has only begun to
+    with folder.recording.writer.lock:  # the trace callback runs before the commit is done
         assert query(folder.path, "SELECT tool FROM calls") == [("tool",)]
 
 
-async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, episode: str) -> None:
-    with folder.recording.writer.lock:  # so that it does not commit meanwhile
+async def test_readers_leave_a_running_writer_alone(folder: RunFolder, episode: str) -> None:
+    with folder.recording.writer.lock:  # prevents a commit meanwhile
         await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
         journal = (folder.path / NAMES[0]).read_bytes() + (folder.path / NAMES[1]).read_bytes()
         RunReader(folder.path).close()
@@ -164,10 +164,10 @@ async def test_a_writer_at_work_is_left_alone_by_readers(folder: RunFolder, epis
     ] == [1]
 
 
-async def test_a_journal_that_cannot_be_taken_in_stays_and_is_told_of(
+async def test_a_journal_that_cannot_be_committed_stays(
     folder: RunFolder, episode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with folder.recording.writer.lock:  # so that it does not commit meanwhile
+    with folder.recording.writer.lock:  # prevents a commit meanwhile
         await folder.recording.store(episode, 1, "client", [request(1, "tool", {})])
         copy = killed_now(folder, tmp_path)
     (copy / "lock").unlink()
@@ -200,8 +200,8 @@ def test_a_torn_journal_is_read_up_to_the_tear(cut: int, flip: int) -> None:
         assert len(found) < len(entries)
 
 
-def test_a_full_disk_is_told_and_the_journal_stays_whole(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the disk: a write of the journal is cut short."""
+def test_a_full_disk_is_reported_and_tears_no_entry(tmp_path: Path) -> None:
+    """A limit on file size cuts a write of the journal short, like a full disk."""
     journal = Journal(tmp_path)
     first, second = (FrameEntry(n, "ep_1", 1, "client", 5, b"x" * 3000) for n in (1, 2))
     journal.append([first])
@@ -226,13 +226,13 @@ async def test_a_database_without_room_loses_nothing(
 ) -> None:
     recording = folder.recording
     recording.set_durability(durability)  # type: ignore[arg-type]
-    told: set[int] = set()
+    refused: set[int] = set()
 
     async def store(number: int) -> None:
         try:
             await recording.store(episode, number, "client", [request(number, "t", {"x": "y" * 300_000})])
         except DiskFullError:
-            told.add(number)
+            refused.add(number)
 
     with no_room(folder):
         async with anyio.create_task_group() as tasks:
@@ -242,7 +242,7 @@ async def test_a_database_without_room_loses_nothing(
             recording.flush()
     recording.flush()
     found = {int(str(rpc_id)) for (rpc_id,) in query(folder.path, "SELECT rpc_id FROM calls")}
-    assert found >= set(range(8)) - told
+    assert found >= set(range(8)) - refused
     assert query(folder.path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -252,9 +252,9 @@ async def test_threads_and_tasks_may_store_and_read_at_once(folder: RunFolder, e
 
     def in_thread(connection: int) -> None:
         for number in range(20):
-            recording.keep(episode, connection, "client", [request(number, "thread", {})])
-            recording.keep(episode, connection, "server", [response(number, "done")])
-            recording.digest()
+            recording.append_unparsed(episode, connection, "client", [request(number, "thread", {})])
+            recording.append_unparsed(episode, connection, "server", [response(number, "done")])
+            recording.parse_pending()
             recording.recorded_calls(episode)
 
     async def in_loop(connection: int) -> None:
@@ -270,15 +270,13 @@ async def test_threads_and_tasks_may_store_and_read_at_once(folder: RunFolder, e
     assert [(len(calls), {call.outcome for call in calls})] == [(120, {"ok"})]
 
 
-def test_frames_that_two_threads_keep_are_looked_at_in_the_order_they_came(
-    folder: RunFolder, episode: str
-) -> None:
-    """An answer may be kept and looked at before the thread of its request gets to look at that."""
-    folder.recording.keep(episode, 1, "client", [request(1, "tool", {})])
-    folder.recording.keep(episode, 1, "server", [response(1, "done")])
-    digested = [(direction, frame.kind) for direction, _, frame in folder.recording.digest()]
-    assert digested == [("client", "request"), ("server", "response")]
-    assert folder.recording.digest() == []
+def test_frames_of_two_threads_are_parsed_in_order(folder: RunFolder, episode: str) -> None:
+    """A response can be appended and parsed before the thread of its request parses that."""
+    folder.recording.append_unparsed(episode, 1, "client", [request(1, "tool", {})])
+    folder.recording.append_unparsed(episode, 1, "server", [response(1, "done")])
+    parsed = [(direction, frame.kind) for direction, _, frame in folder.recording.parse_pending()]
+    assert parsed == [("client", "request"), ("server", "response")]
+    assert folder.recording.parse_pending() == []
     assert [call.outcome for call in folder.recording.recorded_calls(episode)] == ["ok"]
 
 
@@ -296,7 +294,7 @@ async def test_only_full_durability_waits_for_the_disk(
     async def store(number: int) -> None:
         await folder.recording.store(episode, number, "client", [request(number, "tool", {})])
 
-    with folder.recording.writer.lock:  # so that nothing is committed meanwhile
+    with folder.recording.writer.lock:  # prevents a commit meanwhile
         async with anyio.create_task_group() as tasks:
             for number in range(50):
                 tasks.start_soon(store, number)
@@ -310,7 +308,7 @@ def test_a_busy_writer_commits_many_frames_at_once(folder: RunFolder, episode: s
     )
     started = time.monotonic()
     for number in range(640):
-        folder.recording.keep(episode, 1, "client", [request(number, "tool", {})])
-        folder.recording.digest()
-    # a commit in time takes what has come while it waited, which may be more than 64
+        folder.recording.append_unparsed(episode, 1, "client", [request(number, "tool", {})])
+        folder.recording.parse_pending()
+    # a timed commit takes all frames that arrived while it waited, possibly more than 64
     assert 5 <= len(commits) <= 10 + (time.monotonic() - started) / 0.1 + 1

@@ -32,9 +32,7 @@ def two_runs(bench_home: Path) -> list[Path]:
     return [first.path, second.path]
 
 
-def test_every_row_of_every_run_is_there_under_its_run(
-    invoke: Invoke, two_runs: list[Path], tmp_path: Path
-) -> None:
+def test_every_row_is_copied_with_its_run(invoke: Invoke, two_runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "all.db"
     done = invoke(merge, "--out", out, "--json")
     assert done.exit_code == 0, done.output
@@ -103,7 +101,7 @@ def test_a_run_that_never_began_adds_nothing(invoke: Invoke, two_runs: list[Path
     assert rows(tmp_path / "all.db", "SELECT count(*) FROM runs") == [(2,)]
 
 
-def test_without_recordings_it_says_how_to_make_some(
+def test_without_recordings_the_error_says_what_to_do(
     invoke: Invoke, bench_home: Path, tmp_path: Path
 ) -> None:
     error = invoke(merge, "--out", tmp_path / "all.db").exception

@@ -1,4 +1,4 @@
-"""Captured model calls and the episodes they belong to: which became which turn, what they cost."""
+"""Captured model calls: which turn each became, and their usage."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def turn(text: str | None = None, *calls: tuple[str, str, dict[str, Any]]) -> Me
 USER = Message(role="user", content="Done.")
 
 
-def test_a_call_is_known_by_its_id_or_by_tool_and_arguments() -> None:
+def test_calls_match_by_id_or_by_tool_and_arguments() -> None:
     messages = [
         USER,
         turn(None, ("call_1", "transfer", {"amount": 10})),
@@ -62,14 +62,14 @@ def test_a_call_is_known_by_its_id_or_by_tool_and_arguments() -> None:
     assert match_turns(messages, replies) == [1, 3, 4]
 
 
-def test_what_the_agent_never_took_up_is_no_turn() -> None:
+def test_replies_that_the_agent_ignored_are_not_turns() -> None:
     messages = [USER, turn(None, ("a", "add", {"n": 1})), turn(None, ("b", "add", {"n": 1})), turn("Done.")]
     once_more = said("", (None, "add", {"n": 1}))
     assert match_turns(messages, [said("A title"), once_more, once_more, once_more, said("Done.")]) == [
         None, 1, 2, None, 3,
     ]  # fmt: skip
     assert match_turns(messages, [said("", (None, "add", {"n": 2})), said("")]) == [None, None]
-    assert match_turns([USER], [said("Done.")]) == [None]  # what the user said is no answer
+    assert match_turns([USER], [said("Done.")]) == [None]  # a user message is not an answer
 
 
 arguments = st.dictionaries(st.sampled_from("ab"), st.integers(0, 2), max_size=2)
@@ -77,7 +77,7 @@ steps = st.lists(st.tuples(st.booleans(), st.sampled_from(["add", "note"]), argu
 
 
 @given(steps=steps, side=st.lists(st.booleans(), min_size=7, max_size=7))
-def test_every_turn_is_found_in_its_order_whatever_comes_between(steps: list[Any], side: list[bool]) -> None:
+def test_turns_are_found_among_other_calls(steps: list[Any], side: list[bool]) -> None:
     messages, replies, wanted = [USER], [], []
     for number, (with_id, tool, values) in enumerate(steps):
         if side[number]:
@@ -99,7 +99,7 @@ def stored(usage: Usage | None, outcome: str = "ok", kind: str = "turn") -> Stor
     )  # fmt: skip
 
 
-def test_usage_is_the_sum_of_what_was_answered_or_none() -> None:
+def test_usage_is_the_sum_of_all_answers_or_none() -> None:
     one = Usage(input_tokens=10, output_tokens=2, cached_tokens=4, model_calls=1)
     two = Usage(input_tokens=1, output_tokens=1, model_calls=1)
     total = total_usage(
@@ -108,11 +108,11 @@ def test_usage_is_the_sum_of_what_was_answered_or_none() -> None:
     assert total == Usage(input_tokens=11, output_tokens=3, cached_tokens=4, model_calls=2)
     assert total_usage([stored(one), stored(None)]) is None
     assert total_usage([]) is None
-    told = Usage(input_tokens=99, output_tokens=9, cost_usd=0.5)
-    assert preferred_usage(total, told) == Usage(
+    reported = Usage(input_tokens=99, output_tokens=9, cost_usd=0.5)
+    assert preferred_usage(total, reported) == Usage(
         input_tokens=11, output_tokens=3, cached_tokens=4, model_calls=2, cost_usd=0.5
     )
-    assert preferred_usage(None, told) == told
+    assert preferred_usage(None, reported) == reported
     assert preferred_usage(total, None) == total
 
 
@@ -167,7 +167,7 @@ def captured() -> tuple[RunFolder, str, Sequence[str]]:
         ]
         joined = join_model_calls(folder.recording, begun, messages)
         assert [message.reasoning for message in joined] == [None, "I must.", None, None]
-        assert messages[1].reasoning is None  # what was given is left as it was
+        assert messages[1].reasoning is None  # the input is not changed
         folder.recording.end_episode(begun, ended(), joined)
         return folder, begun, (first, last)
 
@@ -179,7 +179,7 @@ def ended() -> Any:
     return EpisodeEnd(termination="agent_exit", usage=usage, ended_us=3_000_000)
 
 
-def test_the_trajectory_tells_how_each_turn_was_sampled(captured: Any) -> None:
+def test_a_trajectory_has_sampling_parameters_per_turn(captured: Any) -> None:
     folder, episode, (first, last) = captured
     with RunReader(folder.path) as reader:
         story = trajectory(reader, reader.episode(episode), model_calls=True)
@@ -199,7 +199,7 @@ def test_the_trajectory_tells_how_each_turn_was_sampled(captured: Any) -> None:
     assert "model_calls" not in Trl().row(story)
 
 
-def test_show_says_what_was_captured(captured: Any, invoke: Invoke) -> None:
+def test_show_summarises_captured_calls(captured: Any, invoke: Invoke) -> None:
     _, episode, (first, last) = captured
     output = invoke(show, episode).output
     assert (
@@ -208,7 +208,11 @@ def test_show_says_what_was_captured(captured: Any, invoke: Invoke) -> None:
     ) in output
     document = json.loads(invoke(show, episode, "--json").stdout)
     assert document["captured"]["usage"] == {"input_tokens": 300, "output_tokens": 60, "model_calls": 3}
-    assert document["usage"] == {"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.25}  # as the agent told
+    assert document["usage"] == {
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "cost_usd": 0.25,
+    }  # as the agent reported
     lines = invoke(show, episode, "--model-calls").output.splitlines()
     assert [line.split()[0] for line in lines if first in line or last in line] == [first, last]
     assert len(lines) == 6
@@ -234,7 +238,7 @@ def test_show_without_a_capture(invoke: Invoke) -> None:
         assert "goes with an episode" in result.output
 
 
-def test_a_request_whose_referee_died_is_there_without_an_answer(invoke: Invoke) -> None:
+def test_a_request_whose_referee_died_has_no_response(invoke: Invoke) -> None:
     with RunFolder.create(run_info()) as folder:
         episode = play(folder, folder.info.plan[0], Episode())
         request = ModelRequest("mc_1", episode, 1, "POST", "/v1/responses", {}, b"{}\x00\xff")

@@ -1,4 +1,4 @@
-"""The store as a user of plain sqlite3 finds it."""
+"""The store as plain sqlite3 shows it."""
 
 import json
 import signal
@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.frames.body import body_bytes
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
-from mcp_bench.recorder.store.episode_rows import body_bytes
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.contracts import AssertionResult, Grade
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
 
@@ -38,7 +39,7 @@ def test_every_frame_comes_back_byte_for_byte(folder: RunFolder, episode: str, b
     folder.recording.store_frame(episode, 1, "client", body)
     (stored, kind) = rows(folder, "SELECT body, typeof(body) FROM frames ORDER BY id DESC LIMIT 1")[0]
     assert body_bytes(stored) == body
-    if body.isascii():  # many tools cut a text at its first NUL
+    if body.isascii():  # many tools cut text at the first NUL
         assert kind == ("blob" if b"\0" in body else "text")
 
 
@@ -77,7 +78,7 @@ def test_ten_megabytes_in_one_frame(folder: RunFolder, episode: str) -> None:
     assert folder.recording.recorded_calls(episode)[0].text == text
 
 
-def test_outcomes_are_kept_apart(folder: RunFolder, episode: str) -> None:
+def test_each_outcome_is_distinguished(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     for rpc_id in range(1, 7):
         store(episode, 1, "client", request(rpc_id, "tool", {"n": rpc_id}))
@@ -85,8 +86,8 @@ def test_outcomes_are_kept_apart(folder: RunFolder, episode: str) -> None:
     store(episode, 1, "server", response(1, "fine"))
     store(episode, 1, "server", response(2, "refused", is_error=True))
     store(episode, 1, "server", line({"id": 3, "error": {"code": -32603, "message": "broke"}}))
-    for given_up in (4, 5):
-        cancel = {"method": "notifications/cancelled", "params": {"requestId": given_up}}
+    for cancelled in (4, 5):
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": cancelled}}
         store(episode, 1, "client", line(cancel))
     store(episode, 1, "server", line({"id": 4, "error": {"code": 0, "message": "Request cancelled"}}))
     folder.recording.close_connection(episode, 1)
@@ -107,9 +108,7 @@ def test_the_result_is_stored_once_and_a_view_joins_it(folder: RunFolder, episod
     assert rows(folder, "SELECT count(*) FROM calls WHERE tool || arguments LIKE '%RESULT-ONCE%'") == [(0,)]
 
 
-def test_ids_of_other_connections_directions_and_spellings_are_not_mixed_up(
-    folder: RunFolder, episode: str
-) -> None:
+def test_ids_differ_by_connection_direction_and_spelling(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     store(episode, 1, "client", b'{"id":1,"method":"tools/call","params":{"name":"int"}}')
     store(episode, 1, "client", b'{"id":1.0,"method":"tools/call","params":{"name":"float"}}')
@@ -143,7 +142,7 @@ def test_a_batch_opens_and_settles_its_calls(folder: RunFolder, episode: str) ->
     ]
 
 
-def test_the_end_settles_what_is_open_and_happens_once(folder: RunFolder, episode: str) -> None:
+def test_an_episode_ends_once_and_settles_open_calls(folder: RunFolder, episode: str) -> None:
     folder.recording.store_frame(episode, 1, "client", request(1, "slow", {}))
     end = EpisodeEnd(termination="timeout", ended_us=now_us())
     folder.recording.end_episode(episode, end, [])
@@ -153,25 +152,23 @@ def test_the_end_settles_what_is_open_and_happens_once(folder: RunFolder, episod
 
 
 @pytest.mark.parametrize("is_large", [False, True])
-def test_what_was_kept_is_told_also_when_it_was_committed_before(
-    folder: RunFolder, episode: str, is_large: bool
-) -> None:
+def test_unparsed_frames_are_returned_after_a_commit(folder: RunFolder, episode: str, is_large: bool) -> None:
     body = request(1, "tool", {})
-    folder.recording.keep(episode, 1, "client", [large(body) if is_large else body])
-    folder.recording.flush()  # as a thread does for what has waited
-    folder.recording.keep(episode, 1, "server", [response(1, "done")])
-    told = folder.recording.digest()
-    assert [(direction, frame.kind) for direction, _, frame in told] == [
+    folder.recording.append_unparsed(episode, 1, "client", [large(body) if is_large else body])
+    folder.recording.flush()  # as the committing thread does
+    folder.recording.append_unparsed(episode, 1, "server", [response(1, "done")])
+    parsed = folder.recording.parse_pending()
+    assert [(direction, frame.kind) for direction, _, frame in parsed] == [
         ("client", "request"),
         ("server", "response"),
     ]
-    assert folder.recording.digest() == []
+    assert folder.recording.parse_pending() == []
 
 
-def test_a_full_disk_is_said_and_loses_nothing(folder: RunFolder, episode: str) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(folder: RunFolder, episode: str) -> None:
     store = folder.recording.store_frame
     store(episode, 1, "client", request(1, "before", {}))
-    with folder.recording.writer.lock:  # so that nothing is committed by itself meanwhile
+    with folder.recording.writer.lock:  # prevents a commit meanwhile
         pages = folder.recording.writer.connection.execute("PRAGMA page_count").fetchone()[0]
         folder.recording.writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(DiskFullError, match=r"recordings\.db") as raised:
@@ -204,12 +201,14 @@ def test_kill_9_keeps_every_stored_frame(bench_home: Path) -> None:
     for _ in range(200):
         writer.stdout.readline()
     writer.send_signal(signal.SIGKILL)
-    told = 200 + len([number for number in writer.stdout.read().splitlines(keepends=True) if "\n" in number])
+    printed = 200 + len(
+        [number for number in writer.stdout.read().splitlines(keepends=True) if "\n" in number]
+    )
     writer.wait()
     writer.stdout.close()
     path = bench_home / "runs" / "run_killed" / "recordings.db"
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM frames").fetchone()[0] >= told
+        assert connection.execute("SELECT count(*) FROM frames").fetchone()[0] >= printed
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with RunFolder.resume("run_killed") as folder:
         assert rows(folder, "SELECT invalid, ended_us FROM episodes") == [("referee_died", None)]
@@ -224,10 +223,15 @@ def test_ids_are_unique_and_sort_by_time() -> None:
 
 
 def test_nothing_of_a_grade_is_in_the_recording(folder: RunFolder, episode: str) -> None:
-    folder.grades.put(
-        episode, partial=0.5, strict=False, assertions=[{"name": "SENTINEL-A", "passed": False}],
-        metrics={"SENTINEL-M": 1.0}, grader_version="SENTINEL-V", final_state={"s": "SENTINEL-S"}, graded_us=1,
-    )  # fmt: skip
+    assertions = (AssertionResult(name="SENTINEL-A", passed=False, kind="objective", detail=""),)
+    grade = Grade(
+        partial=0.5,
+        strict=False,
+        assertions=assertions,
+        metrics={"SENTINEL-M": 1.0},
+        grader_version="SENTINEL-V",
+    )
+    folder.grades.put(episode, grade, {"s": "SENTINEL-S"}, graded_us=1)
     path = folder.path
     folder.close()
     sealed = (path / "grades.db").read_bytes()
@@ -241,10 +245,8 @@ def test_nothing_of_a_grade_is_in_the_recording(folder: RunFolder, episode: str)
 
 def test_a_second_grade_is_refused_and_the_first_stays(folder: RunFolder, episode: str) -> None:
     def put(partial: float) -> None:
-        folder.grades.put(
-            episode, partial=partial, strict=partial == 1, assertions=[], metrics={}, grader_version="1",
-            final_state=None, graded_us=1,
-        )  # fmt: skip
+        grade = Grade(partial=partial, strict=partial == 1, grader_version="1")
+        folder.grades.put(episode, grade, None, graded_us=1)
 
     assert not folder.grades.has(episode)
     put(0.5)

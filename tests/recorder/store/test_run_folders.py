@@ -24,7 +24,7 @@ from tests.support.recorded import Episode, begin, planned, play, record, run_in
 PLAN = [planned("user_task_0"), planned("user_task_1"), planned("user_task_1", repeat=1)]
 
 
-def test_a_resumed_run_does_what_has_no_grade() -> None:
+def test_a_resumed_run_repeats_ungraded_slots() -> None:
     with RunFolder.create(run_info(*PLAN)) as folder:
         assert [(slot.task, attempt) for slot, attempt in folder.pending()] == [
             ("user_task_0", 1), ("user_task_1", 1), ("user_task_1", 1),
@@ -59,13 +59,13 @@ def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
         assert owner.stdout.readline() == "ready\n"
         with pytest.raises(RunLockedError, match=rf"process {owner.pid} on .* since \d{{4}}-.* UTC"):
             RunFolder.resume("run_busy")
-        with RunReader(run_paths()[0]) as reader:  # reading goes on meanwhile
+        with RunReader(run_paths()[0]) as reader:  # reading works meanwhile
             assert reader.summary() is not None
         owner.kill()
     RunFolder.resume("run_busy").close()  # the lock died with its owner
 
 
-def test_unknown_runs_name_the_near_ones() -> None:
+def test_an_unknown_run_id_names_near_matches() -> None:
     record([], id="run_one")
     for act in (lambda: RunFolder.resume("run_on"), lambda: run_paths(["run_on"])):
         with pytest.raises(UnknownNameError, match="run_one"):
@@ -116,7 +116,7 @@ def test_a_lost_grades_file_does_not_start_the_run_over() -> None:
     (folder.path / "grades.db").unlink()
     with pytest.raises(StorageError, match=r"grades\.db is missing"):
         RunFolder.resume(folder.id)
-    with RunReader(folder.path) as reader:  # what was recorded can still be read
+    with RunReader(folder.path) as reader:  # the recordings can still be read
         assert [episode.partial for episode in reader.episodes()] == [None]
 
 
@@ -153,7 +153,7 @@ def test_a_closed_run_is_plain_files_for_any_tool(tmp_path: Path) -> None:
         assert connection.execute("SELECT result FROM call_results").fetchone() is not None
 
 
-def test_a_run_that_died_while_it_was_made_counts_as_empty(bench_home: Path) -> None:
+def test_a_run_killed_during_creation_is_empty(bench_home: Path) -> None:
     path = bench_home / "runs" / "run_stub"
     path.mkdir(parents=True)
     (path / "recordings.db").touch()

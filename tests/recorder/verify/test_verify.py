@@ -1,4 +1,4 @@
-"""Whatever is changed in a recorded run by plain SQLite, `mcp-bench verify` finds it and says where."""
+"""`mcp-bench verify` finds and names every change made to a recorded run with plain SQLite."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from mcp_bench.recorder.store.model_calls import begin as begin_model_call
 from mcp_bench.recorder.store.model_calls import settle as settle_model_call
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.store.signatures import SEALED
-from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_canaries import fresh
+from mcp_bench.recorder.taint import Scan, fresh
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
 
 Invoke = Callable[..., Result]
 Change = tuple[str, str, str]
-"""Table, row, what happened to it."""
+"""Table, row, kind of change."""
 
 TWO_CALLS = Episode(calls=[("transfer", {"amount": 1}, "done"), ("transfer", {"amount": 2}, "!no money")])
 KEYS = {
@@ -51,14 +50,14 @@ KEYS = {
 
 async def captured(folder: RunFolder, episode: str, text: bytes) -> None:
     """Store one call of the agent to its model, as the capturing proxy does."""
-    asked = ModelRequest(
+    request_ = ModelRequest(
         new_id("mc"), episode, now_us(), "POST", "/v1/chat/completions", {}, b'{"messages": []}'
     )
-    await begin_model_call(folder.recording.writer, asked)
+    await begin_model_call(folder.recording.writer, request_)
     body = GrowingBody(large=1)
     body.add(text)
-    answered = ModelResponse(now_us(), now_us(), 200, {}, body.take(), "complete")
-    await settle_model_call(folder.recording.writer, asked, answered)
+    response_ = ModelResponse(now_us(), now_us(), 200, {}, body.take(), "complete")
+    await settle_model_call(folder.recording.writer, request_, response_)
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def verdicts(invoke: Invoke, *arguments: str | Path) -> tuple[int, list[dict[str
 
 
 def changes(invoke: Invoke) -> set[Change]:
-    """Verify the one run, and return what was found in it."""
+    """Verify the only run, and return its findings."""
     code, (verdict,) = verdicts(invoke)
     assert (code, verdict["verdict"]) == ((1, "changed") if verdict["findings"] else (0, "verified")), verdict
     return {(found["table"], found["row"], found["change"]) for found in verdict["findings"]}
@@ -97,12 +96,12 @@ def changes(invoke: Invoke) -> set[Change]:
 def sql(
     path: Path, statement: str, *values: object, database: str = "recordings.db"
 ) -> list[tuple[Any, ...]]:
-    """Do what anybody with an SQLite tool can."""
+    """Run a statement, as anybody with an SQLite tool can."""
     with closing(sqlite3.connect(path / database)) as db, db:
         return db.execute(statement, values).fetchall()
 
 
-def test_a_run_is_as_it_was_recorded(run: Path, invoke: Invoke) -> None:
+def test_an_unchanged_run_is_verified(run: Path, invoke: Invoke) -> None:
     code, (verdict,) = verdicts(invoke)
     counts = {"runs": 1, "episodes": 3, "frames": 10, "calls": 4, "model_calls": 2, "flags": 2, "grades": 2}
     assert (code, verdict["verdict"], verdict["findings"]) == (0, "verified", [])
@@ -262,13 +261,13 @@ def update(db: sqlite3.Connection, table: str, where: str, values: list[Any], ne
         assume(False)
 
 
-def test_text_that_is_no_utf_8_is_found(run: Path, invoke: Invoke) -> None:
+def test_text_that_is_not_utf_8_is_found(run: Path, invoke: Invoke) -> None:
     sql(run, "UPDATE calls SET tool = CAST(x'ff' AS TEXT) WHERE id = 1")
     assert changes(invoke) == {("calls", "1", "edited")}
 
 
 def test_an_older_state_of_a_row_is_found(run: Path, invoke: Invoke) -> None:
-    """The tag that a row had before its episode was over is genuine, and says nothing now."""
+    """The tag of a row from before its episode ended is genuine, but outdated."""
     with RunFolder.create(run_info()) as folder:
         episode = begin(folder, folder.info.plan[0])
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {}))
@@ -295,7 +294,7 @@ def test_a_run_without_grades_is_found(run: Path, invoke: Invoke) -> None:
     assert changes(invoke) == {("grades", "(all)", "removed")}
 
 
-def test_a_frame_too_large_for_memory_is_checked_to_its_last_byte(bench_home: Path, invoke: Invoke) -> None:
+def test_a_large_frame_is_checked_to_its_last_byte(bench_home: Path, invoke: Invoke) -> None:
     with RunFolder.create(run_info()) as folder:
         episode = begin(folder, folder.info.plan[0])
         body = GrowingBody()
@@ -313,9 +312,9 @@ def test_a_frame_too_large_for_memory_is_checked_to_its_last_byte(bench_home: Pa
     assert changes(invoke) == {("frames", "1", "edited")}
 
 
-def test_a_killed_writer_leaves_an_end_that_nothing_seals(run: Path, invoke: Invoke, tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_an_open_end(run: Path, invoke: Invoke, tmp_path: Path) -> None:
     with RunFolder.resume(run.name) as folder:
-        assert verdicts(invoke)[0] == 0  # while it is at work
+        assert verdicts(invoke)[0] == 0  # while the writer is running
         episode = begin(folder, folder.info.plan[2], attempt=2)
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {}))
         killed = Path(shutil.copytree(run, tmp_path / "killed"))
@@ -327,7 +326,7 @@ def test_a_killed_writer_leaves_an_end_that_nothing_seals(run: Path, invoke: Inv
     assert verdicts(invoke)[0] == 0
 
 
-def test_frames_that_somebody_puts_into_a_journal_are_not_taken_in(run: Path, invoke: Invoke) -> None:
+def test_forged_journal_entries_are_ignored(run: Path, invoke: Invoke) -> None:
     from mcp_bench.recorder.store.journal import FrameEntry
 
     (episode,) = sql(run, "SELECT max(id) FROM episodes")[0]
@@ -361,11 +360,11 @@ class TestKeys:
         with pytest.raises(Exception, match="was recorded with the key"):
             RunFolder.resume(run.name)
 
-    def test_a_damaged_key_is_told(self, run: Path, invoke: Invoke) -> None:
+    def test_a_damaged_key_is_reported(self, run: Path, invoke: Invoke) -> None:
         key_path().write_text("nonsense")
         assert "is not a key" in str(invoke(verify).exception)
 
-    def test_processes_that_make_it_at_once_agree(self, bench_home: Path) -> None:
+    def test_concurrent_creation_yields_one_key(self, bench_home: Path) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(8) as pool:
@@ -373,7 +372,7 @@ class TestKeys:
         assert [path.name for path in bench_home.iterdir()] == ["key"]
 
 
-def test_what_a_finding_quotes_cannot_drive_the_terminal(run: Path, invoke: Invoke) -> None:
+def test_findings_are_sanitized_for_the_terminal(run: Path, invoke: Invoke) -> None:
     sql(
         run, "UPDATE model_calls SET id = ? WHERE id = (SELECT max(id) FROM model_calls)", "\x1b[2Jgone\u202e"
     )

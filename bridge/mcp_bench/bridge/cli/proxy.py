@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.store.writer import Durability
+    from mcp_bench.recorder.store.database import Durability
 
 EPILOG = """\b
 Examples, as an agent's configuration would have them:

@@ -125,16 +125,7 @@ async def play(
 
 def seal(run: RunFolder, episode: str, grade: Grade, state: JSON) -> None:
     """Store the grade of an episode that is over: the last thing of all."""
-    run.grades.put(
-        episode,
-        partial=grade.partial,
-        strict=grade.strict,
-        assertions=[assertion.model_dump(mode="json") for assertion in grade.assertions],
-        metrics=dict(grade.metrics),
-        grader_version=grade.grader_version,
-        final_state=state,
-        graded_us=now_us(),
-    )
+    run.grades.put(episode, grade, state, now_us())
 
 
 async def close(world: World) -> None:

@@ -21,8 +21,8 @@ from mcp_bench.recorder.frames.body import GrowingBody
 from mcp_bench.recorder.model_api.exchange import Ending
 from mcp_bench.recorder.records import new_id, now_us
 from mcp_bench.recorder.store import model_calls
+from mcp_bench.recorder.store.database import Writer
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
-from mcp_bench.recorder.store.writer import Writer
 
 
 class ModelExchange:

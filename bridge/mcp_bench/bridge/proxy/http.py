@@ -11,8 +11,8 @@ from anyio.abc import TaskStatus
 
 from mcp_bench.bridge.http.proxy import serve_http_proxy
 from mcp_bench.bridge.proxy.recording import proxy_run
+from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.recorder.store.writer import Durability
 
 TOKEN = "MCP_BENCH_TOKEN"  # noqa: S105 - the variable's name
 

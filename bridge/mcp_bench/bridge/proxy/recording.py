@@ -21,8 +21,8 @@ from mcp_bench.recorder.records import (
     new_id,
     now_us,
 )
+from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.recorder.store.writer import Durability
 
 AGENT = "proxy"
 """Stands in a run for the agent, which tells its name itself."""
@@ -74,18 +74,18 @@ class SessionRecording:
         """Whether a request of the client is open."""
         return bool(self._open)
 
-    def keep(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        """Return when these frames are stored, so that they may pass. `digest` comes after it.
+    def append_unparsed(self, direction: Direction, bodies: Sequence[Body]) -> None:
+        """Return when these frames are stored, so that they may pass. Call `parse_pending` afterwards.
 
         Raises:
             StorageError: they cannot be stored.
         """
-        self._run.recording.keep(self.episode, CONNECTION, direction, bodies)
+        self._run.recording.append_unparsed(self.episode, CONNECTION, direction, bodies)
 
-    def digest(self) -> bool:
-        """Look at what was kept; return True where the server owes no answer now."""
+    def parse_pending(self) -> bool:
+        """Parse the stored frames; return True if no request of the client is open."""
         with self._lock:
-            for direction, body, frame in self._run.recording.digest():
+            for direction, body, frame in self._run.recording.parse_pending():
                 for message in frame.items or (frame,):
                     self._note(direction, body, message)
             return not self._open

@@ -28,7 +28,7 @@ from mcp_bench.servers.errors import BenchError
 if TYPE_CHECKING:
     from mcp_bench.bridge.proxy.recording import SessionRecording
     from mcp_bench.recorder.records import Direction
-    from mcp_bench.recorder.store.writer import Durability
+    from mcp_bench.recorder.store.database import Durability
 
 CHUNK = 1 << 16
 """As much as a pipe holds."""
@@ -252,14 +252,14 @@ class Session:
         taken = True
         while taken and (chunk := os.read(source, CHUNK)):
             if frames := lines.feed(chunk):
-                self.recording.keep(direction, frames)
+                self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
             # whoever waits for the chunk has it by now
-            if frames and self.recording.digest() and self._input_ended:
+            if frames and self.recording.parse_pending() and self._input_ended:
                 self.events.put(Event("settled"))
         if rest := lines.rest():
-            self.recording.keep(direction, [rest])
-            self.recording.digest()
+            self.recording.append_unparsed(direction, [rest])
+            self.recording.parse_pending()
         return taken
 
     def _watch_client(self) -> None:

@@ -36,7 +36,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
     retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
-    budget = Budget(max_cost or number(settings, "max_cost"), *run.recording.told_costs())
+    budget = Budget(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
     brakes = Brakes(jobs, budget)
     before = run.recording.calls_made
     with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:

@@ -26,8 +26,8 @@ from mcp_bench.bridge.wire.foreign_server import (
 )
 from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
+from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.recorder.store.writer import Durability
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.registry import load

@@ -1,4 +1,4 @@
-"""The bytes of one frame: in memory, or in a file where they are too many for that."""
+"""The bytes of one frame: in memory, or in a temporary file if there are too many."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import errno
 from collections.abc import Iterator
 from hashlib import sha256
 from tempfile import TemporaryFile, gettempdir
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 
+if TYPE_CHECKING:
+    import sqlite3
+
 LARGE = 8 << 20
-"""Bytes from which on a frame is kept on disk while it passes."""
+"""A frame of this many bytes or more is buffered on disk."""
 CHUNK = 1 << 18
 
 
 class LargeBody:
-    """A frame in a file without a name: it is gone with the process, or when it is closed.
+    """A frame in an unnamed temporary file, which disappears when it is closed or the process ends.
 
     Every method may raise StorageError: the file cannot be written or read.
     """
@@ -35,7 +38,7 @@ class LargeBody:
         self._hashed.update(chunk)
 
     def readable(self) -> int:
-        """Return the file's descriptor, with everything in it that was appended."""
+        """Flush the file, and return its descriptor."""
         with _file_errors():
             self._file.flush()
         return self._file.fileno()
@@ -48,11 +51,11 @@ class LargeBody:
                 yield chunk
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of what was appended."""
+        """Return the SHA-256 of the bytes."""
         return self._hashed.digest()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # what cannot be written any more is not missed either
+        with contextlib.suppress(OSError):  # its content is not needed any more
             self._file.close()
 
     def __del__(self) -> None:
@@ -65,10 +68,10 @@ def _file_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f"{gettempdir()}, where a frame of more than {LARGE >> 20} MiB is kept while it passes"
+        where = f"{gettempdir()}, which buffers frames of more than {LARGE >> 20} MiB"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError(
-                f"the disk is full: no more room in {where}. Free some space, or set TMPDIR to another folder"
+                f"the disk is full: cannot write to {where}. Free some space, or set TMPDIR to another folder"
             ) from error
         raise StorageError(f"cannot use {where}: {error.strerror}") from error
 
@@ -81,8 +84,31 @@ def digest(body: Body) -> bytes:
     return sha256(body).digest() if isinstance(body, bytes) else body.digest()
 
 
+def stored_body(body: bytes) -> str | bytes:
+    """Return what to store for `body`: text if every SQLite tool shows it in full, else the bytes."""
+    if b"\0" in body:
+        return body
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
+
+
+def body_bytes(stored: str | bytes) -> bytes:
+    """Return the exact bytes that `stored_body` was given."""
+    return stored.encode("utf-8") if isinstance(stored, str) else stored
+
+
+def fill_blob(db: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
+    """Write a body into the row `number` of a table, piece by piece."""
+    db.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
+    with db.blobopen(table, column, number) as blob:
+        for chunk in body.chunks():
+            blob.write(chunk)
+
+
 class GrowingBody:
-    """Collects the bytes of a frame as they come; truthy when there are any."""
+    """Collects the chunks of a frame. Truthy when it has any."""
 
     def __init__(self, large: int = LARGE) -> None:
         """Keep up to `large` bytes in memory."""
@@ -108,13 +134,13 @@ class GrowingBody:
         self._large.append(chunk)
 
     def take(self) -> Body:
-        """Return what was collected, and begin anew."""
+        """Return the collected bytes, and start over."""
         body: Body = b"".join(self._parts) if self._large is None else self._large
         self._parts, self._size, self._large = [], 0, None
         return body
 
     def close(self) -> None:
-        """Drop what was collected."""
+        """Drop the collected bytes."""
         if self._large is not None:
             self._large.close()
         self._parts, self._size, self._large = [], 0, None

@@ -1,8 +1,8 @@
-"""What a line on an MCP wire says, read from a copy: parsing never raises and changes nothing.
+"""Parse a line of an MCP connection. Parsing works on a copy and never raises.
 
-It is as lenient as the servers are (invalid UTF-8 is replaced, NaN is read), because a call that
-a server runs must not go unseen here. The stored frame keeps the exact bytes.
-JSON-RPC 2.0 and its batches; the methods are those of MCP, every protocol version.
+It is as lenient as servers are (invalid UTF-8 is replaced, NaN is read), because a call that a server
+runs must be recorded as a call. The stored frame keeps the exact bytes.
+Covers JSON-RPC 2.0 with batches, and the methods of every version of MCP.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Frame:
     method: str | None = None
     rpc_id: str | None = None
     tool: str | None = None
-    """Name in a `tools/call` request, None where it is not text."""
+    """Name in a `tools/call` request; None if it is not text."""
     arguments: str | None = None
-    """Arguments of a `tools/call` request as JSON text; an absent one is an empty object."""
+    """Arguments of a `tools/call` request as JSON text; absent arguments are an empty object."""
     outcome: Literal["ok", "tool_error", "rpc_error"] | None = None
-    """What a response says of its request, were that a tool call."""
+    """The outcome in a response, assuming that its request was a tool call."""
     cancels: str | None = None
-    """The id that a `notifications/cancelled` gives up on."""
+    """The id of the request that a `notifications/cancelled` cancels."""
     items: tuple[Frame, ...] = ()
     """The messages of a batch."""
 
@@ -42,7 +42,7 @@ INVALID = Frame("invalid")
 
 
 class _Number(float):
-    """A float that remembers how it was spelled."""
+    """A float with its spelling."""
 
     spelling: str
 
@@ -50,7 +50,7 @@ class _Number(float):
 def _number(spelling: str) -> float | str:
     value = _Number(spelling)
     value.spelling = spelling
-    # 1e999 is JSON but no finite float, and would make the arguments no JSON at all
+    # 1e999 is JSON but not a finite float, and would make the arguments invalid JSON
     return value if math.isfinite(value) else spelling
 
 
@@ -65,7 +65,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def loads(body: bytes) -> Any:
-    """Read JSON leniently. Numbers that Python cannot hold come back as text.
+    """Read JSON leniently. Numbers that Python cannot represent become text.
 
     Raises:
         ValueError: the text is not JSON, or nested too deep to read.
@@ -77,7 +77,7 @@ def loads(body: bytes) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON text that UTF-8 can hold: a lone surrogate becomes `?`, NaN a string."""
+    """Return compact JSON text that UTF-8 can encode: a lone surrogate becomes `?`, NaN a string."""
     try:
         text = _COMPACT.encode(value)
     except ValueError:
@@ -86,7 +86,7 @@ def dumps(value: Any) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text without lone surrogates, which no database or UTF-8 file takes."""
+    """Return text without lone surrogates, which no database or UTF-8 file accepts."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -98,7 +98,7 @@ def id_text(rpc_id: object) -> str:
 
 
 def parse(body: bytes) -> Frame:
-    """Say what one line (or a body of streamable HTTP) is. Never raises."""
+    """Parse one line, or a body of streamable HTTP. Never raises."""
     try:
         value = loads(body)
         if isinstance(value, list):
@@ -109,13 +109,13 @@ def parse(body: bytes) -> Frame:
 
 
 def message(value: Any) -> Frame:
-    """Say what one JSON-RPC message is, batches aside."""
+    """Return the frame of one JSON-RPC message that is not a batch."""
     if not isinstance(value, dict):
         return INVALID
     rpc_id = id_text(value["id"]) if "id" in value else None
     method = value.get("method")
     if isinstance(method, str):
-        return _called(clean(method), rpc_id, value.get("params"))
+        return _with_method(clean(method), rpc_id, value.get("params"))
     if "error" in value:
         return Frame("response", rpc_id=rpc_id, outcome="rpc_error")
     if "result" in value:
@@ -125,7 +125,7 @@ def message(value: Any) -> Frame:
     return INVALID
 
 
-def _called(method: str, rpc_id: str | None, params: Any) -> Frame:
+def _with_method(method: str, rpc_id: str | None, params: Any) -> Frame:
     named = params if isinstance(params, dict) else {}
     if rpc_id is None:
         cancelled = method == "notifications/cancelled" and "requestId" in named
@@ -143,7 +143,7 @@ def _called(method: str, rpc_id: str | None, params: Any) -> Frame:
 
 
 def response_result(body: bytes, rpc_id: str) -> dict[str, Any] | None:
-    """Return the result object in the response to `rpc_id` in a stored frame; None where there is none."""
+    """Return the result object of the response to `rpc_id` in a stored frame, or None."""
     try:
         value = loads(body)
         for item in value if isinstance(value, list) else [value]:
@@ -156,10 +156,10 @@ def response_result(body: bytes, rpc_id: str) -> dict[str, Any] | None:
 
 
 def response_text(body: bytes, rpc_id: str) -> str:
-    """Return what the response to `rpc_id` in a stored frame says, as text for a conversation.
+    """Return the response to `rpc_id` in a stored frame as text for a conversation.
 
-    Text blocks are joined by line breaks, images and sounds are named only, other blocks are given
-    as JSON, and an error by its message. What cannot be read is empty.
+    Text blocks are joined by line breaks. Images and sounds are only named, other blocks become JSON, and
+    an error becomes its message. A response that cannot be read gives an empty text.
     """
     try:
         value = loads(body)

@@ -1,7 +1,7 @@
-"""What a frame says that is too large to be read into memory: its top, seen through a window.
+"""Parse a frame that is too large for memory: its top level, through a sliding window.
 
-Only the spans of an object's members are looked for; the values in them are not built. What has no
-well-formed top gives an `invalid` frame; inside the values, which are skipped, nothing is checked.
+Only the spans of an object's members are located; their values are not built. A frame without a well-formed
+top level is `invalid`; the inside of skipped values is not checked.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ _TOKEN = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _OTHERS = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _NAME = 256
-"""Bytes of the longest member name that is of interest."""
+"""Longer member names, in bytes, are ignored."""
 _SMALL = 1 << 20
-"""Bytes of the longest id, method or tool name that is read, or whole `result` or `params`."""
+"""Longer ids, methods and tool names, in bytes, and longer `result` or `params` are not read whole."""
 
 Span = tuple[int, int]
 
 
 def parse_large(body: LargeBody) -> jsonrpc.Frame:
-    """Say what a large frame is: kind, id, method, tool, outcome. Arguments of more than a mebibyte are
-    given as `null`, and a batch is not taken apart. Never raises but for its file (StorageError)."""
+    """Return the kind, id, method, tool and outcome of a large frame.
+
+    Arguments of more than a mebibyte are returned as `null`, and a batch is not split.
+
+    Raises:
+        StorageError: its file cannot be read.
+    """
     text = _Text(body)
     try:
         start = text.past_space(0)
@@ -46,15 +51,14 @@ def parse_large(body: LargeBody) -> jsonrpc.Frame:
 
 
 async def read_frame(body: Body) -> jsonrpc.Frame:
-    """Say what a frame is, without holding up the event loop for a large one."""
+    """Parse a frame; a large one in a thread, so that the event loop goes on."""
     if isinstance(body, LargeBody):
         return await anyio.to_thread.run_sync(parse_large, body)
     return jsonrpc.parse(body)
 
 
 class _Text:
-    """A large body that is looked at in small pieces, so that memory stays flat and other threads
-    get their turn."""
+    """A large body that is read in small pieces, so that memory stays flat and other threads can run."""
 
     WINDOW = 1 << 16
 
@@ -80,7 +84,7 @@ class _Text:
             yield piece
 
     def past_space(self, position: int) -> int:
-        """Return where the next byte is that is no white space."""
+        """Return the position of the next byte that is not white space."""
         length = 16
         while piece := self.at(position, length):
             rest = piece.lstrip(_SPACE)
@@ -91,10 +95,10 @@ class _Text:
         return position
 
     def past_value(self, start: int) -> int:
-        """Return where the JSON value that begins at `start` ends.
+        """Return the end of the JSON value that begins at `start`.
 
         Raises:
-            ValueError: there is none, or it does not end.
+            ValueError: no value begins there, or it does not end.
         """
         first = self.at(start, 1)
         if first in (b'"', b"[", b"{"):
@@ -115,7 +119,7 @@ class _Text:
         length = 256
         while piece := self.at(position, length):
             if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
-                piece = piece[:-1] or self.at(position, 2)  # what it escapes must be in it
+                piece = piece[:-1] or self.at(position, 2)  # keep an escape in one piece
             length = self.WINDOW
             change = _without_end(piece, depth, quoted)
             if change is None:
@@ -129,12 +133,12 @@ class _Text:
 
 
 def _without_end(piece: bytes, depth: int, quoted: bool) -> tuple[int, bool] | None:
-    """Return depth and quotation after `piece`, or None where the value might end in it.
+    """Return depth and quotation after `piece`, or None if the value may end in it.
 
-    Everything is done on the whole piece at once: text by the hundred megabytes passes here.
+    Works on the whole piece at once, since hundreds of megabytes pass here.
     """
     bare = piece.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_BRACKETS, _OTHERS)
-    if depth == 0:  # a text by itself
+    if depth == 0:  # the value is a string
         return None if b'"' in bare else (0, True)
     parts = bare.split(b'"')
     outside = b"".join(parts[quoted::2])
@@ -146,7 +150,7 @@ def _without_end(piece: bytes, depth: int, quoted: bool) -> tuple[int, bool] | N
 
 
 def _first_end(piece: bytes, depth: int, quoted: bool) -> tuple[int | None, int, bool]:
-    """Return where in `piece` the value ends, or None, and depth and quotation then."""
+    """Return the end of the value in `piece`, or None, and the depth and quotation there."""
     for token in _TOKEN.finditer(piece):
         byte = token[0]
         if byte == b'"':
@@ -161,10 +165,10 @@ def _first_end(piece: bytes, depth: int, quoted: bool) -> tuple[int | None, int,
 
 
 def members(text: _Text, start: int) -> tuple[dict[str, Span], int]:
-    """Return the span of each member's value of the object that begins at `start`, and its end.
+    """Return the spans of the member values of the object at `start`, by name, and the object's end.
 
     Raises:
-        ValueError: there is no object, or it does not end.
+        ValueError: no object begins there, or it does not end.
     """
     if text.at(start, 1) != b"{":
         raise ValueError("not an object")
@@ -199,7 +203,7 @@ def _frame(text: _Text, top: dict[str, Span]) -> jsonrpc.Frame:
         if key in top and (b := top[key][1]) - (a := top[key][0]) <= _SMALL
     }
     if "method" in small and "params" in top and "params" not in small:
-        # of a call that carries much, its name and id are enough to tell what it was
+        # the name and id of a large call are enough to identify it
         inner = _inner(text, top["params"])
         small["params"] = {
             key: jsonrpc.loads(text.at(a, b - a)) if b - a <= _SMALL else None

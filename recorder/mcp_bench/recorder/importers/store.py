@@ -150,9 +150,9 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
         )
     )
     for side, body in _frames(attempt.messages):
-        recording.keep(episode, 1, side, [body])
+        recording.append_unparsed(episode, 1, side, [body])
         if side == "client":
-            recording.digest()
+            recording.parse_pending()
             recording.mark_executed(episode, 1, json.loads(body)["id"])
     recording.close_connection(episode, 1, cancelled=True)
     recording.end_episode(
@@ -170,7 +170,7 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
         attempt.messages,
     )
     if attempt.partial is not None:
-        folder.grades.put(
+        folder.grades.put_imported(
             episode,
             partial=attempt.partial,
             strict=attempt.partial == 1 if attempt.strict is None else attempt.strict,

@@ -1,4 +1,4 @@
-"""Scan a whole run once more: with a later scanner, or one that nobody has scanned."""
+"""Scan a recorded run again with the current scanner, or for the first time."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from mcp_bench.recorder.verify.verify import verify
 
 
 class NotScannedError(StorageError):
-    """A run must not be scanned; the text says why."""
+    """A run must not be scanned; the message says why."""
 
 
 @dataclass
 class Rescan:
-    """What a scan of a run came to."""
+    """The result of scanning a run."""
 
     run: str
     verdicts: Counter[str] = field(default_factory=Counter)
     """Episodes that have ended, by verdict."""
     changed: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By episode, the verdict that it had and the one that it has now."""
+    """By episode, the old verdict and the new one, if they differ."""
 
 
 def rescan(path: Path) -> Rescan:
     """Scan the episodes of the run in the folder `path` that have ended, and store the verdicts.
 
-    What was found before stays evidence, also where it is not found again.
+    Evidence of earlier scans is kept, even if this scan does not find it.
 
     Raises:
-        NotScannedError: it is being written, or it is not as it was recorded: a verdict would put a new seal
-            on what somebody has changed.
+        NotScannedError: the run is being recorded, or is not verified: a verdict would put a new seal on
+            rows that somebody has changed.
         StorageError: it cannot be read or written.
     """
     if is_being_written(path):

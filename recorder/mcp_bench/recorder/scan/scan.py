@@ -1,7 +1,8 @@
-"""Look through what is stored of one episode for what gives its agent away.
+"""Search one stored episode for evidence that its agent looked for its grade.
 
-Evidence is only what the agent said or ran, and what tools of its own returned. The prompt and the answers of
-the benchmark are none, whatever they mention, but for canaries: nobody can know one who has not read it.
+Only the agent's messages and commands, and the results of its built-in tools, are evidence. The prompt and
+the benchmark's answers are not, whatever they mention. Canaries are evidence anywhere: only somebody who has
+read one can know it.
 """
 
 from __future__ import annotations
@@ -16,41 +17,43 @@ from mcp_bench.recorder.conversations.align import plain
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.scan.marks import Marks, Source, normalised
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.taint import Evidence, EvidenceKind, Scan, judged
-from mcp_bench.recorder.taint_canaries import Canaries
+from mcp_bench.recorder.taint import Canaries, Evidence, EvidenceKind, Scan, judged
 from mcp_bench.servers.sanitize import sanitize_line
 
 TAINTING = frozenset(
     ("wrong_token", "foreign_peer", "replay", "forged_control", "other_session", "foreign_origin")
 )
-"""Kinds of flags that are evidence. Of the others, `flood` says that an agent is clumsy, and `late_reconnect`
-may be an honest one whose server ended: it is refused, gained nothing, and can be seen."""
+"""Kinds of flags that are evidence.
+
+Of the others, `flood` only means a clumsy agent, and `late_reconnect` can be an honest agent whose server
+ended: it was refused and gained nothing.
+"""
 MAX_EVIDENCE = 20
-"""Pieces that are kept of an episode."""
+"""Pieces of evidence that are stored per episode."""
 AROUND = 60
-"""Characters of an excerpt on either side of what was found."""
+"""Characters of an excerpt before a match; twice as many follow."""
 
 
 def scan(reader: RunReader, episode: str) -> Scan:
     """Return the verdict on an episode that has ended, with the first `MAX_EVIDENCE` pieces of evidence.
 
-    Reads only; may take a while where an episode is large.
+    This only reads, and is slow for a large episode.
     """
     search = _Search(reader, episode)
     evidence = tuple(islice(dict.fromkeys(search.evidence()), MAX_EVIDENCE))
-    return judged(evidence, own_tools=reader.own_tools(), told=search.told)
+    return judged(evidence, own_tools=reader.own_tools(), observed=search.observed)
 
 
 class _Search:
     def __init__(self, reader: RunReader, episode: str) -> None:
         self._reader, self._episode = reader, reader.episode(episode)
-        self.told = False
-        """Whether something tells what the agent did, besides its wire."""
+        self.observed = False
+        """Whether a transcript or a captured model call shows what the agent did."""
         self._canaries = Canaries(reader.canaries())
         packages = {self._episode.benchmark.partition("-")[0]}
         self._marks = Marks(reader.path.absolute().parent.parent, packages, self._episode.prompt)
-        # who named our home first on the wire: what the world tells, an agent may repeat
-        self._home_is_told = self._marks.names_home(self._episode.prompt)
+        # an agent may repeat our home if the prompt or the world named it first
+        self._world_named_home = self._marks.names_home(self._episode.prompt)
 
     def evidence(self) -> Iterator[Evidence]:
         for flag in self._reader.flags(self._episode.id):
@@ -63,12 +66,12 @@ class _Search:
             yield from self._look(self._episode.answer, "the answer", "said")
 
     def _frames(self) -> Iterator[Evidence]:
-        home_is_named = self._home_is_told
+        home_is_named = self._world_named_home
         for number, sender, body in self._reader.frame_bodies(self._episode.id):
             where, text = f"frame {number}, {sender}", frame_text(body)
             if not home_is_named and self._marks.names_home(text):
                 home_is_named = True
-                self._home_is_told = sender == "server"
+                self._world_named_home = sender == "server"
             yield from self._look(text, where, "said" if sender == "client" else None)
 
     def _messages(self) -> Iterator[Evidence]:
@@ -80,14 +83,14 @@ class _Search:
             where = f"message {position}"
             if message.role == "assistant":
                 for text in filter(None, (message.reasoning, message.content)):
-                    self.told = True
+                    self.observed = True
                     yield from self._look(text, where, "said")
                 for call in message.tool_calls:
                     name, arguments = call.function.name, call.function.arguments
                     if on_the_wire[name, _canonical(arguments)]:
                         on_the_wire[name, _canonical(arguments)] -= 1
-                        continue  # its frames were looked at
-                    self.told = True
+                        continue  # its frames were searched
+                    self.observed = True
                     own[call.id] = name
                     text = "\n".join(strings(arguments))
                     yield from self._look(text, f"{where}, call {name}", "ran")
@@ -97,11 +100,11 @@ class _Search:
 
     def _model_calls(self) -> Iterator[Evidence]:
         for call, _, answer in self._reader.model_answers(self._episode.id):
-            self.told = True
+            self.observed = True
             yield from self._look("\n".join(strings(answer)), f"model call {call}", "said")
 
     def _look(self, text: str, where: str, source: Source | None) -> Iterator[Evidence]:
-        """Yield what is in a text; `source` None: it comes from the benchmark."""
+        """Yield the evidence in a text. `source` is None for texts of the benchmark."""
         for seen in self._canaries.find(text):
             what = f"the canary in {seen.canary.place}, {seen.form}"
             yield _evidence("canary", what, where, text, seen.at)
@@ -109,7 +112,7 @@ class _Search:
             return
         path = normalised(text)
         for mark in self._marks.find(path, source):
-            if source == "said" and self._home_is_told:
+            if source == "said" and self._world_named_home:
                 continue
             yield _evidence(mark.kind, f"{mark.what} ({mark.text})", where, path, mark.at)
 
@@ -129,7 +132,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def frame_text(body: bytes) -> str:
-    """Return the text in a frame, escapes read; one that is no JSON as it is."""
+    """Return the text in a frame with escapes decoded; a frame that is not JSON as it is."""
     try:
         return "\n".join(strings(jsonrpc.loads(body)))
     except ValueError:

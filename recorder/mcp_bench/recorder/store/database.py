@@ -5,29 +5,125 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote
+
+import anyio
 
 from mcp_bench.recorder.errors import NewerDatabaseError, StorageError, database_error
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.sqlite_tools import Migrations
+    from sqlite_utils import Database
+
+    from mcp_bench.recorder.store.keys import Key
+    from mcp_bench.recorder.store.schema import Schema
+
+Durability = Literal["normal", "full"]
+"""`normal`: a commit survives a killed process. `full`: it survives a power cut, too."""
+
+Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection], None]
 
 _BUSY_SECONDS = 10.0
 
+_MIGRATIONS_TABLE = (
+    'CREATE TABLE "_sqlite_migrations" ("id" INTEGER PRIMARY KEY, "migration_set" TEXT, "name" TEXT,'
+    ' "applied_at" TEXT)',
+    'CREATE UNIQUE INDEX "idx__sqlite_migrations_migration_set_name"'
+    ' ON "_sqlite_migrations" ("migration_set", "name")',
+)
+"""As sqlite-utils creates it."""
 
-def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
-    """Open or create `path` (mode 0600) in autocommit mode and bring its schema up to date.
 
-    NORMAL keeps every commit when the process is killed, FULL also when the power goes.
-    The connection is not bound to its thread: callers hold a lock of their own.
+class Writer:
+    """The connection that writes a database. Any thread may use it; a lock admits one at a time."""
+
+    def __init__(self, path: Path, schema: Schema, key: Key) -> None:
+        """Open or create the database at `path`, whose rows are tagged with `key`.
+
+        Raises:
+            StorageError: it cannot be written, is damaged, or comes from a later version.
+        """
+        self.path = path
+        self.key = key
+        self.connection = open_writer(path, schema)
+        self.lock = threading.RLock()
+
+    def set_durability(self, durability: Durability) -> None:
+        """Choose what later commits survive."""
+        with self.lock:
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+
+    def close(self) -> None:
+        with self.lock:
+            close_writer(self.connection)
+
+    async def commit(self, *steps: Step, slow: bool = False) -> None:
+        """Commit steps as one transaction; `slow` ones in a thread, so that the event loop goes on.
+
+        Raises:
+            StorageError: as for `transaction`.
+        """
+        if not slow:
+            self._commit(*steps)
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._commit, *steps)
+
+    def _commit(self, *steps: Step) -> None:
+        with self.transaction() as db:
+            for step in steps:
+                if isinstance(step, tuple):
+                    db.execute(*step)
+                else:
+                    step(db)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Commit what the caller does inside as one transaction.
+
+        Raises:
+            StorageError: SQLite failed; the transaction is rolled back.
+        """
+        with self.lock:
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
+                    self.connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise database_error(self.path, error) from error
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection to read from.
+
+        Raises:
+            StorageError: SQLite failed.
+        """
+        with self.lock:
+            try:
+                yield self.connection
+            except sqlite3.Error as error:
+                raise database_error(self.path, error) from error
+
+
+def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
+    """Open or create `path` (mode 0600) in autocommit mode and migrate it.
+
+    NORMAL keeps every commit when the process is killed, FULL also when the power fails.
+    The connection is not bound to its thread: callers hold a lock.
 
     Raises:
         StorageError: the file cannot be created, is damaged, or comes from a later version.
     """
-    from mcp_bench.recorder.sqlite_tools import Database
-
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
@@ -38,10 +134,10 @@ def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMA
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA foreign_keys = ON")
-        refuse_newer(connection, path, migrations)
+        refuse_newer(connection, path, schema)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
-        migrations.apply(Database(connection, execute_plugins=False))
+        _migrate(connection, schema)
     except (sqlite3.Error, StorageError) as error:
         if connection is not None:
             connection.close()
@@ -50,14 +146,14 @@ def open_writer(path: Path, migrations: Migrations, *, synchronous: str = "NORMA
 
 
 def close_writer(connection: sqlite3.Connection) -> None:
-    """Close, and leave one plain file behind that can be read from anywhere, where no reader is in."""
+    """Close, and leave one plain file that can be read from anywhere, unless a reader has it open."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
 
 
-def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
-    """Open `path` read-only, while its writer is at work, too.
+def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
+    """Open `path` read-only, also while its writer is running.
 
     Raises:
         StorageError: it cannot be read, is damaged, or comes from a later version.
@@ -66,7 +162,7 @@ def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(read_only_uri(path), uri=True, timeout=_BUSY_SECONDS)
         connection.row_factory = sqlite3.Row
-        refuse_newer(connection, path, migrations)
+        refuse_newer(connection, path, schema)
     except (sqlite3.Error, StorageError) as error:
         if connection is not None:
             connection.close()
@@ -78,9 +174,9 @@ def read_only_uri(path: Path) -> str:
     return f"file:{quote(str(path))}?mode=ro"
 
 
-def refuse_newer(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
-    """Raise NewerDatabaseError where the file has migrations that this version does not know."""
-    unknown = applied_migrations(connection, migrations) - {m.name for m in migrations._migrations}
+def refuse_newer(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    """Raise NewerDatabaseError if the file has migrations that this version does not know."""
+    unknown = applied_migrations(connection, schema) - schema.migrations.keys()
     if unknown:
         raise NewerDatabaseError(
             f"{path} was written by a newer mcp-bench (its schema has {', '.join(sorted(unknown))}): "
@@ -88,9 +184,42 @@ def refuse_newer(connection: sqlite3.Connection, path: Path, migrations: Migrati
         )
 
 
-def applied_migrations(connection: sqlite3.Connection, migrations: Migrations) -> set[str]:
-    table = migrations.migrations_table
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone():
+def applied_migrations(connection: sqlite3.Connection, schema: Schema) -> set[str]:
+    """Return the names of the migrations that a database has; none for an empty file."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
         return set()
-    rows = connection.execute(f"SELECT name FROM {table} WHERE migration_set = ?", [migrations.name])  # noqa: S608
+    rows = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = ?", [schema.name])
     return {name for (name,) in rows}
+
+
+def _migrate(connection: sqlite3.Connection, schema: Schema) -> None:
+    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        _create(connection, schema)
+    elif applied_migrations(connection, schema) != schema.migrations.keys():
+        # Imported late: sqlite-utils imports numpy and pandas if they are installed, which takes seconds.
+        from sqlite_utils import Database, Migrations
+
+        migrations = Migrations(schema.name)
+        for name, statements in schema.migrations.items():
+            migrations(name=name)(_applying(statements))
+        migrations.apply(Database(connection, execute_plugins=False))
+
+
+def _create(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Create all tables of a new database, and note its migrations as sqlite-utils does."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in (*_MIGRATIONS_TABLE, *chain.from_iterable(schema.migrations.values())):
+        connection.execute(statement)
+    connection.executemany(
+        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)",
+        [(schema.name, name, str(datetime.now(UTC))) for name in schema.migrations],
+    )
+    connection.execute("COMMIT")
+
+
+def _applying(statements: Sequence[str]) -> Callable[[Database], None]:
+    def apply(db: Database) -> None:
+        for statement in statements:
+            db.execute(statement)
+
+    return apply

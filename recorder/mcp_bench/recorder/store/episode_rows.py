@@ -1,4 +1,4 @@
-"""The rows of one episode that make its conversation: messages, calls and their frames."""
+"""Read and write the rows of one episode: messages, calls, frames, tools and flags."""
 
 from __future__ import annotations
 
@@ -13,43 +13,19 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.frames.body import CHUNK, LARGE, LargeBody
+from mcp_bench.recorder.frames.body import CHUNK, LARGE, body_bytes
 from mcp_bench.recorder.records import Flag, RecordedCall
-from mcp_bench.recorder.store.open_calls import Call
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
 OVERLAP = 4096
-"""Bytes that two pieces of a large frame have in common."""
+"""Bytes by which consecutive pieces of a large frame overlap."""
 CLOCK_STEP_US = 60_000_000
-"""How far back the clock may have been set while a run goes on."""
+"""The clock may be set back by this much during a run."""
 _MESSAGES = TypeAdapter(list[Message])
 _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
     "cancelled": "The call was cancelled before a result arrived.",
 }
-
-
-def stored_body(body: bytes) -> str | bytes:
-    """Return what to store for `body`: text where every SQLite tool shows it in full, else the bytes."""
-    if b"\0" in body:
-        return body
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError:
-        return body
-
-
-def fill_blob(connection: sqlite3.Connection, table: str, column: str, number: int, body: LargeBody) -> None:
-    """Put a body into a row, piece by piece."""
-    connection.execute(f"UPDATE {table} SET {column} = zeroblob(?) WHERE rowid = ?", (body.size, number))  # noqa: S608
-    with connection.blobopen(table, column, number) as blob:
-        for chunk in body.chunks():
-            blob.write(chunk)
-
-
-def body_bytes(stored: str | bytes) -> bytes:
-    """Return the exact bytes that `stored_body` was given."""
-    return stored.encode("utf-8") if isinstance(stored, str) else stored
 
 
 def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:
@@ -81,7 +57,7 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
         " WHERE episode = ? ORDER BY position",
         [episode],
     )
-    # all at once, and JSON by the same library: one model at a time takes twice as long
+    # validated all at once: one model at a time takes twice as long
     return _MESSAGES.validate_python(
         [
             {
@@ -99,7 +75,7 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
 
 
 def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[int, str, bytes]]:
-    """Yield `(number, who sent it, bytes)` of the frames of an episode; large ones in pieces that overlap."""
+    """Yield `(number, sender, bytes)` of an episode's frames. Large frames come in overlapping pieces."""
     is_large = f"typeof(body) = 'blob' AND length(body) >= {LARGE}"
     rows = connection.execute(
         f"SELECT id, direction, CASE WHEN {is_large} THEN NULL ELSE body END FROM frames"  # noqa: S608
@@ -117,7 +93,7 @@ def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple
 
 
 def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
-    """Return a number that no frame of an episode lies below: there is no index, and numbers go with time."""
+    """Return a lower bound of an episode's frame numbers, by bisection: there is no index by episode."""
     begun = "SELECT started_us FROM episodes WHERE id = ?"
     (started,) = connection.execute(begun, [episode]).fetchone()
     low, high = 1, connection.execute("SELECT coalesce(max(id), 0) + 1 FROM frames").fetchone()[0]
@@ -134,8 +110,8 @@ def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
 
 
 def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:
-    """Return the tools that a server told of in its answers to `tools/list`, each as it did last."""
-    # CROSS: SQLite is not to begin with the answers, and look through all requests for each
+    """Return the tools in a server's answers to `tools/list`, each in its last version."""
+    # CROSS JOIN keeps SQLite from scanning all requests for each answer
     rows = connection.execute(
         "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
         " ON answer.episode = ask.episode AND answer.connection = ask.connection AND answer.id > ask.id"
@@ -152,7 +128,7 @@ def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchem
 
 
 def _tools(body: str | bytes) -> Iterator[ToolSchema]:
-    # whatever a server sends, the episode is kept
+    # an odd answer must not lose the episode
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         for tool in json.loads(jsonrpc.dumps(jsonrpc.loads(body_bytes(body))))["result"]["tools"]:
             yield ToolSchema(
@@ -171,19 +147,10 @@ def read_flags(connection: sqlite3.Connection, episode: str | None) -> list[Flag
     return [Flag(*row) for row in rows]
 
 
-def open_calls(connection: sqlite3.Connection) -> list[Call]:
-    """Return the calls that have no outcome."""
-    rows = connection.execute(
-        "SELECT id, episode, connection, rpc_id, tool, arguments, started_us, request_frame, execution"
-        " FROM calls WHERE outcome IS NULL ORDER BY id"
-    )
-    return [Call(*row) for row in rows]
-
-
 def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[RecordedCall]:
     """Return the calls of an episode in the order the server ran them.
 
-    A call that never ran (its arguments did not fit, say) keeps its place among the requests.
+    A call that never ran, such as one with invalid arguments, keeps its place among the requests.
     """
     rows = connection.execute(
         "SELECT c.rpc_id, c.tool, c.arguments, c.outcome, c.execution, c.started_us, c.ended_us, f.body"
@@ -197,7 +164,7 @@ def recorded_calls(connection: sqlite3.Connection, episode: str) -> list[Recorde
 
 @dataclass(frozen=True, slots=True)
 class ExecutedCall:
-    """A call that the server ran. `result` is its MCP result object; None where none came back."""
+    """A call that the server ran. `result` is its MCP result object, or None if none was returned."""
 
     number: int
     """1, 2, ... in the order of execution."""
@@ -207,7 +174,7 @@ class ExecutedCall:
 
 
 def executed_calls(connection: sqlite3.Connection, episode: str) -> Iterator[ExecutedCall]:
-    """Yield the calls of an episode that the server ran, in that order."""
+    """Yield the calls that the server ran, in order of execution."""
     rows = connection.execute(
         "SELECT c.execution, c.tool, c.arguments, c.rpc_id, f.body FROM calls c"
         " LEFT JOIN frames f ON f.id = c.response_frame"
@@ -234,7 +201,7 @@ def _call(
         ended_us=ended_us,
     )
     try:
-        # arguments that are no object were refused by the server: the frame has them
+        # arguments that are not an object are only in the frame: the server refused them
         return RecordedCall.model_validate({**call.model_dump(), "arguments": json.loads(arguments)})
     except (ValidationError, RecursionError):
         return call

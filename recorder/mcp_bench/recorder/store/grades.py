@@ -1,7 +1,7 @@
-"""The sealed side of a run: `grades.db`, read by the referee's user only: grades and verdicts, one each per
-episode, and the canaries.
+"""The sealed side of a run: `grades.db`, with one grade and one verdict per episode, and the canaries.
 
-It is written after the agent is gone, and nothing in it is ever copied into `recordings.db`.
+Only the referee's user can read it. It is written after the agent has ended, and nothing in it is ever copied
+into `recordings.db`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -20,16 +21,20 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import close_writer, open_writer
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import SEALED, put_seal, tag_rows, tags
-from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Scan
+
+if TYPE_CHECKING:
+    from mcp_bench.servers.contracts import Grade
 
 
 class SealedGrades:
-    """The single writer of one `grades.db` (mode 0600). A grade row says that its episode is done,
-    so it is synced to the disk."""
+    """The only writer of one `grades.db` (mode 0600).
+
+    A grade row means that its episode is done, so it is synced to the disk.
+    """
 
     def __init__(self, path: Path, key: Key, sealed: Callable[[str], bytes | None]) -> None:
-        """`sealed` gives the tag of an episode's seal, on which its grade is put."""
+        """Open or create the file. `sealed` returns the tag of an episode's seal, for its grade."""
         self.path = path
         self._key = key
         self._sealed = sealed
@@ -39,7 +44,25 @@ class SealedGrades:
     def close(self) -> None:
         close_writer(self._connection)
 
-    def put(
+    def put(self, episode: str, grade: Grade, final_state: JsonValue, graded_us: int) -> None:
+        """Store the grade of an episode that has ended.
+
+        Raises:
+            StorageError: the episode is graded already (the first grade stays), or the file
+                cannot be written.
+        """
+        self.put_imported(
+            episode,
+            partial=grade.partial,
+            strict=grade.strict,
+            assertions=[assertion.model_dump(mode="json") for assertion in grade.assertions],
+            metrics=dict(grade.metrics),
+            grader_version=grade.grader_version,
+            final_state=final_state,
+            graded_us=graded_us,
+        )
+
+    def put_imported(
         self,
         episode: str,
         *,
@@ -51,11 +74,10 @@ class SealedGrades:
         final_state: JsonValue,
         graded_us: int,
     ) -> None:
-        """Store the grade of one episode.
+        """Store a grade from another harness, which does not have to follow the rules of a `Grade`.
 
         Raises:
-            StorageError: the episode is graded already (the first grade stays), or the file
-                cannot be written.
+            StorageError: as for `put`.
         """
         row = (
             episode, partial, strict, jsonrpc.dumps(assertions), jsonrpc.dumps(metrics), grader_version,
@@ -74,7 +96,7 @@ class SealedGrades:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
 
     def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
-        """Store the verdict on an episode that is over, in place of an earlier one."""
+        """Store the verdict on an episode that has ended; it replaces an earlier one."""
         row = (
             episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
             self._sealed(episode),
@@ -107,14 +129,14 @@ class SealedGrades:
             return [Canary(*row) for row in rows]
 
     def seal(self, run: str, recording: bytes | None) -> None:
-        """Seal the grades of a run that is closed; `recording` is the tag of its recordings' seal."""
+        """Seal the grades of a run that closes; `recording` is the tag of its recordings' seal."""
         with self._changing() as db:
             contents: dict[str, object] = {"recording": recording and recording.hex()}
             contents |= {table: tags(db, table) for table in SEALED}
             put_seal(db, self._key, run, contents)
 
     def unseal(self, run: str) -> None:
-        """Take the seal away: more will come."""
+        """Remove the seal, since more rows will follow."""
         with self._changing() as db:
             db.execute("DELETE FROM seals WHERE subject = ?", [run])
 
@@ -126,7 +148,7 @@ class SealedGrades:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back some by itself
+                with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
 

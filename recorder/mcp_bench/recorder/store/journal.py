@@ -1,11 +1,11 @@
-"""Frames that are stored already, but not in the database yet: appended to a file before they may pass.
+"""A journal of frames that are not in the database yet. A frame is appended to it before it is forwarded.
 
-An append is one write, a commit of SQLite costs twenty times as much. What is in the journal reaches
-the database a moment later, many frames in one commit. A writer that is killed in between leaves it
-to whoever opens the run next. There are two files: one is committed while the other one grows.
+An append is one write; a commit of SQLite costs twenty times as much. A moment later, one commit moves many
+frames to the database. If the writer is killed in between, the next process that opens the run commits the
+journal. There are two files: one is committed while the other one grows.
 
-An entry is a line of JSON, and for a frame its exact bytes. In front is a keyed hash of both: an end that
-was torn is no entry, and neither is what somebody without the key puts there.
+An entry is a line of JSON, followed by the exact bytes for a frame. It starts with a keyed hash of both, so
+that torn entries and entries written without the key are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD = json.JSONEncoder(separators=(",", ":"))
 
 @dataclass(frozen=True, slots=True)
 class FrameEntry:
-    """A frame as it came. `number` is its row in `frames`."""
+    """A frame as received. `number` is its row in `frames`."""
 
     number: int
     episode: str | None
@@ -43,7 +43,7 @@ class FrameEntry:
     body: bytes
 
     def encode(self, secret: bytes = b"", digest: bytes | None = None) -> bytes:
-        """`digest` is the SHA-256 of the body, where it is known."""
+        """Return the entry's bytes. `digest` is the SHA-256 of the body, if known."""
         body = self.body
         fields = [self.number, self.episode, self.connection, self.direction, self.stored_us]
         return _sealed(secret, ["frame", len(body), *fields], body, digest)
@@ -51,7 +51,7 @@ class FrameEntry:
 
 @dataclass(frozen=True, slots=True)
 class RanEntry:
-    """The server began to run a call, as the `execution`-th of its episode."""
+    """The server started to run a call, as number `execution` of its episode."""
 
     episode: str
     connection: int
@@ -77,10 +77,10 @@ def _hash(secret: bytes, head: bytes, body: bytes) -> bytes:
 
 
 class Journal:
-    """The journal of one run, open for writing. Its callers take care that one of them writes at a time."""
+    """The journal of one run, open for writing. Callers hold a lock."""
 
     def __init__(self, folder: Path, secret: bytes = b"") -> None:
-        """Open or create the files in `folder`, whose entries carry hashes with the key `secret`.
+        """Open or create the files in `folder`. `secret` is the key of the entries' hashes.
 
         Raises:
             StorageError: they cannot be written.
@@ -95,29 +95,32 @@ class Journal:
             raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
         self._sizes = [os.fstat(file).st_size for file in self._files]
         self._now = 0
-        self._notes: list[bytes] = []
+        self._deferred: list[bytes] = []
         self._secret = secret
 
     def entries(self) -> list[Entry]:
-        """Return what a writer before this one left, oldest first. A torn end was never promised."""
+        """Return the entries of an earlier writer, oldest first, without a torn end."""
         files = [entries for path in self._paths if (entries := list(read(path.read_bytes(), self._secret)))]
         files.sort(key=lambda entries: next(e.number for e in entries if isinstance(e, FrameEntry)))
         return [entry for entries in files for entry in entries]
 
-    def note(self, entry: RanEntry) -> None:
-        """Add an entry together with the next frames: nobody has seen anything of it before."""
-        self._notes.append(entry.encode(self._secret))
+    def defer(self, entry: RanEntry) -> None:
+        """Write an entry together with the next frames, since it has no visible effect before them."""
+        self._deferred.append(entry.encode(self._secret))
 
     def append(self, entries: Sequence[FrameEntry], digests: Sequence[bytes | None] = ()) -> None:
-        """Add frames; `digests` are the SHA-256 of their bodies, where they are known. On return they
-        outlive this process.
+        """Append frames. When this returns, they survive this process.
+
+        Args:
+            entries: the frames.
+            digests: SHA-256 of their bodies, if known.
 
         Raises:
-            StorageError: they cannot be written; nothing of them is in the journal.
+            StorageError: they cannot be written; the journal contains none of them.
         """
         known = digests or [None] * len(entries)
         encoded = (entry.encode(self._secret, digest) for entry, digest in zip(entries, known, strict=True))
-        data = b"".join([*self._notes, *encoded])
+        data = b"".join([*self._deferred, *encoded])
         file, start = self._files[self._now], self._sizes[self._now]
         try:
             written = os.write(file, data)
@@ -133,34 +136,34 @@ class Journal:
                 ) from error
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
         self._sizes[self._now] = start + written
-        self._notes.clear()
+        self._deferred.clear()
 
     def sync(self) -> None:
-        """Have everything that was appended outlive a power cut, too."""
+        """Sync to the disk, so that all entries survive a power cut."""
         for file, size in zip(self._files, self._sizes, strict=True):
             if size:
                 os.fdatasync(file)
 
-    def turn(self) -> None:
-        """Let what comes now go to the other file, if that is empty: this one is being committed."""
+    def switch(self) -> None:
+        """Append to the other file from now on, if it is empty. The current one is being committed."""
         if self._sizes[self._now] and not self._sizes[1 - self._now]:
             self._now = 1 - self._now
 
-    def clear(self) -> None:
-        """Drop what was there at the last `turn`: the database has it."""
+    def clear_other(self) -> None:
+        """Drop the entries before the last `switch`, which are in the database."""
         other = 1 - self._now
         if self._sizes[other]:
             os.ftruncate(self._files[other], 0)
             self._sizes[other] = 0
 
     def clear_all(self) -> None:
-        """Drop everything."""
+        """Drop all entries."""
         for _ in self._files:
-            self.turn()
-            self.clear()
+            self.switch()
+            self.clear_other()
 
     def close(self) -> None:
-        """Remove the files that are empty, and keep what is in the others for who opens them next."""
+        """Close, and remove empty files. Entries in the others are for the next writer."""
         for file, path, size in zip(self._files, self._paths, self._sizes, strict=True):
             os.close(file)
             if not size:
@@ -168,7 +171,7 @@ class Journal:
 
 
 def left_behind(folder: Path) -> bool:
-    """Say whether there is something in the journal of a run."""
+    """Return whether the journal of a run has entries."""
     for name in NAMES:
         try:
             if (folder / name).stat().st_size:
@@ -179,7 +182,7 @@ def left_behind(folder: Path) -> bool:
 
 
 def read(data: bytes, secret: bytes = b"") -> Iterator[Entry]:
-    """Yield entries up to the first one that is not whole, or was not made with the key `secret`."""
+    """Yield entries up to the first that is incomplete or was not written with the key `secret`."""
     start = 2 * HASH_BYTES + 1
     position = 0
     while (end := data.find(b"\n", position)) >= 0:

@@ -1,4 +1,4 @@
-"""The key of this home: only the referee has it, and nobody without it can make a row that verifies."""
+"""The key of this home. Only the referee has it; without it, nobody can write a row that verifies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OtherKeyError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`id` may be shown and stored; `secret` stays in its file."""
+    """`id` can be shown and stored; `secret` stays in its file."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -33,10 +33,10 @@ def key_path() -> Path:
 
 
 def own_key() -> Key:
-    """Return the key of this home, which is made (mode 0600) when the first run needs it.
+    """Return the key of this home; create it (mode 0600) when the first run needs it.
 
     Raises:
-        StorageError: it cannot be read or written, or is no key.
+        StorageError: it cannot be read or written, or is not a key.
     """
     path = key_path()
     if not path.exists():
@@ -45,7 +45,7 @@ def own_key() -> Key:
 
 
 def key_for(run: Path) -> Key:
-    """Return the key for the run in the folder `run`: of the home that it lies in, else our own.
+    """Return the key for the run in the folder `run`: that of the home that contains it, else our own.
 
     Raises:
         StorageError: as for `own_key`.
@@ -58,7 +58,7 @@ def read_key(path: Path) -> Key:
     """Return the key in a file.
 
     Raises:
-        StorageError: it cannot be read, or is no key.
+        StorageError: it cannot be read, or is not a key.
     """
     try:
         secret = bytes.fromhex(path.read_text("ascii").strip())
@@ -68,24 +68,24 @@ def read_key(path: Path) -> Key:
         secret = b""
     if len(secret) != SECRET_BYTES:
         raise StorageError(
-            f"{path} is not a key of mcp-bench. Put the right file back: without it no run of this home can "
-            "be verified. If it is lost, remove the file, and the next run makes a new key"
+            f"{path} is not a key of mcp-bench. Restore the right file: without it no run of this home can "
+            "be verified. If it is lost, remove the file; the next run creates a new key"
         )
     return Key(blake2b(b"id", key=secret, digest_size=8).hexdigest(), secret)
 
 
 def refuse_other_key(db: sqlite3.Connection, path: Path, key: Key) -> None:
-    """Raise OtherKeyError where the database at `path` is of a run with another key than `key`."""
+    """Raise OtherKeyError if the database at `path` was recorded with another key than `key`."""
     row = db.execute("SELECT key FROM runs LIMIT 1").fetchone()
     if row is not None and row[0] != key.id:
         raise OtherKeyError(
-            f"{path} was recorded with the key {row[0]}, and the one here is {key.id}: what is added to it "
-            "could not be verified. Go on with it where it was recorded"
+            f"{path} was recorded with the key {row[0]}, and this home has {key.id}: new rows could not be "
+            "verified. Continue the run where it was recorded"
         )
 
 
 def _make(path: Path) -> None:
-    """Write a new key, whole or not at all; of several processes that do it at once, one wins."""
+    """Write a new key atomically. Of several processes that do so at once, one wins."""
     fresh = path.with_name(f"{NAME}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,11 +97,11 @@ def _make(path: Path) -> None:
                 os.fsync(out.fileno())
             os.link(fresh, path)
         except FileExistsError:
-            pass  # somebody else was faster
+            pass  # another process was faster
         finally:
             fresh.unlink()
     except OSError as error:
         raise StorageError(
-            f"cannot write the key {path}: {error.strerror}. Recordings go to $MCP_BENCH_HOME; set it to a "
-            "folder that you can write"
+            f"cannot write the key {path}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME; set "
+            "it to a folder that you can write to"
         ) from error

@@ -1,4 +1,4 @@
-"""Many runs in one SQLite file, for whoever would rather query one: the rows of all, each with its run."""
+"""Merge runs into one SQLite file: the rows of all of them, each with its run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_jour
 from mcp_bench.servers.errors import WrongUseError
 
 _RENAMED = {(GRADES, "seals"): "grade_seals"}
-"""Tables of the two databases that have one name."""
+"""Tables whose name exists in both databases."""
 _SUMMARY = """
     CREATE VIEW episode_summary AS
     SELECT e.id, e.run, coalesce(e.agent, r.agent) AS agent, coalesce(e.model, r.model) AS model,
@@ -28,32 +28,37 @@ _SUMMARY = """
 """
 
 
-def merge_runs(runs: Sequence[Path], out: Path, told: Callable[[str], object]) -> Counter[str]:
+def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object]) -> Counter[str]:
     """Copy the rows of run folders into the new file `out` (mode 0600) and count them by table.
 
-    Every table has the columns that it has in a run, behind a first column `run`, which with its key there
-    is its key here. The file appears when it is whole; `told` is called with each run's name before it.
+    Every table has the columns that it has in a run, after a first column `run`. Its key is `run` and its key
+    there. The file appears only when it is complete.
+
+    Args:
+        runs: the run folders.
+        out: the file to create.
+        progress: called with the name of each run before it is copied.
 
     Raises:
         WrongUseError: `out` exists, or its folder does not.
-        StorageError: a run cannot be read, or `out` not be written; then there is no new file.
+        StorageError: a run cannot be read, or `out` cannot be written; then no file is created.
     """
     if out.exists():
-        raise WrongUseError(f"{out} exists: name a new file, or remove that one first")
+        raise WrongUseError(f"{out} exists: name a new file, or remove it first")
     if not out.parent.is_dir():
-        raise WrongUseError(f"there is no folder {out.parent}: make it, or name another")
+        raise WrongUseError(f"there is no folder {out.parent}: create it, or name another")
     fresh = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     counts: Counter[str] = Counter()
     try:
         with _new_database(fresh) as db:
             for run in runs:
-                told(run.name)
+                progress(run.name)
                 counts += _add(db, run)
             db.execute("CREATE INDEX IF NOT EXISTS calls_episode ON calls (run, episode)")
             db.execute(_SUMMARY)
         os.link(fresh, out)
     except FileExistsError:
-        raise WrongUseError(f"{out} was made by somebody else meanwhile, and left as it is") from None
+        raise WrongUseError(f"{out} was created by another process meanwhile, and left as it is") from None
     finally:
         fresh.unlink(missing_ok=True)
     return counts
@@ -66,13 +71,13 @@ def _new_database(path: Path) -> Iterator[sqlite3.Connection]:
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     with database_errors(path), closing(sqlite3.connect(path, uri=True, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = OFF")  # a file that is half done is thrown away
+        db.execute("PRAGMA synchronous = OFF")  # an incomplete file is deleted
         db.execute("PRAGMA journal_mode = OFF")
         yield db
 
 
 def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
-    """Copy the rows of one run; one that holds nothing yet adds none."""
+    """Copy the rows of one run. An empty run adds none."""
     counts: Counter[str] = Counter()
     take_in_journal(run)
     with closing(open_reader(run / RECORDINGS, schema.recordings)) as recordings:
@@ -82,11 +87,11 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
         )
     if not row:
         return counts
-    for name, migrations in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
+    for name, tables in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
         path = run / name
         if not path.exists():
             continue
-        open_reader(path, migrations).close()  # refuses what a later version wrote
+        open_reader(path, tables).close()  # refuses a database of a later version
         with database_errors(path):
             db.execute("ATTACH ? AS source", [read_only_uri(path)])
             try:

@@ -1,6 +1,6 @@
-"""Requests of agents to their models, captured at the endpoint: one row each, retries and failures too.
+"""Requests of agents to their models, captured at the endpoint: one row each, including retries and failures.
 
-A request is stored before it is passed on, its response when it has ended.
+A request is stored before it is forwarded, its response when it has ended.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 import anyio
 
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.frames.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body, LargeBody, fill_blob, stored_body
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject
 from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange
-from mcp_bench.recorder.store.episode_rows import fill_blob, stored_body
+from mcp_bench.recorder.store.database import Step, Writer
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import tag_rows
-from mcp_bench.recorder.store.writer import Step, Writer
 from mcp_bench.recorder.trajectory import Usage
 
 _COLUMNS = (
@@ -31,21 +30,21 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request that is complete. Whatever is secret in it was taken out."""
+    """A complete request, with secrets removed."""
 
     id: str
     episode: str
     started_us: int
     method: str
     path: str
-    """With its query."""
+    """With the query."""
     headers: Mapping[str, str]
     body: Body
 
 
 @dataclass(frozen=True)
 class ModelResponse:
-    """What came back, as far as it came. Header names are in lower case."""
+    """The response, possibly incomplete. Header names are in lower case."""
 
     first_us: int | None
     ended_us: int
@@ -57,8 +56,10 @@ class ModelResponse:
 
 @dataclass(frozen=True, slots=True)
 class StoredModelCall:
-    """A row without its bodies. Times in microseconds since the epoch; `ended_us` and `outcome` None where
-    the referee died."""
+    """A row without its bodies. Times are microseconds since the epoch.
+
+    `ended_us` and `outcome` are None if the referee died.
+    """
 
     id: str
     episode: str
@@ -81,10 +82,10 @@ class StoredModelCall:
 
 
 async def begin(writer: Writer, request: ModelRequest) -> None:
-    """Return when a request is stored.
+    """Store a request before it is forwarded.
 
     Raises:
-        StorageError: it cannot be.
+        StorageError: it cannot be stored.
     """
     headers = jsonrpc.dumps(dict(request.headers))
     row = (request.id, request.episode, request.started_us, request.method, request.path, headers)
@@ -103,29 +104,29 @@ async def begin(writer: Writer, request: ModelRequest) -> None:
 
 
 async def settle(writer: Writer, request: ModelRequest, response: ModelResponse) -> None:
-    """Read what an exchange says, and return when its response is stored. Its bodies are closed.
+    """Parse an exchange, store its response, and close its bodies.
 
     Raises:
-        StorageError: it cannot be.
+        StorageError: it cannot be stored.
     """
     try:
-        said = await anyio.to_thread.run_sync(_read, request, response)
-        usage = said.usage.model_dump_json(exclude_none=True) if said.usage else None
+        parsed = await anyio.to_thread.run_sync(_read, request, response)
+        usage = parsed.usage.model_dump_json(exclude_none=True) if parsed.usage else None
         body = response.body
         row = {
             "first_us": response.first_us,
             "ended_us": response.ended_us,
-            "kind": said.kind,
-            "outcome": said.outcome,
-            "dialect": said.dialect,
-            "model": said.model and jsonrpc.clean(said.model),
-            "parameters": jsonrpc.dumps(said.parameters),
+            "kind": parsed.kind,
+            "outcome": parsed.outcome,
+            "dialect": parsed.dialect,
+            "model": parsed.model and jsonrpc.clean(parsed.model),
+            "parameters": jsonrpc.dumps(parsed.parameters),
             "usage": usage,
-            "finish": said.finish and jsonrpc.clean(str(said.finish)),
+            "finish": parsed.finish and jsonrpc.clean(str(parsed.finish)),
             "status": response.status,
             "response_headers": jsonrpc.dumps(dict(response.headers)),
             "response": stored_body(body) if isinstance(body, bytes) else sqlite3.Binary(b""),
-            "answer": jsonrpc.dumps(said.answer) if said.answer is not None else None,
+            "answer": jsonrpc.dumps(parsed.answer) if parsed.answer is not None else None,
         }
         statement = f"UPDATE model_calls SET {', '.join(f'{name} = ?' for name in row)} WHERE id = ?"  # noqa: S608
         steps: list[Step] = [(statement, (*row.values(), request.id))]
@@ -149,7 +150,7 @@ def read_model_calls(connection: sqlite3.Connection, episode: str) -> list[Store
 
 
 def read_answers(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[str, str, JSONObject]]:
-    """Yield `(id, dialect, answer)` of the calls of an episode that asked for a turn and got one."""
+    """Yield `(id, dialect, answer)` of the calls of an episode that requested a turn and got one."""
     rows = connection.execute(
         "SELECT id, dialect, answer FROM model_calls WHERE episode = ? AND kind = 'turn'"
         " AND outcome = 'ok' AND answer IS NOT NULL ORDER BY id",
@@ -160,7 +161,7 @@ def read_answers(connection: sqlite3.Connection, episode: str) -> Iterator[tuple
 
 
 def read_bodies(connection: sqlite3.Connection, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
-    """Return request and response of a call, as they are stored, and the answer in one piece."""
+    """Return the request and response of a call as stored, and the assembled answer."""
     row = connection.execute(
         "SELECT request, response, answer FROM model_calls WHERE id = ?", [call]
     ).fetchone()
@@ -168,27 +169,31 @@ def read_bodies(connection: sqlite3.Connection, call: str) -> tuple[str | bytes,
 
 
 def total_usage(calls: Iterable[StoredModelCall]) -> Usage | None:
-    """Return the usage of the calls that got an answer, side work included; None where one of them did not
-    tell, since a sum that leaves out some is none."""
+    """Return the total usage of the calls that got an answer, side calls included.
+
+    The total is None if one of them did not report its usage, since it would be too low.
+    """
     answered = [call for call in calls if call.kind != "other" and call.outcome == "ok"]
-    told = [call.usage for call in answered if call.usage is not None]
-    if not told or len(told) < len(answered):
+    reported = [call.usage for call in answered if call.usage is not None]
+    if not reported or len(reported) < len(answered):
         return None
-    cached = [usage.cached_tokens for usage in told if usage.cached_tokens is not None]
+    cached = [usage.cached_tokens for usage in reported if usage.cached_tokens is not None]
     return Usage(
-        input_tokens=sum(usage.input_tokens or 0 for usage in told),
-        output_tokens=sum(usage.output_tokens or 0 for usage in told),
+        input_tokens=sum(usage.input_tokens or 0 for usage in reported),
+        output_tokens=sum(usage.output_tokens or 0 for usage in reported),
         cached_tokens=sum(cached) if cached else None,
-        model_calls=len(told),
+        model_calls=len(reported),
     )
 
 
-def preferred_usage(captured: Usage | None, told: Usage | None) -> Usage | None:
-    """Return the usage of an episode: what the endpoint counted, where that is whole, else what the agent
-    told. The two are never added. A cost is the agent's: endpoints tell none."""
+def preferred_usage(captured: Usage | None, reported: Usage | None) -> Usage | None:
+    """Return the usage of an episode: as captured at the endpoint if complete, else as the agent reported it.
+
+    The two are never added. The cost is always the agent's, since endpoints report none.
+    """
     if captured is None:
-        return told
-    return captured.model_copy(update={"cost_usd": told.cost_usd if told else None})
+        return reported
+    return captured.model_copy(update={"cost_usd": reported.cost_usd if reported else None})
 
 
 def _tag(key: Key, call: str) -> Step:

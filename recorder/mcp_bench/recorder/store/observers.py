@@ -1,7 +1,7 @@
-"""Who else wants to know of calls and episodes while they are recorded, such as telemetry.
+"""Observers of calls and episodes while they are recorded, such as telemetry.
 
-Observers are entry points of the group `mcp_bench.observers`: functions without arguments that
-return an Observer, or None where they are not wanted. They never learn of grades.
+Observers are entry points of the group `mcp_bench.observers`: functions without arguments that return an
+Observer, or None to disable it. Observers never see grades.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class CallStart:
     """As JSON text."""
     started_us: int
     request: Body
-    """The frame that it came in, which may be a batch."""
+    """Its frame, which can be a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call was settled; without a response where the connection ended first."""
+    """The outcome of a call. `response` is None if the connection ended first."""
 
     number: int
     rpc_id: str
@@ -50,9 +50,11 @@ class CallEnd:
 
 
 class Observer(Protocol):
-    """Is told what is recorded, as it is queued, and must return at once. What it raises is logged,
-    and changes nothing. `connection` tells the wires of one episode apart, or, where the episode is
-    None, those between the episodes of a run."""
+    """Called for each event as it is queued; must return at once.
+
+    Exceptions are logged and otherwise ignored. `connection` distinguishes the connections of one episode or,
+    if the episode is None, those between the episodes of a run.
+    """
 
     def episode_begun(self, run: RunInfo, start: EpisodeStart) -> None: ...
 
@@ -61,7 +63,7 @@ class Observer(Protocol):
     def connected(
         self, episode: str | None, connection: int, transport: Transport, session: str | None
     ) -> None:
-        """A connection of this transport (`pipe` if nothing is told), with its `Mcp-Session-Id`."""
+        """A new connection with its `Mcp-Session-Id`. Without this call, the transport is `pipe`."""
         ...
 
     def frame_added(self, episode: str | None, connection: int, frame: Frame, body: Body) -> None: ...
@@ -71,12 +73,12 @@ class Observer(Protocol):
     def call_settled(self, call: CallEnd) -> None: ...
 
     def close(self) -> None:
-        """Nothing more will come. This may take a few seconds."""
+        """Handle the end of the recording. This may take a few seconds."""
         ...
 
 
 class Observers:
-    """All observers of one recording; falsy when there are none, which costs nothing."""
+    """All observers of one recording. Falsy when there are none, so that callers can skip the work."""
 
     def __init__(self) -> None:
         self._all: list[Observer] = []
@@ -85,18 +87,18 @@ class Observers:
         return bool(self._all)
 
     def add_registered(self) -> None:
-        """Add those that are installed and want to be told."""
+        """Add the installed observers that are enabled."""
         for name in registered("observer"):
             try:
                 observer: Observer | None = load("observer", name)()
-            except BenchError as error:  # recording goes on without it
+            except BenchError as error:  # recording continues without it
                 _log.warning("%s", error)
                 continue
             if observer is not None:
                 self._all.append(observer)
 
-    def tell(self, event: str, *facts: object) -> None:
-        """Call the method `event` of each."""
+    def notify(self, event: str, *facts: object) -> None:
+        """Call the method `event` of each observer."""
         for observer in self._all:
             try:
                 getattr(observer, event)(*facts)

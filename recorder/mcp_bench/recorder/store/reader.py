@@ -22,14 +22,13 @@ from mcp_bench.recorder.store.database import applied_migrations, open_reader, r
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
-from mcp_bench.recorder.taint import Taint
-from mcp_bench.recorder.taint_canaries import Canary
+from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 _TOOLS = TypeAdapter(list[ToolSchema])
 _NEAR_MATCHES_AMONG = 1000
-"""Newest episodes that an unknown id is compared with: comparing takes time."""
+"""An unknown id is compared with this many of the newest episodes, since comparing is slow."""
 
 # the columns are in the order of StoredEpisode's fields
 _EPISODES = """
@@ -52,9 +51,9 @@ _LAST_ATTEMPTS = """
 """
 
 
-@dataclass(slots=True)  # frozen ones take ten times as long to make, and reports make very many
+@dataclass(slots=True)  # not frozen: that makes creation ten times slower, and reports create very many
 class StoredEpisode:
-    """One attempt with its run and its grade (`partial` and `strict` None where there is none)."""
+    """One attempt with its run and its grade (`partial` and `strict` are None without a grade)."""
 
     id: str
     run: str
@@ -84,20 +83,23 @@ class StoredEpisode:
     connections: int
     calls: int
     failed_calls: int
-    """Those that gave no result, or one that says that the tool refused."""
+    """Calls without a result, or whose result is an error of the tool."""
     partial: float | None
     strict: bool | None
     grader_version: str | None
     probes: dict[str, Any] | None = None
-    """What the probes of its level of isolation came to, by name; None where there were none."""
+    """Results of the probes of its isolation level, by name; None without probes."""
     taint: Taint = "unknown"
     """Whether its agent looked for its grade."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """`planned` counts the slots of the run (0 where people work by hand), `done` those that are
-    graded, or, in a run without a grader, ended validly."""
+    """A run and its progress.
+
+    `planned` counts the slots of the run (0 in interactive use), `done` those that are graded or, in a run
+    without a grader, ended validly.
+    """
 
     id: str
     created_us: int
@@ -109,19 +111,20 @@ class RunSummary:
 
 
 class RunReader:
-    """Read-only view of one run folder, also while it is being written. A context manager.
-
-    Raises:
-        StorageError: a database is damaged, or from a later version.
-    """
+    """Read-only view of one run folder, also while it is being recorded. A context manager."""
 
     def __init__(self, path: Path) -> None:
+        """Open the run in the folder `path`.
+
+        Raises:
+            StorageError: a database is damaged, or from a later version.
+        """
         self.path = path
         self._file = path / RECORDINGS
         take_in_journal(path)
         self._connection = open_reader(self._file, schema.recordings)
         try:
-            # a writer that died while it made the file leaves one without tables: an empty run
+            # a writer that was killed at the start leaves a file without tables: an empty run
             self.empty = not applied_migrations(self._connection, schema.recordings)
             self._attach(path / GRADES)
         except BaseException:
@@ -162,17 +165,17 @@ class RunReader:
         return next((RunSummary(*row) for row in rows), None)
 
     def planned_tasks(self) -> set[str]:
-        """Return the ids of the tasks that the run was begun for, whether or not they were tried yet."""
+        """Return the ids of the tasks in the run's plan, attempted or not."""
         rows = self._query("SELECT json_extract(value, '$.task') FROM runs, json_each(plan)")
         return {task for (task,) in rows}
 
     def episodes(self) -> Iterator[StoredEpisode]:
-        """Yield the last attempt of every slot, in the order they began."""
+        """Yield the last attempt of every slot, in order of their start."""
         for row in self._query(_EPISODES + _LAST_ATTEMPTS):
             yield _stored(row)
 
     def episode(self, episode: str) -> StoredEpisode:
-        """Return one attempt, superseded ones included."""
+        """Return one attempt, which need not be the last of its slot."""
         return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)))
 
     def splits(self) -> set[str]:
@@ -186,7 +189,7 @@ class RunReader:
         return list(_tools(text))
 
     def messages(self, episode: str) -> list[Message]:
-        """Return the stored conversation; empty where the episode never ended."""
+        """Return the stored conversation; empty if the episode never ended."""
         with database_errors(self._file):
             return episode_rows.read_messages(self._connection, episode)
 
@@ -195,7 +198,7 @@ class RunReader:
             return episode_rows.recorded_calls(self._connection, episode)
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
-        """Yield the calls that the server ran, in that order, with their whole results."""
+        """Yield the calls that the server ran, in order of execution, with their whole results."""
         with database_errors(self._file):
             yield from episode_rows.executed_calls(self._connection, episode)
 
@@ -205,17 +208,17 @@ class RunReader:
             return read_model_calls(self._connection, episode)
 
     def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield `(id, dialect, answer in one piece)` of those that asked for a turn and got one."""
+        """Yield `(id, dialect, assembled answer)` of those that requested a turn and got one."""
         with database_errors(self._file):
             yield from read_answers(self._connection, episode)
 
     def model_bodies(self, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
-        """Return request and response of a captured call as they are stored, and the answer in one piece."""
+        """Return the request and response of a captured call as stored, and the assembled answer."""
         with database_errors(self._file):
             return read_bodies(self._connection, call)
 
     def flags(self, episode: str | None) -> list[Flag]:
-        """Return what was tried in an episode and refused, oldest first; None: what nobody can assign."""
+        """Return the flags of an episode, or those without one, oldest first."""
         if self.empty:
             return []
         with database_errors(self._file):
@@ -230,7 +233,7 @@ class RunReader:
         return next((json.loads(text) for (text,) in rows), {})
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
-        """Return what the verdict on an episode rests on, as stored: `Evidence` of recorder.taint."""
+        """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""
         rows = self._query("SELECT evidence FROM sealed.scans WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), [])
 
@@ -238,18 +241,20 @@ class RunReader:
         return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
 
     def own_tools(self) -> bool:
-        """Whether the agents of the run may have had tools that do not come over the wire."""
+        """Return whether the agents of the run may have had tools besides those on their MCP connection."""
         (found,) = next(self._query("SELECT json_extract(settings, '$.own_tools') FROM runs"), (None,))
         return found is None or bool(found)
 
     def frame_bodies(self, episode: str) -> Iterator[tuple[int, str, bytes]]:
-        """Yield `(number, who sent it, bytes)` of the frames of an episode. One that is kept on disk while it
-        passes (see recorder.body) comes in pieces that overlap."""
+        """Yield `(number, sender, bytes)` of the frames of an episode.
+
+        Frames of `LARGE` bytes or more (see `frames.body`) come in overlapping pieces.
+        """
         with database_errors(self._file):
             yield from episode_rows.frame_bodies(self._connection, episode)
 
     def final_state(self, episode: str) -> Any:
-        """Return the state that was graded; None where there is no grade."""
+        """Return the state that was graded; None without a grade."""
         rows = self._query("SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), None)
 
@@ -264,7 +269,7 @@ def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Pat
     """Return the folders of the named runs, or of all, oldest first.
 
     Raises:
-        UnknownNameError: one of `runs` is not there; the text lists near matches.
+        UnknownNameError: one of `runs` does not exist; the message lists near matches.
     """
     root = runs_dir() if root is None else root
     found = {path.parent.name: path.parent for path in root.glob(f"*/{RECORDINGS}")}
@@ -275,12 +280,13 @@ def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Pat
 
 
 def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
-    """Return the run folder and the full id of the episode that `prefix` begins. Runs that cannot be
-    read are passed over.
+    """Return the run folder and the full id of the episode whose id starts with `prefix`.
+
+    Runs that cannot be read are skipped.
 
     Raises:
-        UnknownNameError: there is none; the text lists near matches.
-        WrongUseError: it begins several.
+        UnknownNameError: there is none; the message lists near matches.
+        WrongUseError: there are several.
     """
     known: list[str] = []
     found: list[tuple[Path, str]] = []
@@ -297,7 +303,7 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     exact = [match for match in found if match[1] == prefix]
     if len(exact or found) > 1:
         some = ", ".join(episode for _, episode in found[:5])
-        raise WrongUseError(f"episode {prefix!r} fits {len(found)} episodes ({some}, ...): give more of it")
+        raise WrongUseError(f"{prefix!r} matches {len(found)} episodes ({some}, ...): give a longer prefix")
     if not found:
         if unreadable:
             raise StorageError(
@@ -307,7 +313,7 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     return (exact or found)[0]
 
 
-@lru_cache(maxsize=256)  # attempts at a task have the same, and most tasks of a benchmark
+@lru_cache(maxsize=256)  # attempts at a task have the same tools, and so have most tasks of a benchmark
 def _tools(text: str) -> tuple[ToolSchema, ...]:
     return tuple(_TOOLS.validate_python(from_json(text)))
 

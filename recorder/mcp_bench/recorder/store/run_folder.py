@@ -48,7 +48,7 @@ class RunFolder:
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
                 self.grades = SealedGrades(path / GRADES, self.recording.key, self.recording.sealed)
-                # the seal of the grades names that of the recordings: it goes first, and comes last
+                # the seal of the grades names that of the recordings: remove it first, make it last
                 self.grades.unseal(self.info.id)
                 self.recording.unseal()
                 self.recording.observers.add_registered()
@@ -63,10 +63,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, info: RunInfo, *, root: Path | None = None) -> RunFolder:
-        """Make the folder of a new run below `root` (default: `runs_dir()`).
+        """Create the folder of a new run below `root` (default: `runs_dir()`).
 
         Raises:
-            StorageError: it cannot be written, or a run of this id exists.
+            StorageError: it cannot be written, or a run with this id exists.
         """
         root = runs_dir() if root is None else root
         path = root / info.id
@@ -75,11 +75,11 @@ class RunFolder:
             path.mkdir(mode=0o700)
             (path / "logs").mkdir(mode=0o700)
         except FileExistsError as error:
-            raise StorageError(f"cannot make {path}: {error.filename} exists already") from error
+            raise StorageError(f"cannot create {path}: {error.filename} already exists") from error
         except OSError as error:
             raise StorageError(
-                f"cannot write to {error.filename}: {error.strerror}. Recordings go to $MCP_BENCH_HOME; "
-                "set it to a folder that you can write"
+                f"cannot write to {error.filename}: {error.strerror}. Recordings are stored in "
+                "$MCP_BENCH_HOME; set it to a folder that you can write to"
             ) from error
         try:
             return cls(path, info)
@@ -89,11 +89,11 @@ class RunFolder:
 
     @classmethod
     def resume(cls, run_id: str, *, root: Path | None = None) -> RunFolder:
-        """Open the folder of an interrupted run, and mark the attempts that are not done as invalid.
+        """Open the folder of an interrupted run, and mark its unfinished attempts as invalid.
 
         Raises:
-            UnknownNameError: there is no such run; the text lists near matches.
-            RunLockedError: another process is writing it.
+            UnknownNameError: there is no such run; the message lists near matches.
+            RunLockedError: another process is recording it.
             StorageError: a database is damaged, or from a later version.
         """
         root = runs_dir() if root is None else root
@@ -110,20 +110,23 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
-        """Open the folder of a run as it is, to add to it.
+        """Open the folder of a run to add to it.
 
         Raises:
-            RunLockedError, StorageError: as for `resume`.
+            RunLockedError: as for `resume`.
+            StorageError: as for `resume`.
         """
         return cls(path, None)
 
     def done(self) -> set[str]:
-        """Return the ids of the episodes that are done: graded, or, where nobody grades, ended."""
+        """Return the ids of the episodes that are done: graded, or ended in a run without grades."""
         return self.grades.graded() if self.info.graded else self.recording.ended()
 
     def pending(self) -> list[tuple[PlannedEpisode, int]]:
-        """Return the planned slots that are not done yet, each with its next attempt number; first those
-        that nobody has tried."""
+        """Return the planned slots that are not done, each with its next attempt number.
+
+        Slots without an attempt come first.
+        """
         finished = self.done()
         done: set[tuple[str, int, int]] = set()
         last: dict[tuple[str, int, int], int] = {}
@@ -134,11 +137,11 @@ class RunFolder:
                 done.add(slot)
         slots = ((planned, (planned.task, planned.seed, planned.repeat)) for planned in self.info.plan)
         pending = [(planned, last.get(slot, 0) + 1) for planned, slot in slots if slot not in done]
-        # what went wrong every time must not stand before all the others each time a run is resumed
+        # a slot that always fails must not come first each time the run is resumed
         return sorted(pending, key=lambda slot: slot[1] > 1)
 
     def log_path(self, episode_id: str, stream: str) -> Path:
-        """Return where the agent's `stream` ("stdout", "stderr", ...) of an episode is kept."""
+        """Return the log file of an episode for the agent's `stream` ("stdout", "stderr", ...)."""
         return self.path / "logs" / f"{episode_id}.{stream}.log"
 
     @property
@@ -146,7 +149,7 @@ class RunFolder:
         return self._lock is not None
 
     def close(self) -> None:
-        """Close the databases and let go of the lock; closing twice is fine."""
+        """Seal the run, close its databases and release the lock. Closing twice is fine."""
         if self._lock is not None:
             lock, self._lock = self._lock, None
             try:
@@ -159,7 +162,7 @@ class RunFolder:
     def _seal(self) -> None:
         try:
             self.grades.seal(self.id, self.recording.seal())
-        except StorageError as error:  # what is stored is kept, and `verify` says that its end is open
+        except StorageError as error:  # the rows are intact, and `verify` reports the end as open
             _log.warning("run %s could not be sealed: %s", self.id, error)
 
     def __enter__(self) -> Self:
@@ -172,8 +175,10 @@ class RunFolder:
 
 
 def take_in_journal(path: Path) -> None:
-    """Bring into the database what a writer that died left in its journal; one that lives will do so
-    itself. What cannot be written here stays where it is."""
+    """Commit the journal of a killed writer to the database.
+
+    A journal whose writer is running is left alone, and so is one that cannot be committed here.
+    """
     if not left_behind(path):
         return
     try:
@@ -181,18 +186,18 @@ def take_in_journal(path: Path) -> None:
     except RunLockedError:
         return
     except StorageError as error:
-        _log.warning("the last moments of run %s are not shown: %s", path.name, error)
+        _log.warning("the last moments of run %s are missing: %s", path.name, error)
         return
     try:
         Recording(path / RECORDINGS).close()
     except OtherKeyError as error:
-        _log.warning("the last moments of run %s are not shown: %s", path.name, error)
+        _log.warning("the last moments of run %s are missing: %s", path.name, error)
     finally:
         os.close(lock)
 
 
 def is_being_written(path: Path) -> bool:
-    """Say whether a process has the run open for writing."""
+    """Return whether a process has the run open for writing."""
     try:
         lock = os.open(path / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -207,7 +212,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def _take_lock(path: Path) -> int:
-    # the kernel lets go of a flock when its process dies, however it dies
+    # the kernel releases a flock when its process dies, however it dies
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

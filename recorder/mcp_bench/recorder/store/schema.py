@@ -5,10 +5,19 @@ A migration that was released is never edited: add the next one.
 
 from __future__ import annotations
 
-from mcp_bench.recorder.sqlite_tools import Database, Migrations
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-recordings = Migrations("mcp-bench-recordings")
-grades = Migrations("mcp-bench-grades")
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The migrations of one database. A new database gets all of them."""
+
+    name: str
+    """Of the migration set of sqlite-utils."""
+    migrations: Mapping[str, tuple[str, ...]]
+    """SQL statements by name, in the order in which they apply."""
+
 
 _SEALS = """
     CREATE TABLE seals (
@@ -30,7 +39,7 @@ _RECORDINGS_1 = (
         isolation TEXT NOT NULL,
         home TEXT NOT NULL,
         tools TEXT NOT NULL,
-        graded INTEGER NOT NULL, -- 0: a foreign server's run, which nobody grades
+        graded INTEGER NOT NULL, -- 0: a run without a grader, such as with a third-party server
         settings TEXT NOT NULL, -- JSON object
         plan TEXT NOT NULL, -- JSON array of the planned episodes
         key TEXT NOT NULL, -- id of the key that the tags were made with, never the key
@@ -55,15 +64,15 @@ _RECORDINGS_1 = (
         invalid_detail TEXT,
         exit_code INTEGER,
         answer TEXT,
-        agent TEXT, -- as the client told it, where the run's own agent is "hand" or "proxy"
-        agent_version TEXT, -- of this very attempt; NULL: the run's
-        isolation TEXT, -- the level that kept its agent apart; NULL: the run's
-        probes TEXT, -- JSON object: what the probes of that level came to
-        model TEXT, -- as the agent told it
+        agent TEXT, -- as the client reports it, if the run's agent is "hand" or "proxy"
+        agent_version TEXT, -- of this attempt; NULL: the run's
+        isolation TEXT, -- the isolation level of its agent; NULL: the run's
+        probes TEXT, -- JSON object: results of the probes of that level
+        model TEXT, -- as the agent reports it
         usage TEXT, -- JSON object
         connections INTEGER NOT NULL DEFAULT 0,
-        source TEXT, -- JSON object: where an imported episode is from; NULL: it was recorded here
-        -- JSON array of tool schemas: it is long, and SQLite reads through it to what stands behind it
+        source TEXT, -- JSON object: the source of an imported episode; NULL: it was recorded here
+        -- JSON array of tool schemas. It is long, so it comes last: SQLite reads it to get at later columns
         tools TEXT NOT NULL,
         tag BLOB,
         UNIQUE (run, task, seed, repeat, attempt)
@@ -72,7 +81,7 @@ _RECORDINGS_1 = (
     """
     CREATE TABLE frames (
         id INTEGER PRIMARY KEY,
-        episode TEXT REFERENCES episodes(id), -- NULL: between the tasks of a hand session
+        episode TEXT REFERENCES episodes(id), -- NULL: between the tasks of an interactive session
         connection INTEGER NOT NULL,
         direction TEXT NOT NULL CHECK (direction IN ('client', 'server')), -- who sent it
         stored_us INTEGER NOT NULL,
@@ -81,10 +90,10 @@ _RECORDINGS_1 = (
         rpc_id TEXT, -- JSON
         tag BLOB NOT NULL,
         link BLOB NOT NULL, -- keyed hash of the link before this one and the tag
-        body NOT NULL -- the exact bytes: TEXT where they are UTF-8 without NUL, else BLOB
+        body NOT NULL -- the exact bytes: TEXT if they are UTF-8 without NUL, else BLOB
     )
     """,
-    # no index of frames by episode: every frame would pay for it before it may pass, a fifth of its commit
+    # no index of frames by episode: it would make each commit a fifth slower
     """
     CREATE TABLE calls (
         id INTEGER PRIMARY KEY,
@@ -93,7 +102,7 @@ _RECORDINGS_1 = (
         rpc_id TEXT NOT NULL, -- JSON
         tool TEXT, -- NULL: the request named none
         arguments TEXT NOT NULL, -- JSON
-        execution INTEGER, -- 1, 2, ... in the order the server ran them; NULL: it did not
+        execution INTEGER, -- 1, 2, ... in the order the server ran them; NULL: it did not run
         outcome TEXT CHECK (outcome IN ('ok', 'tool_error', 'rpc_error', 'transport_error', 'cancelled')),
         started_us INTEGER NOT NULL,
         ended_us INTEGER,
@@ -124,24 +133,24 @@ _RECORDINGS_1 = (
         episode TEXT NOT NULL REFERENCES episodes(id),
         started_us INTEGER NOT NULL, -- the request was complete
         first_us INTEGER, -- the response's body began
-        ended_us INTEGER, -- NULL: under way, or its referee died
-        -- side: offers no tools (a title, a probe); other: asks for no answer
+        ended_us INTEGER, -- NULL: in progress, or its referee died
+        -- side: offers no tools (a title, a probe); other: requests no answer
         kind TEXT CHECK (kind IN ('turn', 'side', 'other')),
         outcome TEXT CHECK (outcome IN ('ok', 'error', 'cut', 'abandoned')),
         dialect TEXT,
         model TEXT,
         parameters TEXT, -- JSON object: how it was sampled
         usage TEXT, -- JSON object
-        finish TEXT, -- why the model ended, in its API's word
-        message INTEGER, -- position in messages of the turn that came of it
+        finish TEXT, -- why the model stopped, in its API's term
+        message INTEGER, -- position in messages of the turn that it produced
         method TEXT NOT NULL,
         path TEXT NOT NULL,
         status INTEGER,
-        request_headers TEXT NOT NULL, -- JSON object of a few that are harmless
+        request_headers TEXT NOT NULL, -- JSON object of a few harmless ones
         response_headers TEXT,
-        request NOT NULL, -- the exact bytes, but for keys: TEXT where they are UTF-8 without NUL, else BLOB
+        request NOT NULL, -- the exact bytes without keys: TEXT if they are UTF-8 without NUL, else BLOB
         response, -- the same
-        answer TEXT, -- JSON: the response in one piece, also where it was streamed
+        answer TEXT, -- JSON: the response, assembled if it was streamed
         tag BLOB
     )
     """,
@@ -149,14 +158,14 @@ _RECORDINGS_1 = (
     """
     CREATE TABLE flags (
         id INTEGER PRIMARY KEY,
-        episode TEXT REFERENCES episodes(id), -- whose agent it was; NULL: nobody can say
+        episode TEXT REFERENCES episodes(id), -- of the agent that made the attempt; NULL: unknown
         time_us INTEGER NOT NULL,
-        kind TEXT NOT NULL, -- what was tried, and refused
+        kind TEXT NOT NULL, -- of the attempt that was refused
         detail TEXT NOT NULL,
         tag BLOB
     )
     """,
-    # what an episode that has ended consists of, and a run that was closed
+    # the rows of each ended episode and closed run
     _SEALS,
     """
     CREATE VIEW call_results AS
@@ -178,53 +187,42 @@ _RECORDINGS_1 = (
     FROM episodes e JOIN runs r ON r.id = e.run
     """,
 )
-
-
-@recordings()
-def m001_initial(db: Database) -> None:
-    for statement in _RECORDINGS_1:
-        db.execute(statement)
-
-
-@grades(name="m001_initial")
-def m001_grades(db: Database) -> None:
-    db.execute(
-        """
-        CREATE TABLE grades (
-            episode TEXT PRIMARY KEY,
-            partial REAL NOT NULL,
-            strict INTEGER NOT NULL,
-            assertions TEXT NOT NULL, -- JSON array
-            metrics TEXT NOT NULL, -- JSON object
-            grader_version TEXT NOT NULL,
-            final_state TEXT NOT NULL, -- JSON
-            graded_us INTEGER NOT NULL,
-            recording BLOB, -- tag of the seal of the episode that was graded
-            tag BLOB
-        )
-        """
+_GRADES_1 = (
+    """
+    CREATE TABLE grades (
+        episode TEXT PRIMARY KEY,
+        partial REAL NOT NULL,
+        strict INTEGER NOT NULL,
+        assertions TEXT NOT NULL, -- JSON array
+        metrics TEXT NOT NULL, -- JSON object
+        grader_version TEXT NOT NULL,
+        final_state TEXT NOT NULL, -- JSON
+        graded_us INTEGER NOT NULL,
+        recording BLOB, -- tag of the seal of the episode that was graded
+        tag BLOB
     )
-    db.execute(
-        """
-        CREATE TABLE scans (
-            episode TEXT PRIMARY KEY,
-            verdict TEXT NOT NULL CHECK (verdict IN ('clean', 'tainted', 'unknown')),
-            evidence TEXT NOT NULL, -- JSON array of objects: kind, what, where, excerpt
-            scanner_version TEXT NOT NULL,
-            scanned_us INTEGER NOT NULL,
-            recording BLOB, -- tag of the seal of the episode that was scanned
-            tag BLOB
-        )
-        """
+    """,
+    """
+    CREATE TABLE scans (
+        episode TEXT PRIMARY KEY,
+        verdict TEXT NOT NULL CHECK (verdict IN ('clean', 'tainted', 'unknown')),
+        evidence TEXT NOT NULL, -- JSON array of objects: kind, what, where, excerpt
+        scanner_version TEXT NOT NULL,
+        scanned_us INTEGER NOT NULL,
+        recording BLOB, -- tag of the seal of the episode that was scanned
+        tag BLOB
     )
-    db.execute(
-        """
-        CREATE TABLE canaries (
-            place TEXT PRIMARY KEY, -- a decoy of this run
-            value TEXT NOT NULL, -- the random word in it
-            made_us INTEGER NOT NULL,
-            tag BLOB
-        )
-        """
+    """,
+    """
+    CREATE TABLE canaries (
+        place TEXT PRIMARY KEY, -- a decoy file of this run
+        value TEXT NOT NULL, -- the random word in it
+        made_us INTEGER NOT NULL,
+        tag BLOB
     )
-    db.execute(_SEALS)
+    """,
+    _SEALS,
+)
+
+recordings = Schema("mcp-bench-recordings", {"m001_initial": _RECORDINGS_1})
+grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1})

@@ -1,11 +1,11 @@
-"""Keyed hashes that show whether a row was changed after it was stored.
+"""Keyed hashes that reveal changes of stored rows.
 
-Content: every row has a `tag`, a keyed hash of its table, its key and all its columns. Order: every
-frame has a `link`, a keyed hash of the frame before it and its own tag. Completeness: when an episode
-ends, a row of `seals` lists the tags of its rows and the last link; when a run closes, one more does so
-for its episodes. A grade names the seal that it was given on.
+- Content: every row has a `tag`, a keyed hash of its table, its key and all its columns.
+- Order: every frame has a `link`, a keyed hash of the link before it and its own tag.
+- Completeness: when an episode ends, a row of `seals` lists the tags of its rows and the last link. When a
+  run closes, another row does so for its episodes. A grade names the seal of the episode that it grades.
 
-BLAKE2b with a key (RFC 7693), cut to 128 bits; bodies enter by their SHA-256.
+The hash is BLAKE2b with a key (RFC 7693), cut to 128 bits. Bodies enter by their SHA-256.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcp_bench.recorder.store.keys import Key
 
 TAG_BYTES = 16
 NO_LINK = b""
-"""What the first frame of a run is linked to."""
+"""The link before the first frame of a run."""
 
 KEYS = {
     "runs": "id",
@@ -37,9 +37,9 @@ KEYS = {
     "scans": "episode",
     "canaries": "place",
 }
-"""The column that tells the rows of a table apart, those of one episode in the case of messages."""
+"""The key column of each table; for messages, unique within an episode."""
 OF_EPISODE = ("calls", "messages", "model_calls", "flags")
-"""Tables whose rows are final when their episode has ended. Flags may be of none."""
+"""Tables whose rows are final when their episode has ended. Flags can be without an episode."""
 
 SEALED = ("grades", "scans", "canaries")
 """Tables of `grades.db`."""
@@ -57,7 +57,7 @@ _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default
 
 
 def tag(key: Key, table: str, values: Sequence[object]) -> bytes:
-    """Return the tag of a row. NULLs at its end do not count, so that a later version may add columns."""
+    """Return the tag of a row. Trailing NULLs do not count, so that a later version can add columns."""
     end = len(values)
     while end and values[end - 1] is None:
         end -= 1
@@ -66,18 +66,18 @@ def tag(key: Key, table: str, values: Sequence[object]) -> bytes:
 
 
 def link(key: Key, before: bytes, frame: bytes) -> bytes:
-    """Return the link of the frame with the tag `frame`, behind the one with the link `before`."""
+    """Return the link of the frame with the tag `frame`, after the frame with the link `before`."""
     return blake2b(before + frame, key=key.secret, digest_size=TAG_BYTES, person=b"link").digest()
 
 
 def body_value(digest: bytes, *, is_text: bool) -> str:
-    """Return what stands for a body in its row's tag, from its SHA-256."""
+    """Return the value that represents a body in its row's tag, from its SHA-256."""
     return f"{'text' if is_text else 'blob'}:{digest.hex()}"
 
 
 @dataclass(slots=True)
 class Row:
-    """A stored row as its tag sees it. `number` is its rowid, where the table has them."""
+    """The values of a stored row that its tag covers. `number` is its rowid, if the table has rowids."""
 
     key: Any
     episode: str | None
@@ -88,7 +88,7 @@ class Row:
 
 
 def rows(db: sqlite3.Connection, table: str, where: str = "1", *parameters: object) -> Iterator[Row]:
-    """Yield rows of a table by key. Large bodies are read piece by piece."""
+    """Yield rows of a table, ordered by key. Large bodies are read piece by piece."""
     names = _columns(db, table)
     bodies = [place for place, name in enumerate(names) if (table, name) in _BODIES]
     picked = [_small(name) if place in bodies else f'"{name}"' for place, name in enumerate(names)]
@@ -118,7 +118,7 @@ def rows(db: sqlite3.Connection, table: str, where: str = "1", *parameters: obje
 
 
 def key_places(db: sqlite3.Connection, table: str) -> list[int]:
-    """Return where in `Row.values` the columns are that say which row of the table it is."""
+    """Return the positions of the key columns in `Row.values`."""
     tagged = [name for name in _columns(db, table) if name not in _NOT_TAGGED]
     keys = ("episode", "position") if table == "messages" else (KEYS[table],)
     return [tagged.index(name) for name in keys]
@@ -151,7 +151,7 @@ def _large_body(db: sqlite3.Connection, table: str, column: str, number: int) ->
 
 
 def tag_rows(db: sqlite3.Connection, key: Key, table: str, where: str, *parameters: object) -> None:
-    """Tag rows as they are now, within the transaction that changed them."""
+    """Tag rows with their current values, within the transaction that changed them."""
     target = "episode = ? AND position = ?" if table == "messages" else "rowid = ?"
     tagged = [
         (tag(key, table, row.values), *((row.episode, row.key) if table == "messages" else (row.number,)))
@@ -161,7 +161,7 @@ def tag_rows(db: sqlite3.Connection, key: Key, table: str, where: str, *paramete
 
 
 def seal_episode(db: sqlite3.Connection, key: Key, episode: str) -> None:
-    """Seal what is stored of an episode that is over, within the transaction that ends it."""
+    """Seal the rows of an episode, within the transaction that ends it."""
     contents: dict[str, object] = {"frames": _last_frame(db)}
     contents["episodes"] = tags(db, "episodes", "id = ?", episode)
     for table in OF_EPISODE:
@@ -170,7 +170,7 @@ def seal_episode(db: sqlite3.Connection, key: Key, episode: str) -> None:
 
 
 def seal_run(db: sqlite3.Connection, key: Key) -> None:
-    """Seal a recording that is complete for now."""
+    """Seal the rows of a run that closes."""
     for (run,) in db.execute("SELECT id FROM runs").fetchall():
         contents: dict[str, object] = {"frames": _last_frame(db)}
         contents |= {table: tags(db, table) for table in ("runs", "episodes")}

@@ -1,4 +1,4 @@
-"""The order of a run's frames: each is linked to the one before it."""
+"""Check the order of a run's frames: each is linked to the one before it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.signatures import NO_LINK, Row, link, tag
 
 NAMED = 60
-"""Frames that are named, at most, of those that are missing in one place."""
+"""At most this many missing frames are reported per gap."""
 
 
 class FrameOrder:
-    """Is given the frames of a run in the order of their numbers."""
+    """Checks the frames of a run, passed in the order of their numbers."""
 
     def __init__(self, key: Key) -> None:
         self.count = 0
         self.changes: list[tuple[int, Literal["edited", "removed", "added"], str]] = []
-        """Number of the frame, and what happened to it."""
+        """Number of the frame, its change, and details."""
         self._key = key
         self._links: dict[int, str] = {}
         self._before = [NO_LINK]
-        """The link of the last frame that is genuine; where that was changed, what it was before, too."""
+        """The link of the last genuine frame; if that link was changed, also the one it should have."""
         self._last = 0
         """The number of the last frame."""
         self._doubtful: dict[int, bytes] = {}
-        """Links of the frames since then: some may be genuine, but for their contents."""
+        """Links of the frames since then, whose contents were changed. Some links may be genuine."""
 
     def add(self, row: Row) -> bool:
-        """Take the next frame; return whether its contents are genuine."""
+        """Check the next frame; return whether its contents are genuine."""
         number, own_tag, own_link = int(row.key), _bytes(row.tag), _bytes(row.link)
         self.count += 1
         self._links[number] = own_link.hex()
@@ -46,7 +46,7 @@ class FrameOrder:
             return link(self._key, before, own_tag) == own_link
 
         linked = [doubtful for doubtful, its in self._doubtful.items() if follows(its)]
-        if linked:  # they were there, up to the one that this one is linked to
+        if linked:  # frames up to the one that this frame is linked to existed
             self._explain(through=linked[-1])
         elif any(follows(before) for before in self._before) or self._doubtful:
             self._explain(through=0)
@@ -66,7 +66,7 @@ class FrameOrder:
         self.changes += [(number, "removed", "") for number in list(numbers)[:NAMED]]
 
     def end(self, sealed: Mapping[str, tuple[int, str]], run: str) -> None:
-        """Compare what there is with the last frame and its link in each seal, by its subject."""
+        """Compare the frames with the last frame and link in each seal. `sealed` is by the seal's subject."""
         last_sealed = max((last for last, _ in sealed.values()), default=0)
         self._explain(through=last_sealed)
         self._doubtful = {}

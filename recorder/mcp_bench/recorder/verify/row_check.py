@@ -1,4 +1,4 @@
-"""The check of one run, row by row: contents by their tags, and by seals that no row is missing or new."""
+"""Check one run row by row: contents by their tags, and completeness by seals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Change = Literal["edited", "removed", "added", "moved"]
 
 SEALED_GRADES = "seals in grades.db"
 SWAPS_AMONG = 60
-"""Changed rows of one table that are tried in each other's place."""
+"""At most this many changed rows of a table are compared with each other to find moved ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is. `episode` is given where its key counts within one."""
+    """Where a row is. `episode` is set if the key is only unique within an episode."""
 
     table: str
     episode: str | None
@@ -38,7 +38,7 @@ class Finding:
 
 
 class RowCheck:
-    """Checks one run, once. What SQLite raises is the caller's to word."""
+    """Checks one run, once. Errors of SQLite are left to the caller."""
 
     def __init__(
         self, recordings: sqlite3.Connection, grades: sqlite3.Connection | None, key: Key, run: str
@@ -48,23 +48,23 @@ class RowCheck:
         self._db, self._grades, self._key, self._run = recordings, grades, key, run
         self._findings: dict[Place, Finding] = {}
         self._right: dict[Place, str] = {}
-        """The tags that rows ought to have."""
+        """The tags that rows should have."""
         self._owner: dict[Place, str] = {}
-        """The seal that a row is to be in."""
+        """The subject of the seal that should list a row."""
         self._sealed: dict[Place, str] = {}
-        """The tags that seals tell of."""
+        """The tags that seals list."""
         self._seals: set[str] = set()
-        """The subjects of genuine seals; of the grades', `SEALED_GRADES`."""
+        """The subjects of genuine seals; `SEALED_GRADES` for that of the grades."""
         self._ends: dict[str, tuple[int, str]] = {}
-        """The last frame and its link when something was sealed."""
+        """By subject, the last frame and its link when the seal was made."""
 
     @property
     def is_sealed(self) -> bool:
-        """Whether seals say where the run ends."""
+        """Whether seals cover the end of the run."""
         return self._run in self._seals and SEALED_GRADES in self._seals
 
     def findings(self) -> list[Finding]:
-        """Return what was changed, in the order of tables and keys."""
+        """Return the changes, ordered by table and key."""
         for subject, contents in self._genuine_seals(self._db, "seals"):
             self._seals.add(subject)
             last, link = contents.pop("frames")
@@ -98,7 +98,7 @@ class RowCheck:
             yield str(row.key), json.loads(str(row.values[1]))
 
     def _recording_of_grades(self) -> None:
-        """Take in the seal of the grades, which tells the seal of the recordings, too."""
+        """Read the seal of the grades, which also has the tag of the recordings' seal."""
         if self._grades is None:
             return
         for _, contents in self._genuine_seals(self._grades, SEALED_GRADES):
@@ -136,7 +136,7 @@ class RowCheck:
                 self._note(place, "edited")
 
     def _former(self, table: str, row: Row, changed: Sequence[Row], places: Sequence[int]) -> str | None:
-        """Return the key under which a row was stored, if it is that of another one that changed."""
+        """Return the key that a row was stored under, if that is the key of another changed row."""
         for other in changed:
             values = list(row.values)
             for place in places:
@@ -171,7 +171,7 @@ class RowCheck:
                 self._note(place, "added")
 
     def _cross_references(self) -> None:
-        """Every episode that ended has its seal, and every grade is about what its episode's seal tells."""
+        """Check that every ended episode has a seal, and that every grade refers to its episode's seal."""
         for (episode,) in self._db.execute("SELECT id FROM episodes WHERE ended_us IS NOT NULL"):
             if Place("seals", None, str(episode)) not in self._right:
                 self._note(Place("seals", None, str(episode)), "removed")

@@ -1,7 +1,7 @@
-"""Say whether a run is as it was recorded: every row, their order, and that none is missing.
+"""Verify that a run is unchanged since it was recorded: every row, their order, and that none is missing.
 
-It needs the key that the run was recorded with, and changes nothing. What it cannot see: a change by
-somebody who has the key, and a whole run put back as it was at an earlier moment at which it was closed.
+This needs the key that the run was recorded with, and changes nothing. It cannot detect a change by somebody
+who has the key, or a whole run replaced by an earlier, closed state of itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.store import schema
@@ -21,28 +21,28 @@ from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_wri
 from mcp_bench.recorder.store.signatures import rows, tag
 from mcp_bench.recorder.verify.row_check import Finding, Place, RowCheck
 
-if TYPE_CHECKING:
-    from mcp_bench.recorder.sqlite_tools import Migrations
-
 State = Literal["verified", "changed", "open", "other key", "unreadable"]
 
 _OPEN = (
-    "every row is as it was stored, but nothing seals the end: its writer was killed, or somebody took the "
-    "seal away. Rows may be missing there"
+    "every row is as it was stored, but no seal covers the end: its writer was killed, or somebody removed "
+    "the seal. Rows may be missing there"
 )
-_RUNNING = "its writer is at work: what is stored by now was checked"
+_RUNNING = "it is being recorded: the rows stored so far were checked"
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was found in a run. `open`: all rows that are there are as they were stored, but nothing seals
-    the end. A run that is being written has no seal yet, and counts as verified."""
+    """The result for one run.
+
+    `open` means that all rows are as they were stored, but no seal covers the end. A run that is being
+    recorded has no seal yet, and counts as verified.
+    """
 
     run: str
     path: Path
     state: State = "verified"
     key: str | None = None
-    """Id of the key that it says it was recorded with."""
+    """Id of the key that the run names."""
     detail: str = ""
     rows: dict[str, int] = field(default_factory=dict)
     """Rows that were checked, by table."""
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def verify(path: Path, key: Key | None) -> Verdict:
-    """Check the run in the folder `path` with `key`; None: there is none here."""
+    """Check the run in the folder `path` with `key`; None if this home has no key."""
     verdict = Verdict(path.name, path)
     running = is_being_written(path)
     try:
@@ -65,7 +65,7 @@ def verify(path: Path, key: Key | None) -> Verdict:
 
 
 def _verify(path: Path, key: Key | None, verdict: Verdict) -> None:
-    # grades first: while the writer is at work, the seal of what was graded is there already
+    # grades first: a running writer seals an episode before it grades it
     with (
         _snapshot(path / GRADES, schema.grades) as grades,
         _snapshot(path / RECORDINGS, schema.recordings) as db,
@@ -78,14 +78,14 @@ def _verify(path: Path, key: Key | None, verdict: Verdict) -> None:
                     [Finding(Place("runs", None, path.name), "removed")],
                 )
             else:
-                verdict.state, verdict.detail = "open", "it is empty: its writer died at the very start"
+                verdict.state, verdict.detail = "open", "it is empty: its writer was killed at the very start"
             return
         verdict.run, verdict.key = str(run[0]), str(run[1])
         if key is None or (verdict.key != key.id and not _is_ours(db, key)):
             verdict.state = "other key"
             verdict.detail = (
-                f"it was recorded with the key {verdict.key}, which is not here: verify it where it was "
-                "recorded, or with --key FILE"
+                f"it was recorded with the key {verdict.key}, which this home does not have: verify it where "
+                "it was recorded, or with --key FILE"
             )
             return
         check = RowCheck(db, grades, key, verdict.run)
@@ -98,20 +98,20 @@ def _verify(path: Path, key: Key | None, verdict: Verdict) -> None:
 
 
 @contextmanager
-def _snapshot(path: Path, migrations: Migrations) -> Iterator[sqlite3.Connection | None]:
-    """Give a database as it is at one moment; None where there is none, or nothing in it."""
+def _snapshot(path: Path, tables: schema.Schema) -> Iterator[sqlite3.Connection | None]:
+    """Yield a database as of one moment; None if it is missing or empty."""
     if not path.exists():
         yield None
         return
-    with closing(open_reader(path, migrations)) as db, database_errors(path):
-        # whatever somebody put into a column must be read, text that is no UTF-8 as well
+    with closing(open_reader(path, tables)) as db, database_errors(path):
+        # any value in a column must be readable, also text that is not UTF-8
         db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         db.execute("BEGIN")
-        yield db if applied_migrations(db, migrations) else None
+        yield db if applied_migrations(db, tables) else None
 
 
 def _is_ours(db: sqlite3.Connection, key: Key) -> bool:
-    """Say whether a run that names another key has rows that were made with this one."""
+    """Return whether a run that names another key has rows tagged with this one."""
     return any(
         row.tag == tag(key, table, row.values)
         for table in ("runs", "episodes", "seals", "frames")

@@ -1,0 +1,206 @@
+"""Write the rows of a run, its episodes, their messages and its flags."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError
+from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.records import (
+    REFEREE_DIED,
+    EpisodeEnd,
+    EpisodeStart,
+    Flag,
+    FlagKind,
+    RecordedCall,
+    RunInfo,
+    now_us,
+)
+from mcp_bench.recorder.store import episode_rows
+from mcp_bench.recorder.store.frame_log import FrameLog
+from mcp_bench.recorder.store.signatures import seal_episode, seal_run, seal_tag, tag_rows
+from mcp_bench.recorder.trajectory import Message, ToolSchema
+
+MAX_FLAGS = 50
+
+
+class EpisodeStore:
+    """The rows beside the frames of a run. Reads and commits go through the frame log.
+
+    Safe to use from several threads. Every method may raise StorageError.
+    """
+
+    def __init__(self, frames: FrameLog) -> None:
+        self._frames = frames
+        self._key = frames.key
+        self._info: RunInfo | None = None
+        self._flags: Counter[tuple[str | None, FlagKind]] = Counter()
+        self._flags_lock = threading.Lock()
+
+    # Run -----------------------------------------------------------------------------------------
+
+    def add_run(self, info: RunInfo) -> None:
+        row = info.model_dump()
+        row["settings"] = jsonrpc.dumps(row["settings"])
+        row["plan"] = jsonrpc.dumps(row["plan"])
+        row["key"] = self._key.id
+        self._insert("runs", row)
+
+    def info(self) -> RunInfo:
+        """Return the run that this database belongs to."""
+        if self._info is not None:
+            return self._info
+        with self._frames.reading() as db:
+            cursor = db.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
+            found = cursor.fetchone()
+        if found is None:
+            raise CorruptDatabaseError(
+                f"{self._frames.path} holds no run: its setup was cut off. Remove its folder"
+            )
+        row = dict(zip([column[0] for column in cursor.description], found, strict=True))
+        row |= {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
+        self._info = RunInfo(**{name: row[name] for name in RunInfo.model_fields})
+        return self._info
+
+    def seal(self) -> bytes | None:
+        """Seal the run as it is, before it closes; return the seal's tag."""
+        with self._frames.committing() as db:
+            seal_run(db, self._key)
+            return seal_tag(db, self.info().id)
+
+    def unseal(self) -> None:
+        """Remove the seal of the run, since more rows will follow."""
+        with self._frames.committing() as db:
+            db.execute("DELETE FROM seals WHERE subject = ?", [self.info().id])
+
+    def reported_costs(self) -> tuple[float, int]:
+        """Return the cost of all attempts in US dollars, as their agents reported it, and how many attempts
+        ended without a report."""
+        with self._frames.reading() as db:
+            (spent, unreported) = db.execute(
+                "SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM"
+                " (SELECT json_extract(usage, '$.cost_usd') AS cost FROM episodes WHERE ended_us IS NOT NULL)"
+            ).fetchone()
+        return float(spent), int(unreported)
+
+    # Episodes ------------------------------------------------------------------------------------
+
+    def begin(self, start: EpisodeStart) -> None:
+        row = start.model_dump(exclude={"tools", "probes", "source"})
+        row["probes"] = jsonrpc.dumps(start.probes) if start.probes else None
+        row["source"] = None if start.source is None else jsonrpc.dumps(start.source)
+        row["tools"] = jsonrpc.dumps([tool.model_dump() for tool in start.tools])
+        row["run"] = self.info().id
+        self._insert("episodes", row)
+
+    def end(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
+        """Store how an episode ended and its conversation, and seal both. Settle its open calls.
+
+        An episode that began without tools gets those that its server listed.
+        """
+        row = end.model_dump()
+        row["usage"] = end.usage.model_dump_json(exclude_none=True) if end.usage else None
+        columns = ", ".join(f"{name} = :{name}" for name in row)
+        self._frames.abandon_calls(episode)
+        with self._frames.committing() as db:
+            changed = db.execute(
+                f"UPDATE episodes SET {columns} WHERE id = :id AND ended_us IS NULL",  # noqa: S608
+                {**row, "id": episode},
+            ).rowcount
+            if not changed:
+                raise StorageError(f"{self._frames.path}: there is no open episode {episode} to end")
+            episode_rows.write_messages(db, episode, messages)
+            # an imported episode has no server that could have listed tools, and the search is slow
+            if db.execute(
+                "SELECT 1 FROM episodes WHERE id = ? AND tools = '[]' AND source IS NULL", [episode]
+            ).fetchone():
+                tools = [tool.model_dump() for tool in episode_rows.listed_tools(db, episode)]
+                db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (jsonrpc.dumps(tools), episode))
+            tag_rows(db, self._key, "messages", "episode = ?", episode)
+            tag_rows(db, self._key, "episodes", "id = ?", episode)
+            seal_episode(db, self._key, episode)
+
+    def mark_died(self, done: Collection[str]) -> list[str]:
+        """Mark the valid episodes that are not in `done` as invalid, since their referee died.
+
+        They stay in the database; calls without a response get `transport_error`.
+
+        Returns:
+            Their ids.
+        """
+        with self._frames.committing() as db:
+            rows = db.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id").fetchall()
+            died = [episode for (episode,) in rows if episode not in done]
+            for episode in died:
+                db.execute("UPDATE episodes SET invalid = ? WHERE id = ?", (REFEREE_DIED, episode))
+                db.execute(
+                    "UPDATE calls SET outcome = 'transport_error' WHERE episode = ? AND outcome IS NULL",
+                    [episode],
+                )
+                tag_rows(db, self._key, "calls", "episode = ?", episode)
+                tag_rows(db, self._key, "episodes", "id = ?", episode)
+                seal_episode(db, self._key, episode)
+        return died
+
+    def attempts(self) -> list[tuple[str, str, int, int, int]]:
+        """Return `(episode, task, seed, repeat, attempt)` of every attempt, oldest first."""
+        with self._frames.reading() as db:
+            rows = db.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
+            return rows.fetchall()
+
+    def ended(self) -> set[str]:
+        """Return the ids of the episodes that ended validly."""
+        with self._frames.reading() as db:
+            rows = db.execute("SELECT id FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL")
+            return {episode for (episode,) in rows}
+
+    def sealed(self, episode: str) -> bytes | None:
+        """Return the tag of an episode's seal, or None before it has ended."""
+        with self._frames.reading() as db:
+            return seal_tag(db, episode)
+
+    def recorded_calls(self, episode: str) -> list[RecordedCall]:
+        """Return the calls of an episode in the order the server ran them."""
+        with self._frames.reading() as db:
+            return episode_rows.recorded_calls(db, episode)
+
+    def listed_tools(self, episode: str) -> list[ToolSchema]:
+        """Return the tools that the server of an episode listed."""
+        with self._frames.reading() as db:
+            return episode_rows.listed_tools(db, episode)
+
+    # Flags ---------------------------------------------------------------------------------------
+
+    def flag(self, episode: str | None, kind: FlagKind, detail: str) -> None:
+        """Store an attempt that was refused; `detail` says who made it, and where.
+
+        A flag of an episode that has ended is stored without an episode, since the episode is sealed. Only
+        the first `MAX_FLAGS` of a kind are stored per episode, so that an agent cannot fill the disk.
+        """
+        with self._flags_lock:
+            self._flags[episode, kind] += 1
+            if self._flags[episode, kind] > MAX_FLAGS:
+                return
+        with self._frames.committing() as db:
+            over = "SELECT 1 FROM episodes WHERE id = ? AND ended_us IS NOT NULL"
+            if episode is not None and db.execute(over, [episode]).fetchone():
+                episode, detail = None, f"{detail} (after the end of {episode})"
+            number = db.execute(
+                "INSERT INTO flags (episode, time_us, kind, detail) VALUES (?, ?, ?, ?)",
+                (episode, now_us(), kind, detail),
+            ).lastrowid
+            tag_rows(db, self._key, "flags", "id = ?", number)
+
+    def flags(self, episode: str | None) -> list[Flag]:
+        """Return the flags of an episode, or those without one, oldest first."""
+        with self._frames.reading() as db:
+            return episode_rows.read_flags(db, episode)
+
+    def _insert(self, table: str, row: dict[str, object]) -> None:
+        columns, values = ", ".join(row), ", ".join("?" for _ in row)
+        with self._frames.committing() as db:
+            db.execute(f"INSERT INTO {table} ({columns}) VALUES ({values})", tuple(row.values()))  # noqa: S608
+            tag_rows(db, self._key, table, "id = ?", row["id"])
