@@ -99,13 +99,13 @@ async def test_requests_without_a_session_share_the_entry_of_their_url(bench, se
         async with (
             Client(url, mode="2026-07-28") as one,
             Client(url, mode="2026-07-28") as other,
-            Client(f"{url}/desk-7", mode="2026-07-28") as third,
+            Client(f"{url}/client-7", mode="2026-07-28") as third,
         ):
             await one.call_tool("next_task", {})
             assert not (await other.call_tool("write", {"key": "sky", "value": "x"})).is_error
             assert (await third.call_tool("write", {"key": "sky", "value": "x"})).is_error
             await third.call_tool("next_task", {})
-        async with Client(f"{url}/desk-7", mode="legacy") as third:
+        async with Client(f"{url}/client-7", mode="legacy") as third:
             assert not (await third.call_tool("write", {"key": "sky", "value": "x"})).is_error
     tasks = bench.rows("select task, termination from episodes")
     assert [(row["task"], row["termination"]) for row in tasks] == [("colours", "cancelled")] * 2

@@ -1,6 +1,6 @@
-"""One client's entry: a list of tools that never changes, and at most one open task.
+"""One client: a list of tools that never changes, and at most one open task.
 
-State belongs to the entry, not to a connection: several connections may share it, and clients of
+State belongs to the client, not to a connection: several connections may share it, and clients of
 2026-07-28 have none.
 """
 
@@ -18,8 +18,8 @@ from mcp_bench.bridge.episode.attempt import Attempt, told
 from mcp_bench.bridge.episode.episode import begin, close, finish
 from mcp_bench.bridge.interactive.answer_tool import with_answer
 from mcp_bench.bridge.interactive.control_tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT
-from mcp_bench.bridge.interactive.open_task import Client, OpenTask
-from mcp_bench.bridge.interactive.run import HandRun
+from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask
+from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.task_queue import TaskQueue
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 NO_TASK = "No task is open. Call next_task to start one."
 
 
-class Entry:
-    """Opens and ends tasks. The task group runs until every entry is closed."""
+class Client:
+    """Opens and ends tasks. The task group runs until every client is closed."""
 
     def __init__(
         self,
-        run: HandRun,
+        run: InteractiveRun,
         tools: Sequence[ToolSpec],
         queue: TaskQueue,
         tasks: TaskGroup,
@@ -53,14 +53,16 @@ class Entry:
             ToolTableError: a tool's name is one of ours.
         """
         if taken := CONTROL & {tool.name for tool in tools}:
-            raise ToolTableError(f"the benchmark has a tool named {min(taken)!r}, which hand use needs")
+            raise ToolTableError(
+                f"the benchmark has a tool named {min(taken)!r}, which interactive use needs"
+            )
         self.run = run
         self.name = name
         self.task_tools = with_answer(tools)
         self.tools = (NEXT_TASK, FINISH_TASK, *self.task_tools)
         self.done = 0
         """Tasks that were ended."""
-        self.client: Client | None = None
+        self.info: ClientInfo | None = None
         """Who opened a task last."""
         self._queue = queue
         self._tasks = tasks
@@ -76,7 +78,7 @@ class Entry:
         """The open task."""
         return self._task
 
-    async def next_task(self, client: Client | None) -> str:
+    async def next_task(self, info: ClientInfo | None) -> str:
         """End the open task, start the next one, and return its prompt.
 
         Raises:
@@ -89,8 +91,8 @@ class Entry:
             task = await self._queue.take()
             if task is None:
                 raise BenchError("There are no more tasks.")
-            self.client = client
-            self._task = opened = await self._start(task, client)
+            self.info = info
+            self._task = opened = await self._start(task, info)
             self._tasks.start_soon(self._watch, opened)
             return task.prompt
 
@@ -119,24 +121,24 @@ class Entry:
         self._closed = True
         await self.end_task(termination)
 
-    async def _start(self, task: Task, client: Client | None) -> OpenTask:
+    async def _start(self, task: Task, info: ClientInfo | None) -> OpenTask:
         planned = self.run.plan(task, self._seed)
         try:
             world = await self.run.benchmark.open(task.id, seed=self._seed)
         except Exception as error:  # a benchmark's own code
             logger.exception("task %s cannot be opened", task.id)
-            self._store_failure(planned, client, error)
+            self._store_failure(planned, info, error)
             raise BenchError("The task cannot be opened. Call next_task for another one.") from error
         try:
-            return OpenTask(self.run, planned, world, self.task_tools, client)
+            return OpenTask(self.run, planned, world, self.task_tools, info)
         except BaseException:
             await close(world)
             raise
 
-    def _store_failure(self, planned: PlannedEpisode, client: Client | None, error: Exception) -> None:
+    def _store_failure(self, planned: PlannedEpisode, info: ClientInfo | None, error: Exception) -> None:
         attempt, episode = Attempt(), new_id("ep")
         attempt.spoil("world_failed", told(error))
-        begin(self.run.folder, episode, planned, 1, self.task_tools, client)
+        begin(self.run.folder, episode, planned, 1, self.task_tools, info)
         finish(self.run.folder, episode, planned, attempt)
 
     async def _end(self, termination: Termination) -> None:
@@ -158,26 +160,26 @@ class Entry:
             await self.end_task(termination, task)
 
 
-class EntrySession:
-    """An entry as one connection, or one request, uses it: the tools and prompts that are served."""
+class ClientTools:
+    """A client as one connection, or one request, uses it: the tools and prompts that are served."""
 
     prompts: Sequence[PromptSpec] = (NEXT_TASK_PROMPT,)
 
     def __init__(
         self,
-        entry: Entry,
+        client: Client,
         connection: int,
-        client: Callable[[], Client | None],
+        info: Callable[[], ClientInfo | None],
         *,
         request: RequestId | None = None,
     ) -> None:
         """`connection` is its number in the recording; `request` the one request it is for, if so."""
-        self._entry = entry
-        self._connection = connection
         self._client = client
+        self._connection = connection
+        self._read_info = info
         self._request = request
         self._executing: OpenTask | None = None
-        self.tools = entry.tools
+        self.tools = client.tools
 
     async def call(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
@@ -185,12 +187,12 @@ class EntrySession:
         """Run a tool of the open task's world, or go from task to task."""
         try:
             if name == NEXT_TASK.name:
-                return ToolResult(text=await self._entry.next_task(self._client()))
+                return ToolResult(text=await self._client.next_task(self._read_info()))
             if name == FINISH_TASK.name:
-                return ToolResult(text=await self._entry.finish_task())
+                return ToolResult(text=await self._client.finish_task())
         except BenchError as error:
             return refusal(str(error))
-        task = self._entry.task
+        task = self._client.task
         if task is None:
             return refusal(NO_TASK)
 
@@ -214,7 +216,7 @@ class EntrySession:
         """
         task = self._executing
         assert task is not None  # noqa: S101 - `call` has just set it
-        recording = self._entry.run.recording
+        recording = self._client.run.recording
         if not recording.mark_executed(task.episode, self._connection, rpc_id):
             raise NotOfThisTaskError
 
@@ -227,7 +229,7 @@ class EntrySession:
         """
         if name != NEXT_TASK_PROMPT.name:
             raise UnknownNameError("prompt", name, [NEXT_TASK_PROMPT.name])
-        return await self._entry.next_task(self._client())
+        return await self._client.next_task(self._read_info())
 
 
 class NotOfThisTaskError(Exception):

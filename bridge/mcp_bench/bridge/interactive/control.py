@@ -1,4 +1,4 @@
-"""Asks the long-lived referee about itself, or tells it to end. An entry cannot: it lacks the secret."""
+"""Asks the long-lived referee about itself, or tells it to end. A client cannot: it lacks the secret."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import socket
 from typing import Any, Literal
 
-from mcp_bench.bridge.interactive.paths import Place, is_held
+from mcp_bench.bridge.interactive.paths import RefereePaths, is_held
 from mcp_bench.servers.errors import BenchError
 
 Command = Literal["status", "stay", "down"]
@@ -20,27 +20,27 @@ class NotUpError(BenchError):
 
 def open_socket(path: str, seconds: float | None = None) -> socket.socket | None:
     """Connect to a Unix socket; None where nobody listens."""
-    wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    wire.settimeout(seconds)
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    stream.settimeout(seconds)
     try:
-        wire.connect(path)
+        stream.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
-        wire.close()
+        stream.close()
         return None
-    return wire
+    return stream
 
 
-def answers(place: Place) -> bool:
+def answers(paths: RefereePaths) -> bool:
     """Whether a referee listens."""
-    control = open_socket(str(place.control_socket), ANSWER_SECONDS)
-    entry = open_socket(str(place.entry_socket), ANSWER_SECONDS)
-    for wire in (control, entry):
-        if wire is not None:
-            wire.close()
-    return control is not None and entry is not None
+    control = open_socket(str(paths.control_socket), ANSWER_SECONDS)
+    client = open_socket(str(paths.client_socket), ANSWER_SECONDS)
+    for stream in (control, client):
+        if stream is not None:
+            stream.close()
+    return control is not None and client is not None
 
 
-def ask(place: Place, command: Command) -> dict[str, Any]:
+def ask(paths: RefereePaths, command: Command) -> dict[str, Any]:
     """Send a command and return the answer.
 
     Raises:
@@ -48,16 +48,16 @@ def ask(place: Place, command: Command) -> dict[str, Any]:
         BenchError: it was refused.
     """
     try:
-        secret = place.secret.read_text()
-        wire = open_socket(str(place.control_socket), ANSWER_SECONDS)
-        if wire is None:
+        secret = paths.secret.read_text()
+        stream = open_socket(str(paths.control_socket), ANSWER_SECONDS)
+        if stream is None:
             raise FileNotFoundError
-        with wire, wire.makefile("rwb") as lines:
+        with stream, stream.makefile("rwb") as lines:
             lines.write(json.dumps({"secret": secret, "command": command}).encode() + b"\n")
             lines.flush()
             answer: dict[str, Any] = json.loads(lines.readline())
     except (OSError, ValueError) as error:
-        raise NotUpError(ENDING if is_held(place.lock) else "no referee is up") from error
+        raise NotUpError(ENDING if is_held(paths.lock) else "no referee is up") from error
     if "error" in answer:
         raise BenchError(answer["error"])
     return answer

@@ -1,4 +1,4 @@
-"""Entries on streamable HTTP: the SDK's server and transport, with our recording and access rules."""
+"""Clients on streamable HTTP: the SDK's server and transport, with our recording and access rules."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from starlette.requests import Request
 
 from mcp_bench.bridge.http.access import AccessRules, is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.bridge.interactive.client import EntrySession
-from mcp_bench.bridge.interactive.clients import Desk
-from mcp_bench.bridge.interactive.http_sessions import EXCHANGE, AddressOf, SeatExchange, Seats, one_benchmark
+from mcp_bench.bridge.interactive.client import ClientTools
+from mcp_bench.bridge.interactive.clients import Clients
+from mcp_bench.bridge.interactive.http_sessions import (
+    EXCHANGE,
+    AddressOf,
+    HttpExchange,
+    HttpSessions,
+    one_benchmark,
+)
 from mcp_bench.bridge.interactive.recorded_stdio import SERVER_NAME
 from mcp_bench.bridge.interactive.stop import stop_on_signal
 from mcp_bench.bridge.interactive.task_queue import TaskChoice
@@ -42,25 +48,25 @@ class HttpOptions:
     """Seconds without a request after which a session is forgotten, and without a call a task."""
 
 
-async def session_of(context: Context) -> EntrySession:
-    """Return the entry of a request, as this one request sees it."""
+async def session_of(context: Context) -> ClientTools:
+    """Return the client of a request, as this one request sees it."""
     request = context.request
     assert isinstance(request, Request)  # noqa: S101 - so for streamable HTTP
     exchange = request.scope[EXCHANGE]
-    assert isinstance(exchange, SeatExchange)  # noqa: S101 - `Seats` has put it there
-    seat = exchange.seat
-    return EntrySession(seat.guest.entry, seat.number, lambda: seat.client, request=context.request_id)
+    assert isinstance(exchange, HttpExchange)  # noqa: S101 - `HttpSessions` has put it there
+    session = exchange.session
+    return ClientTools(session.state.client, session.number, lambda: session.info, request=context.request_id)
 
 
-async def serve_entries(
-    desk: Desk,
+async def serve_clients(
+    clients: Clients,
     address_of: AddressOf,
     choice: TaskChoice,
     options: HttpOptions,
     *,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the entries of a desk until cancelled; requests under way then get a few seconds.
+    """Serve the clients until cancelled; requests under way then get a few seconds.
 
     The task status is the base URL.
 
@@ -77,17 +83,19 @@ async def serve_entries(
         max_request_body_size=options.max_body,
         max_sessions=options.max_sessions,
     )
-    seats = Seats(manager.handle_request, desk, address_of, choice, max_sessions=options.max_sessions)
+    sessions = HttpSessions(
+        manager.handle_request, clients, address_of, choice, max_sessions=options.max_sessions
+    )
     with contextlib.closing(bind(options.host, options.port)) as listener:
         port = listener.getsockname()[1]
-        app = AccessRules(seats, options.host, port, token=token, max_body=options.max_body)
+        app = AccessRules(sessions, options.host, port, token=token, max_body=options.max_body)
         try:
             async with manager.run(), anyio.create_task_group() as tasks:
-                tasks.start_soon(seats.sweep, options.idle)
+                tasks.start_soon(sessions.sweep, options.idle)
                 await tasks.start(lambda task_status: listen(app, listener, task_status=task_status))
                 task_status.started(f"http://{url_host(options.host)}:{port}")
         finally:
-            seats.close()
+            sessions.close()
 
 
 async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -> None:
@@ -97,20 +105,20 @@ async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -
         BenchError: there is no such benchmark or task, or the address cannot be listened on.
     """
     async with anyio.create_task_group() as tasks:
-        desk = Desk(tasks, idle=options.idle)
+        clients = Clients(tasks, idle=options.idle)
         try:
             with anyio.CancelScope() as serving:
                 tasks.start_soon(stop_on_signal, serving)
-                await desk.check(benchmark, choice)
+                await clients.check(benchmark, choice)
                 url = await tasks.start(
-                    partial(serve_entries, desk, one_benchmark(benchmark), choice, options)
+                    partial(serve_clients, clients, one_benchmark(benchmark), choice, options)
                 )
-                logger.info("%s at %s/mcp, named entries at %s/mcp/NAME", benchmark, url, url)
+                logger.info("%s at %s/mcp, named clients at %s/mcp/NAME", benchmark, url, url)
                 await anyio.sleep_forever()
         finally:
-            await desk.end_tasks()
+            await clients.end_tasks()
             tasks.cancel_scope.cancel()
-    await desk.close()
+    await clients.close()
 
 
 def url_host(host: str) -> str:

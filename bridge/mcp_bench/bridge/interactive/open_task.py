@@ -1,4 +1,4 @@
-"""The task that an entry works on: a world, its calls, and how it is brought to its end."""
+"""The task that a client works on: a world, its calls, and how it is brought to its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import anyio
 from mcp_bench.bridge.episode.attempt import Attempt
 from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
 from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
-from mcp_bench.bridge.interactive.run import HandRun
+from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.world_session import WorldSession, refusal
@@ -24,20 +24,20 @@ IN_FLIGHT_SECONDS = 30.0
 FAREWELL_SECONDS = 5.0
 """How long those that are then cut off may take to be answered."""
 
-Client = tuple[str, str]
+ClientInfo = tuple[str, str]
 """Name and version, as the client told them."""
 
 
 class OpenTask:
-    """One episode of hand use, from the world's opening to the grade."""
+    """One episode of interactive use, from the world's opening to the grade."""
 
     def __init__(
         self,
-        run: HandRun,
+        run: InteractiveRun,
         planned: PlannedEpisode,
         world: World,
         tools: tuple[ToolSpec, ...],
-        client: Client | None,
+        client: ClientInfo | None,
     ) -> None:
         """Store that the episode begins; `tools` is what the client has listed, without control.
 

@@ -19,13 +19,13 @@ SOCKET_PATH_BYTES = 107
 POLL_SECONDS = 0.02
 
 
-class Place:
+class RefereePaths:
     """The folder `referee/`, mode 0700."""
 
     def __init__(self) -> None:
         self.home = home()
         self.folder = self.home / "referee"
-        self.entry_socket = self.folder / "entry.sock"
+        self.client_socket = self.folder / "entry.sock"
         self.control_socket = self.folder / "control.sock"
         self.secret = self.folder / "secret"
         """What control demands; made anew by every referee."""

@@ -1,4 +1,4 @@
-"""A client's connection to its entry, as lines on a byte stream: all of it recorded."""
+"""One connection of a client, as lines on a byte stream: all of it recorded."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import anyio
 from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
 
-from mcp_bench.bridge.interactive.client import Entry, EntrySession
-from mcp_bench.bridge.interactive.open_task import IN_FLIGHT_SECONDS, Client
+from mcp_bench.bridge.interactive.client import Client, ClientTools
+from mcp_bench.bridge.interactive.open_task import IN_FLIGHT_SECONDS, ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
 from mcp_bench.bridge.tap.client_info import client_info
 from mcp_bench.bridge.tap.pump import pump
@@ -19,18 +19,18 @@ from mcp_bench.servers.lines import UnfinishedLine
 SERVER_NAME = "bench"
 
 
-class Wire:
-    """Serves one connection of an entry. The entry and the streams are the caller's to close."""
+class RecordedConnection:
+    """Serves one connection of a client. The client and the streams are the caller's to close."""
 
-    def __init__(self, entry: Entry, source: AnyByteReceiveStream, sink: AnyByteSendStream) -> None:
-        self.client: Client | None = None
+    def __init__(self, client: Client, source: AnyByteReceiveStream, sink: AnyByteSendStream) -> None:
+        self.info: ClientInfo | None = None
         """Who is at the other end, as soon as it has told."""
         self._source = source
         self._sink = sink
-        self._recording = entry.run.recording
-        self._number = entry.run.next_connection()
-        self._session = EntrySession(entry, self._number, lambda: self.client)
-        self._routes = Routes(self._number, lambda: entry.task)
+        self._recording = client.run.recording
+        self._number = client.run.next_connection()
+        self._session = ClientTools(client, self._number, lambda: self.info)
+        self._routes = Routes(self._number, lambda: client.task)
         self._over = anyio.Event()
 
     async def run(self) -> None:
@@ -66,9 +66,9 @@ class Wire:
         self._over.set()
 
     async def _from_client(self, lines: Sequence[Body]) -> None:
-        if self.client is None:
+        if self.info is None:
             told = [client_info(line) for line in lines if not isinstance(line, LargeBody)]
-            self.client = next((client for client in told if client is not None), None)
+            self.info = next((info for info in told if info is not None), None)
         await self._recording.store(self._routes.from_client, self._number, "client", lines)
 
     async def _deliver(self, line: bytes) -> None:

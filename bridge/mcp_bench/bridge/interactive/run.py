@@ -1,4 +1,4 @@
-"""Where hand use is recorded: one run for a benchmark and the process that serves it.
+"""Where interactive use is recorded: one run for a benchmark and the process that serves it.
 
 Its episodes are not planned: they come as the tasks are taken. The folder is made with the first
 connection, and goes again where nobody took a task.
@@ -20,8 +20,8 @@ AGENT = "hand"
 """The run's agent; that of an episode is what its client told."""
 
 
-class HandRun:
-    """The recordings and grades of hand use on one benchmark."""
+class InteractiveRun:
+    """The recordings and grades of interactive use on one benchmark."""
 
     def __init__(self, benchmark: Benchmark, on_create: Callable[[str], None] = lambda run: None) -> None:
         """Nothing is written yet. `on_create` is told the run's id once its folder is made."""

@@ -1,11 +1,11 @@
-"""`mcp-bench serve`: one entry on standard input and output."""
+"""`mcp-bench serve`: one client on standard input and output."""
 
 from __future__ import annotations
 
 import anyio
 
-from mcp_bench.bridge.interactive.clients import Desk
-from mcp_bench.bridge.interactive.recorded_stdio import Wire
+from mcp_bench.bridge.interactive.clients import Clients
+from mcp_bench.bridge.interactive.recorded_stdio import RecordedConnection
 from mcp_bench.bridge.interactive.standard_streams import standard_streams
 from mcp_bench.bridge.interactive.stop import stop_on_signal
 from mcp_bench.bridge.interactive.task_queue import TaskChoice
@@ -18,15 +18,15 @@ async def serve_stdio(benchmark: str, choice: TaskChoice, idle: float) -> None:
         BenchError: there is no such benchmark or task, or the recording cannot be written.
     """
     async with anyio.create_task_group() as tasks:
-        desk = Desk(tasks, idle=idle)
+        clients = Clients(tasks, idle=idle)
         try:
             with anyio.CancelScope() as serving:
                 tasks.start_soon(stop_on_signal, serving)
-                guest = await desk.join(benchmark, None, choice, "stdio")
+                state = await clients.join(benchmark, None, choice, "stdio")
                 async with standard_streams() as (source, sink):
-                    await Wire(guest.entry, source, sink).run()
-                await desk.leave(guest)
+                    await RecordedConnection(state.client, source, sink).run()
+                await clients.leave(state)
         finally:
-            await desk.end_tasks()
-            await desk.close()
+            await clients.end_tasks()
+            await clients.close()
         tasks.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Which tasks an entry hands out, in which order."""
+"""Which tasks a client gets, in which order."""
 
 from __future__ import annotations
 
