@@ -18,7 +18,7 @@ from mcp_bench.recorder.store import model_calls
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, post, scripted_server
-from tests.support.http.llm_capture import (
+from tests.support.http.model_capture import (
     ASKED,
     END,
     KEY,

@@ -5,16 +5,23 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from anyio.abc import ObjectStream
 from anyio.lowlevel import checkpoint
 from anyio.streams.stapled import StapledObjectStream
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.tap.pump import pump
-from mcp_bench.bridge.wire.unix_socket import byte_stream_pair
 from mcp_bench.recorder.frames.body import Body
 
 LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
+
+
+def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
+    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
+    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
+    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
+    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)
 
 
 def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:

@@ -12,7 +12,7 @@ from anyio.abc import SocketStream
 from mcp_bench.bridge.wire.admission import Gate
 from mcp_bench.bridge.wire.backend import WorldBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
-from mcp_bench.bridge.wire.unix_socket import Wire
+from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, Grade, ToolResult, ToolSpec
@@ -60,7 +60,7 @@ async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> Non
         world = SlowWorld()
         gate = Gate("ep", folder.token, run.recording)
         gate.root = os.getpid()
-        wire = Wire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+        wire = UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
         drained = anyio.Event()
 
         async def drain() -> None:

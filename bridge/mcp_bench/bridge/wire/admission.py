@@ -61,7 +61,7 @@ def refusal(shown: bytes, token: str, root: int | None, line: Collection[int]) -
     return None if root in line else "foreign_peer"
 
 
-def described(shown: bytes) -> str:
+def describe_token(shown: bytes) -> str:
     """Say whose token was shown. What is shown is never repeated: it may nearly be right."""
     if shown in _over:
         return f"the token of {_over[shown]}, which is over"

@@ -19,7 +19,7 @@ Deliver = Callable[[bytes], Awaitable[None]]
 """Records and forwards what a server says. Raises BrokenResourceError when nobody reads it."""
 
 
-class Peer(Protocol):
+class BackendConnection(Protocol):
     """The server of one connection."""
 
     async def send(self, chunk: bytes, /) -> None:
@@ -47,7 +47,7 @@ class Backend(Protocol):
 
     def connect(
         self, deliver: Deliver, on_execute: Callable[[RequestId], None]
-    ) -> AbstractAsyncContextManager[Peer]:
+    ) -> AbstractAsyncContextManager[BackendConnection]:
         """Open a connection; it is over when the context is left. `on_execute` gets the id of each call
         at the moment it begins to run, where that can be told."""
         ...
@@ -68,17 +68,19 @@ class WorldBackend:
         self.tools = tuple(tool.name for tool in session.tools)
 
     @asynccontextmanager
-    async def connect(self, deliver: Deliver, on_execute: Callable[[RequestId], None]) -> AsyncIterator[Peer]:
+    async def connect(
+        self, deliver: Deliver, on_execute: Callable[[RequestId], None]
+    ) -> AsyncIterator[BackendConnection]:
         async with Connection(
             self._session, name=SERVER_NAME, send=deliver, on_execute=on_execute
         ) as connection:
-            yield _WorldPeer(connection)
+            yield _WorldConnection(connection)
 
     async def limit_reached(self) -> None:
         await self._session.limit_reached.wait()
 
 
-class _WorldPeer:
+class _WorldConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._line = UnfinishedLine(MAX_LINE)

@@ -11,7 +11,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from mcp_types import RequestId
 
 from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, piped_process
-from mcp_bench.bridge.wire.backend import Deliver, Peer
+from mcp_bench.bridge.wire.backend import BackendConnection, Deliver
 
 END_SECONDS = 3.0
 """For a server to end by itself once its input has ended, and again once it was asked to (SIGTERM)."""
@@ -32,24 +32,26 @@ class CommandBackend:
         self._stderr = stderr
 
     @asynccontextmanager
-    async def connect(self, deliver: Deliver, on_execute: Callable[[RequestId], None]) -> AsyncIterator[Peer]:
+    async def connect(
+        self, deliver: Deliver, on_execute: Callable[[RequestId], None]
+    ) -> AsyncIterator[BackendConnection]:
         async with AsyncExitStack() as stack:
             try:
                 process, stdin, stdout = await stack.enter_async_context(piped_process(self._stderr))
                 await process.launch(self._command, self._environ, Path.cwd(), file_bytes=None)
             except LaunchError as error:
                 self._blame(f"The server: {error}")
-                yield _NobodyThere()
+                yield _NoConnection()
                 return
-            peer = _ProcessPeer(process, stdin)
+            connection = _ProcessConnection(process, stdin)
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(peer.read, stdout, deliver)
-                    yield peer
+                    tasks.start_soon(connection.read, stdout, deliver)
+                    yield connection
                     tasks.cancel_scope.cancel()
             finally:
                 await end_gently(process, stdin)
-                if peer.died:
+                if connection.died:
                     self._blame(f"The server ended with exit code {process.exit_code}")
 
     async def limit_reached(self) -> None:
@@ -60,7 +62,7 @@ class CommandBackend:
         self.fault = self.fault or f"{fault} while the agent was connected; its stderr is in {self._stderr}"
 
 
-class _ProcessPeer:
+class _ProcessConnection:
     def __init__(self, process: AgentProcess, stdin: ByteSendStream) -> None:
         self.died = False
         """Whether it ended before the agent's side did."""
@@ -115,7 +117,7 @@ class _ProcessPeer:
         self._over.set()
 
 
-class _NobodyThere:
+class _NoConnection:
     """Stands in for a server that could not be started: the connection ends at once."""
 
     async def send(self, chunk: bytes, /) -> None:

@@ -25,7 +25,7 @@ from mcp_bench.bridge.http.sessions import SESSION, session_id
 from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
 from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.tap.traffic import Traffic
-from mcp_bench.bridge.wire.admission import Gate, described, refusal
+from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal
 from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.frames.body import Body
@@ -60,8 +60,8 @@ class HttpWire:
         self._numbers = itertools.count(1)
         self._refused: Counter[FlagKind] = Counter()
         self._sessions: dict[bytes, int] = {}
-        entry = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
-        self.server = McpServer(SERVER_NAME, (), (), entry)
+        address = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
+        self.server = McpServer(SERVER_NAME, (), (), address)
         """The entry for the agent's configuration."""
         self.fault = None
 
@@ -125,7 +125,7 @@ class HttpWire:
         shown = b"" if bare else shown
         kind = refusal(shown, self.gate.token, None, ())
         assert kind is not None  # noqa: S101 - nothing descends from nobody
-        self._note_refused(scope, kind, described(shown))
+        self._note_refused(scope, kind, describe_token(shown))
 
     def _note_refused(self, scope: Scope, kind: FlagKind, detail: str) -> None:
         self._refused[kind] += 1

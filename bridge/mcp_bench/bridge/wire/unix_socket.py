@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from functools import partial
 
 import anyio
-from anyio.abc import ObjectStream, SocketStream, TaskStatus
+from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.stapled import StapledObjectStream
 from mcp_types import RequestId
 
 from mcp_bench.bridge.tap.pump import Lines, pump
 from mcp_bench.bridge.tap.traffic import Traffic
-from mcp_bench.bridge.wire.admission import Gate, described, refusal, shown_token
+from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal, shown_token
 from mcp_bench.bridge.wire.backend import SERVER_NAME, Backend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
@@ -32,7 +31,7 @@ MAX_CONNECTIONS = 32
 """Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
 
 
-class Wire:
+class UnixSocketWire:
     """Joins one agent to one far end, and records every byte of it."""
 
     def __init__(self, gate: Gate, folder: EpisodeFolder, backend: Backend, recording: Recording) -> None:
@@ -101,7 +100,7 @@ class Wire:
                 return False  # it was ended while it started: nothing was tried
             kind: FlagKind | None = refusal(shown, self.gate.token, self.gate.root, line)
         if kind is not None:
-            self.gate.flag(kind, line, f"{told} showed {described(shown)}")
+            self.gate.flag(kind, line, f"{told} showed {describe_token(shown)}")
         elif self._closing or self.seen.calls:
             kind = "late_reconnect"
             when = "while the episode was closing" if self._closing else "after the first tool call"
@@ -123,16 +122,16 @@ class Wire:
         def executed(rpc_id: RequestId) -> None:
             self._recording.mark_executed(self._episode, number, rpc_id)
 
-        async with self._backend.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
+        async with self._backend.connect(deliver, executed) as backend, anyio.create_task_group() as tasks:
 
             async def upstream() -> None:
-                await pump(source, peer, partial(self._from_agent, number))
+                await pump(source, backend, partial(self._from_agent, number))
                 if self._backend.answers_before_eof:
                     await self.traffic.settled(lambda at, _: at == number)
-                await peer.send_eof()
+                await backend.send_eof()
 
             async def downstream() -> None:
-                await peer.ended()
+                await backend.ended()
                 over.set()
 
             tasks.start_soon(upstream)
@@ -149,10 +148,3 @@ class Wire:
     async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
         frames = await self._recording.store(self._episode, number, "server", lines)
         self.traffic.from_server(number, frames)
-
-
-def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
-    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
-    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
-    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
-    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)
