@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.interactive.clients import Clients
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.run import setup
 from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.registry import load, registered

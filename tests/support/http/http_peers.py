@@ -17,7 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp
 
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.bridge.http.proxy import serve_http_proxy
+from mcp_bench.bridge.proxy.http import serve_http_proxy
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 

@@ -39,8 +39,8 @@ def connect(
 
     Where no referee is up, one is started; it ends by itself after an hour without an entry.
     """
+    from mcp_bench.bridge.interactive.control import join, relay
     from mcp_bench.bridge.interactive.paths import RefereePaths
-    from mcp_bench.bridge.interactive.relay import join, relay
 
     hello = {"benchmark": benchmark, "entry": entry, "split": split, "tasks": tasks, "seed": seed}
     relay(join(RefereePaths(), {**hello, "limit": limit}))

@@ -77,8 +77,7 @@ def up(
 
         anyio.run(run_referee, paths, idle, quit_after, options, listening)
         return
-    from mcp_bench.bridge.interactive.control import ask
-    from mcp_bench.bridge.interactive.launch import ensure_up
+    from mcp_bench.bridge.interactive.control import ask, ensure_up
 
     settings = ["--idle", str(idle)]
     settings += [] if quit_after is None else ["--quit-after", str(quit_after)]

@@ -161,3 +161,12 @@ def host_rules(host: str, port: int) -> TransportSecuritySettings:
     hosts = [f"{name}:{port}" for name in names] + ([*names] if port == 80 else [])
     origins = [f"{scheme}://{name}" for name in hosts for scheme in ("http", "https")]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+def below_token(scope: Scope, token: str) -> Scope | None:
+    """Return the scope of a request for `/token/...` as if the path began behind the token; None for any
+    other path."""
+    shown, _, path = scope["raw_path"].removeprefix(b"/").partition(b"/")
+    if not hmac.compare_digest(shown, token.encode()):
+        return None
+    return {**scope, "raw_path": b"/" + path, "path": scope["path"].removeprefix(f"/{token}")}

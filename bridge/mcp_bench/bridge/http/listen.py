@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 from collections.abc import Generator
 from functools import partial
+from typing import Any, cast
 
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mcp_bench.bridge.http.access import client_of
-from mcp_bench.bridge.http.patience import SECONDS, Impatient
 from mcp_bench.servers.errors import BenchError
 
 DRAIN_SECONDS = 5
 MAX_CONNECTIONS = 1024
+PATIENCE_SECONDS = 30.0
+MAX_HEAD = 1 << 16
+"""Bytes of a request's head, about."""
+TCP = "mcp_bench.tcp"
+"""Key of the ASGI scope that holds the `TcpConnection` a request came on."""
 _log = logging.getLogger(__name__)
 
 
@@ -51,7 +58,7 @@ async def listen(
     *,
     max_connections: int = MAX_CONNECTIONS,
     drain: int = DRAIN_SECONDS,
-    patience: float = SECONDS,
+    patience: float = PATIENCE_SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `app` until cancelled; then end open GET streams, and give other requests `drain` seconds.
@@ -141,3 +148,53 @@ class _Streams:
     def end(self) -> None:
         for scope in self._open:
             scope.cancel()
+
+
+class TcpConnection:
+    """Stands for one connection, however many requests come on it."""
+
+
+class Impatient(HttpToolsProtocol):
+    """Closes a connection whose next request has begun `patience` seconds ago and has no whole head yet."""
+
+    def __init__(self, *args: Any, patience: float = PATIENCE_SECONDS, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._patience = patience
+        self._deadline: asyncio.TimerHandle | None = None
+        """There while a head is awaited."""
+        self._came = 0
+        self._connection = TcpConnection()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._deadline is not None:
+            self._came += len(data)
+            if self._came > MAX_HEAD:
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast(dict[str, object], self.scope)[TCP] = self._connection
+        if self._deadline is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_came()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        self._came = 0
+        self._deadline = self.loop.call_later(self._patience, self.transport.close)
+
+    def _head_came(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

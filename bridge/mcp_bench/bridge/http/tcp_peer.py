@@ -16,7 +16,7 @@ from weakref import WeakSet
 import anyio
 from starlette.types import Scope
 
-from mcp_bench.bridge.http.patience import TCP, TcpConnection
+from mcp_bench.bridge.http.listen import TCP, TcpConnection
 from mcp_bench.bridge.process.supervisor import descendants, parents
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")

@@ -16,11 +16,9 @@ from mcp_types import RequestId
 
 from mcp_bench.bridge.episode.attempt import Attempt, told
 from mcp_bench.bridge.episode.episode import begin, close, finish
-from mcp_bench.bridge.interactive.answer_tool import with_answer
-from mcp_bench.bridge.interactive.control_tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT
 from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask
-from mcp_bench.bridge.interactive.run import InteractiveRun
-from mcp_bench.bridge.interactive.task_queue import TaskQueue
+from mcp_bench.bridge.interactive.run import InteractiveRun, TaskQueue
+from mcp_bench.bridge.interactive.tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT, with_answer
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, Task, ToolResult, ToolSpec

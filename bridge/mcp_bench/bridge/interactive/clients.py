@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -10,8 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bench.bridge.interactive.client import Client
-from mcp_bench.bridge.interactive.run import InteractiveRun
-from mcp_bench.bridge.interactive.task_queue import TaskChoice, queue_of
+from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, queue_of
 from mcp_bench.recorder.records import FlagKind, now_us
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -161,3 +161,10 @@ class Clients:
             await ending
         except BenchError as error:
             logger.error("%s: %s", state.name, error)
+
+
+async def stop_on_signal(scope: anyio.CancelScope) -> None:
+    """Cancel `scope` at the first signal; later ones have no new meaning."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async for _ in signals:
+            scope.cancel()

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from mcp_bench.bridge.http.access import AccessRules, is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.interactive.client import ClientTools
-from mcp_bench.bridge.interactive.clients import Clients
+from mcp_bench.bridge.interactive.clients import Clients, stop_on_signal
 from mcp_bench.bridge.interactive.http_sessions import (
     EXCHANGE,
     AddressOf,
@@ -25,9 +25,8 @@ from mcp_bench.bridge.interactive.http_sessions import (
     HttpSessions,
     one_benchmark,
 )
-from mcp_bench.bridge.interactive.recorded_stdio import SERVER_NAME
-from mcp_bench.bridge.interactive.stop import stop_on_signal
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.interactive.stdio import SERVER_NAME
 from mcp_bench.servers.mcp_server import Context, build_server
 
 logger = logging.getLogger(__name__)

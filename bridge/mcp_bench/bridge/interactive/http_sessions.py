@@ -25,8 +25,8 @@ from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.interactive.clients import Clients, ClientState
 from mcp_bench.bridge.interactive.open_task import ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
-from mcp_bench.bridge.tap.client_info import client_info
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
 from mcp_bench.servers.errors import BenchError

@@ -11,8 +11,8 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt
 from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
-from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
 from mcp_bench.bridge.interactive.run import InteractiveRun
+from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.world_session import WorldSession, refusal

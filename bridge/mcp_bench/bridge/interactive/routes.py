@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import anyio
 
-from mcp_bench.bridge.interactive.control_tools import CONTROL
 from mcp_bench.bridge.interactive.open_task import OpenTask
+from mcp_bench.bridge.interactive.tools import CONTROL
 from mcp_bench.recorder.frames.jsonrpc import Frame
 
 

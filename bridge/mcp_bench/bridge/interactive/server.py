@@ -18,14 +18,13 @@ from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mcp_bench.bridge.interactive.clients import Clients, ClientState
+from mcp_bench.bridge.interactive.clients import Clients, ClientState, stop_on_signal
+from mcp_bench.bridge.interactive.control import PROTOCOL
 from mcp_bench.bridge.interactive.http_server import HttpOptions, serve_clients
 from mcp_bench.bridge.interactive.http_sessions import every_benchmark
 from mcp_bench.bridge.interactive.paths import RefereePaths, take
-from mcp_bench.bridge.interactive.recorded_stdio import RecordedConnection
-from mcp_bench.bridge.interactive.relay import PROTOCOL
-from mcp_bench.bridge.interactive.stop import stop_on_signal
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.interactive.stdio import RecordedConnection
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.run_folder import RunFolder

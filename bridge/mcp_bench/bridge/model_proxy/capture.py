@@ -14,10 +14,9 @@ from anyio.abc import TaskGroup, TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
-from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.model_proxy.exchange import ModelExchange
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import BenchError

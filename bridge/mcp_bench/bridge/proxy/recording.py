@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from mcp_bench.bridge.tap.client_info import client_info
 from mcp_bench.bridge.tap.pump import Lines
+from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.recorder.conversations.align import merge
 from mcp_bench.recorder.frames.body import Body

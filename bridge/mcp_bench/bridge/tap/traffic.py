@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.jsonrpc import Frame
 
 HANDSHAKES = {"initialize", "server/discover"}
@@ -109,3 +110,22 @@ class Traffic:
 def _messages(frames: Iterable[Frame]) -> Iterable[Frame]:
     for frame in frames:
         yield from frame.items or (frame,)
+
+
+META_KEY = "io.modelcontextprotocol/clientInfo"
+
+
+def client_info(body: bytes) -> tuple[str, str] | None:
+    """Return name and version, where a message of the client tells them."""
+    try:
+        message = jsonrpc.loads(body)
+    except ValueError:
+        return None
+    params = message.get("params") if isinstance(message, dict) else None
+    if not isinstance(params, dict):
+        return None
+    meta = params.get("_meta")
+    told = params.get("clientInfo") or (meta.get(META_KEY) if isinstance(meta, dict) else None)
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+        return None
+    return jsonrpc.clean(told["name"]), jsonrpc.clean(str(told.get("version", "")))

@@ -17,13 +17,12 @@ from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SESSION, session_id
 from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
-from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal
 from mcp_bench.bridge.wire.backend import SERVER_NAME

@@ -1,17 +1,24 @@
-"""One connection of a client, as lines on a byte stream: all of it recorded."""
+"""One client on a byte stream, such as standard input and output: every message is recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import select
+import stat
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import anyio
-from anyio.abc import AnyByteReceiveStream, AnyByteSendStream
+from anyio.abc import AnyByteReceiveStream, AnyByteSendStream, ByteReceiveStream, ByteSendStream
 
 from mcp_bench.bridge.interactive.client import Client, ClientTools
+from mcp_bench.bridge.interactive.clients import Clients, stop_on_signal
 from mcp_bench.bridge.interactive.open_task import IN_FLIGHT_SECONDS, ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
-from mcp_bench.bridge.tap.client_info import client_info
+from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.tap.pump import pump
+from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.servers.connection import MAX_LINE, Connection
 from mcp_bench.servers.lines import UnfinishedLine
@@ -97,3 +104,87 @@ class _Feeder:
     async def end(self) -> None:
         if self._line:
             await self._connection.receive(self._line.take())
+
+
+CHUNK = 1 << 16
+
+
+class Input(ByteReceiveStream):
+    """Reads a pipe, socket, terminal or file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    async def receive(self, max_bytes: int = CHUNK) -> bytes:
+        if self._waits:
+            await anyio.wait_readable(self._descriptor)
+        else:
+            await anyio.lowlevel.checkpoint()
+        try:
+            data = os.read(self._descriptor, max_bytes)
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def aclose(self) -> None:
+        os.close(self._descriptor)
+
+
+class Output(ByteSendStream):
+    """Writes to a pipe, socket, terminal or file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    async def send(self, item: bytes) -> None:
+        rest = memoryview(item)
+        while rest:
+            if self._waits:
+                await anyio.wait_writable(self._descriptor)
+            else:
+                await anyio.lowlevel.checkpoint()
+            try:
+                # what is writable takes so much without blocking (POSIX, pipe(7))
+                rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+
+    async def aclose(self) -> None:
+        os.close(self._descriptor)
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncIterator[tuple[Input, Output]]:
+    """Take descriptors 0 and 1 for the wire, for good: a stray print goes to stderr instead."""
+    sys.stdout.flush()
+    source, sink = Input(os.dup(0)), Output(os.dup(1))
+    with open(os.devnull, "rb") as nothing:  # noqa: ASYNC230, PTH123 - a descriptor is all we need
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    async with source, sink:
+        yield source, sink
+
+
+async def serve_stdio(benchmark: str, choice: TaskChoice, idle: float) -> None:
+    """Serve until the client is gone or a signal comes; what is open is then graded.
+
+    Raises:
+        BenchError: there is no such benchmark or task, or the recording cannot be written.
+    """
+    async with anyio.create_task_group() as tasks:
+        clients = Clients(tasks, idle=idle)
+        try:
+            with anyio.CancelScope() as serving:
+                tasks.start_soon(stop_on_signal, serving)
+                state = await clients.join(benchmark, None, choice, "stdio")
+                async with standard_streams() as (source, sink):
+                    await RecordedConnection(state.client, source, sink).run()
+                await clients.leave(state)
+        finally:
+            await clients.end_tasks()
+            await clients.close()
+        tasks.cancel_scope.cancel()
