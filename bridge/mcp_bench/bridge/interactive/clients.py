@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bench.bridge.interactive.client import Client
-from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, queue_of
+from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, open_queue
 from mcp_bench.recorder.records import FlagKind, now_us
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -29,7 +29,7 @@ class ClientState:
     benchmark: str
     choice: TaskChoice
     name: str
-    """What others may see of it: never its token."""
+    """Name for status and logs. It never contains the token."""
     since_us: int = field(default_factory=now_us)
     connections: int = 0
 
@@ -41,43 +41,49 @@ class _OpenBenchmark:
 
 
 class Clients:
-    """Creates and ends clients. Used inside a task group that runs until `close` has returned."""
+    """Create and end clients. Needs a task group that runs until `close` has returned."""
 
     def __init__(
         self, tasks: TaskGroup, *, idle: float, on_create: Callable[[str], None] = lambda run: None
     ) -> None:
-        """`idle` is the seconds without a call that end a task; `on_create` is told of each new run."""
+        """Start without any client.
+
+        Args:
+            tasks: Runs the timers of open tasks.
+            idle: Seconds without a call after which an open task ends.
+            on_create: Called with the id of each new run.
+        """
         self.states: dict[object, ClientState] = {}
-        """By (benchmark, token), or by an object of its own where there is no token."""
+        """Keyed by (benchmark, token), or by a unique object for clients without a token."""
         self.done = 0
-        """Tasks that were ended by clients that are gone."""
+        """Number of tasks that former clients have ended."""
         self._tasks = tasks
         self._idle = idle
         self._on_create = on_create
         self._benchmarks: dict[str, _OpenBenchmark] = {}
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._closed = False
 
     async def check(self, benchmark: str, choice: TaskChoice) -> None:
-        """See whether clients could be served.
+        """Check that the benchmark can serve clients.
 
         Raises:
-            BenchError: there is no such benchmark or task, or it cannot be used.
+            BenchError: the benchmark or a task does not exist, or the benchmark is unusable.
         """
-        async with self._turn:
+        async with self._lock:
             await self._open(benchmark, choice, "-")
 
     async def join(self, benchmark: str, token: str | None, choice: TaskChoice, name: str) -> ClientState:
-        """Return the client of a token, or a new one; with one more connection.
+        """Return the client of a token, or a new client, and count one more connection.
 
-        The tasks of a client are chosen with its first connection, and may be chosen anew where no
-        connection is left.
+        The first connection of a client chooses its tasks. Once no connection is left, the next one may
+        choose again.
 
         Raises:
-            BenchError: there is no such benchmark or task, it cannot be used, or others who are there
-                use the client with another choice of tasks.
+            BenchError: the benchmark or a task does not exist, the benchmark is unusable, or another
+                connection of this client has chosen other tasks.
         """
-        async with self._turn:
+        async with self._lock:
             if self._closed:
                 raise BenchError("the server is ending")
             key = (benchmark, token) if token is not None else object()
@@ -85,8 +91,8 @@ class Clients:
             if state is not None and state.choice != choice:
                 if state.connections:
                     raise WrongUseError(
-                        "this entry is in use with another choice of tasks: leave the options out that "
-                        "choose tasks, or use an entry of another name"
+                        "this --entry is in use with another choice of tasks. Leave out --split, --task, "
+                        "--seed and --limit, or use another --entry"
                     )
                 await self._drop(key)
                 state = None
@@ -97,15 +103,15 @@ class Clients:
             return state
 
     async def leave(self, state: ClientState) -> None:
-        """Take one connection off a client; with the last one its task ends."""
+        """Count one connection less. With the last one the open task ends."""
         with anyio.CancelScope(shield=True):
-            async with self._turn:
+            async with self._lock:
                 state.connections -= 1
                 if state.connections:
                     return
                 key = next((key for key, known in self.states.items() if known is state), None)
                 task = state.client.task
-            # grading may take its time: others may come and go meanwhile
+            # outside the lock: grading may take long, and other clients must be able to join and leave
             if isinstance(key, tuple):
                 if task is not None:
                     await self._end(state, state.client.end_task("agent_exit", task))
@@ -115,21 +121,21 @@ class Clients:
                     self.done += state.client.done
 
     def flag(self, kind: FlagKind, detail: str) -> None:
-        """Store, in every run under way, that something was refused: of whose agent, nobody can say."""
+        """Store a flag in every run, because the agent that caused it is unknown."""
         for opened in self._benchmarks.values():
             opened.run.flag(kind, detail)
 
     async def end_tasks(self) -> None:
-        """End and grade every open task; none is started any more."""
+        """End and grade every open task, and refuse to start another one."""
         with anyio.CancelScope(shield=True):
-            async with self._turn:
+            async with self._lock:
                 self._closed = True
                 async with anyio.create_task_group() as ending:
                     for state in self.states.values():
                         ending.start_soon(self._end, state, state.client.close("cancelled"))
 
     async def close(self) -> None:
-        """Let go of benchmarks and recordings, once no connection is left."""
+        """Close benchmarks and recordings. No connection may be left."""
         with anyio.CancelScope(shield=True):
             for opened in self._benchmarks.values():
                 await opened.run.benchmark.aclose()
@@ -137,7 +143,7 @@ class Clients:
 
     async def _open(self, benchmark: str, choice: TaskChoice, name: str) -> Client:
         found: Benchmark = load("benchmark", benchmark)
-        if other := getattr(found, "by_hand", None):  # the same tasks, with tools that do not change
+        if other := getattr(found, "by_hand", None):  # the same tasks, with a fixed set of tools
             found = load("benchmark", other)
         opened = self._benchmarks.get(found.name)
         if opened is None:
@@ -146,7 +152,7 @@ class Clients:
             opened = self._benchmarks[found.name] = _OpenBenchmark(
                 InteractiveRun(found, self._on_create), tools
             )
-        queue = await anyio.to_thread.run_sync(queue_of, opened.run.benchmark, choice)
+        queue = await anyio.to_thread.run_sync(open_queue, opened.run.benchmark, choice)
         return Client(
             opened.run, opened.tools, queue, self._tasks, name=name, seed=choice.seed, idle=self._idle
         )
@@ -164,7 +170,7 @@ class Clients:
 
 
 async def stop_on_signal(scope: anyio.CancelScope) -> None:
-    """Cancel `scope` at the first signal; later ones have no new meaning."""
+    """Cancel `scope` at the first SIGINT, SIGTERM or SIGHUP. Later signals have no further effect."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for _ in signals:
             scope.cancel()

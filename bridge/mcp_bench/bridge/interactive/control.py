@@ -1,6 +1,6 @@
-"""The long-lived referee as other processes see it: start it, ask it, join it as a client.
+"""Access to the long-lived referee from other processes: start it, query it, connect to it as a client.
 
-Standard library only: an agent waits for `mcp-bench connect`.
+This module imports no third-party package, because the agent waits while `mcp-bench connect` starts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mcp_bench.servers.errors import BenchError
 
 Command = Literal["status", "stay", "down"]
 ANSWER_SECONDS = 30.0
-ENDING = "a referee is ending, or does not answer"
+ENDING = "the referee is ending, or does not answer"
 
 
 class NotUpError(BenchError):
-    """No referee answers."""
+    """No referee answers on the control socket."""
 
 
 def open_socket(path: str, seconds: float | None = None) -> socket.socket | None:
-    """Connect to a Unix socket; None where nobody listens."""
+    """Connect to a Unix socket. Return None if no process listens on it."""
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     stream.settimeout(seconds)
     try:
@@ -41,7 +41,7 @@ def open_socket(path: str, seconds: float | None = None) -> socket.socket | None
 
 
 def answers(paths: RefereePaths) -> bool:
-    """Whether a referee listens."""
+    """Return whether a referee listens on both of its sockets."""
     control = open_socket(str(paths.control_socket), ANSWER_SECONDS)
     client = open_socket(str(paths.client_socket), ANSWER_SECONDS)
     for stream in (control, client):
@@ -54,8 +54,8 @@ def ask(paths: RefereePaths, command: Command) -> dict[str, Any]:
     """Send a command and return the answer.
 
     Raises:
-        NotUpError: nobody is there to answer it.
-        BenchError: it was refused.
+        NotUpError: no referee answers.
+        BenchError: the referee refuses the command.
     """
     try:
         secret = paths.secret.read_text()
@@ -89,18 +89,20 @@ PASSED_ON = (
     "XDG_DATA_HOME",
 )
 PASSED_ON_PREFIXES = ("MCP_BENCH_", "OTEL_")
-"""What a referee gets of the environment: the agent that starts it may have keys in its own."""
+"""Variables that a referee inherits. The rest may hold keys of the agent that starts it."""
 
 
 def ensure_up(paths: RefereePaths, options: Sequence[str], token: str | None = None) -> bool:
-    """Start a referee with options of `mcp-bench up`, unless one is up; return whether it was started.
+    """Start a referee unless one is up. Return whether this call started it.
 
-    `token` is for HTTP, and travels in the environment, where other users cannot see it.
+    Several processes may call this at once: one of them starts the referee, the others wait for it.
 
-    Several processes may do this at once: one of them starts it, the others wait for it.
+    Args:
+        options: Options for `mcp-bench up`.
+        token: Bearer token for HTTP. It is passed in the environment, where other users cannot see it.
 
     Raises:
-        BenchError: it does not start; the text has the last lines of its log.
+        BenchError: the referee does not start. The message includes the last lines of its log.
     """
     paths.prepare()
     starting = _take_starting(paths)
@@ -110,9 +112,9 @@ def ensure_up(paths: RefereePaths, options: Sequence[str], token: str | None = N
         _launch(paths, options, token, starting)
     finally:
         os.close(starting)
-    os.close(_take_starting(paths))  # the new one holds it until it listens, or is gone
+    os.close(_take_starting(paths))  # the new referee holds this lock until it listens or exits
     if not answers(paths):
-        raise BenchError(f"the referee does not start. The end of {paths.log}:\n{_last_lines(paths)}")
+        raise BenchError(f"the referee does not start. The last lines of {paths.log}:\n{_last_lines(paths)}")
     return True
 
 
@@ -120,14 +122,14 @@ def _take_starting(paths: RefereePaths) -> int:
     starting = take(paths.starting, START_SECONDS)
     if starting is None:
         raise BenchError(
-            f"a referee is being started, but does not listen after {START_SECONDS:.0f} seconds: "
-            f"see {paths.log}"
+            f"a referee was started, but does not listen after {START_SECONDS:.0f} seconds. "
+            f"Its log is {paths.log}"
         )
     return starting
 
 
 def _launch(paths: RefereePaths, options: Sequence[str], token: str | None, starting: int) -> None:
-    """Run `mcp-bench up --foreground` as a daemon: a session of its own, and no parent of ours."""
+    """Run `mcp-bench up --foreground` as a daemon, in a new session and outside our process tree."""
     command = [sys.executable, "-P", "-m", "mcp_bench.bridge.cli.root", "up", "--foreground"]
     argv = [*command, "--starting", str(starting), *options]
     log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -135,7 +137,7 @@ def _launch(paths: RefereePaths, options: Sequence[str], token: str | None, star
         os.ftruncate(log, 0)
     child = os.fork()
     if child == 0:
-        with suppress(BaseException):  # whatever goes wrong, this copy of us must not go on
+        with suppress(BaseException):  # after any failure, the forked copy must not continue
             os.setsid()
             if os.fork() == 0:
                 _become(argv, environment(paths, token), log, starting)
@@ -150,15 +152,15 @@ def _become(argv: list[str], environ: dict[str, str], log: int, starting: int) -
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, standard)
-    for link in Path("/proc/self/fd").iterdir():  # not all there could be: agents raise that limit
+    for link in Path("/proc/self/fd").iterdir():  # only open ones: agents raise the limit of descriptors
         if (descriptor := int(link.name)) > 2:
             with suppress(OSError):
                 os.set_inheritable(descriptor, descriptor == starting)
-    os.execve(argv[0], argv, environ)  # noqa: S606 - no shell is what we want
+    os.execve(argv[0], argv, environ)  # noqa: S606 - no shell needed
 
 
 def environment(paths: RefereePaths, token: str | None) -> dict[str, str]:
-    """Return the referee's whole environment."""
+    """Return the environment of a new referee."""
     passed_on = {
         name: value
         for name, value in os.environ.items()
@@ -176,14 +178,14 @@ def _last_lines(paths: RefereePaths) -> str:
 
 
 PROTOCOL = 1
-"""Version of what the first line each way means."""
+"""Version of the first line in each direction."""
 ATTEMPTS = 3
 QUIT_AFTER = 3600.0
-"""Seconds without a client after which a referee ends that nobody started by hand."""
+"""Seconds without a client after which an automatically started referee ends."""
 
 
 class RefusedError(BenchError):
-    """The referee does not take the client; its own words say why."""
+    """The referee refuses the client. The message is the referee's own."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -191,7 +193,7 @@ class RefusedError(BenchError):
 
 
 def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
-    """Return the connection to the referee; where no referee is up, one is started.
+    """Connect to the referee as a client. Start a referee if none is up.
 
     Raises:
         RefusedError: unknown benchmark, task or split, or another version of mcp-bench.
@@ -207,16 +209,16 @@ def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
                 stream.close()
                 raise RefusedError(str(answer["error"]), int(answer["exit_code"]))
             return stream
-        else:  # it was about to end
+        else:  # the referee was about to end
             stream.close()
-    raise BenchError(f"the referee ends as soon as it is there: see {paths.log}")
+    raise BenchError(f"the referee ends right after its start. Its log is {paths.log}")
 
 
 def _greet(stream: socket.socket, line: bytes) -> dict[str, Any] | None:
     answer = b""
     try:
         stream.sendall(line)
-        while not answer.endswith(b"\n"):  # nothing comes after it before we have sent more
+        while not answer.endswith(b"\n"):  # the referee sends nothing more until we do
             chunk = stream.recv(CHUNK)
             if not chunk:
                 return None
@@ -228,13 +230,13 @@ def _greet(stream: socket.socket, line: bytes) -> dict[str, Any] | None:
 
 
 def relay(stream: socket.socket) -> None:
-    """Pass bytes between standard input and output and the referee until one of them ends.
+    """Forward bytes between standard input and output and the referee until one side ends.
 
-    The thread that reads standard input may still wait for it afterwards: leave with `os._exit`.
+    Afterwards a thread may still block on standard input, so the process must exit with `os._exit`.
     """
     threading.Thread(target=forward_stdin, args=(stream,), daemon=True).start()
     try:
         while chunk := stream.recv(CHUNK):
             write_all(1, chunk)
-    except OSError:  # the agent closed our stdout, or the referee went away
+    except OSError:  # the agent closed our stdout, or the referee is gone
         pass

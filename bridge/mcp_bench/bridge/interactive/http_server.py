@@ -1,4 +1,4 @@
-"""Clients on streamable HTTP: the SDK's server and transport, with our recording and access rules."""
+"""Serve clients over streamable HTTP: the SDK's server and transport, with recording and access rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mcp_bench.bridge.interactive.http_sessions import (
     one_benchmark,
 )
 from mcp_bench.bridge.interactive.run import TaskChoice
-from mcp_bench.bridge.interactive.stdio import SERVER_NAME
+from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.servers.mcp_server import Context, build_server
 
 logger = logging.getLogger(__name__)
@@ -34,25 +34,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HttpOptions:
-    """Where to listen, for whom, and how much of it."""
+    """Address and limits of the HTTP listener."""
 
     host: str
     port: int
     token: str | None
-    """Bearer token; where none is given and others can reach the address, one is made."""
+    """Bearer token. If it is None and other machines can reach the address, a token is generated."""
     max_sessions: int
     max_body: int
-    """Bytes of a request."""
+    """Limit in bytes of one request."""
     idle: float
-    """Seconds without a request after which a session is forgotten, and without a call a task."""
+    """Seconds without a request after which a session ends, and without a call after which a task ends."""
 
 
 async def session_of(context: Context) -> ClientTools:
-    """Return the client of a request, as this one request sees it."""
+    """Return the tools of the client that a request belongs to."""
     request = context.request
-    assert isinstance(request, Request)  # noqa: S101 - so for streamable HTTP
+    assert isinstance(request, Request)  # noqa: S101 - always, over streamable HTTP
     exchange = request.scope[EXCHANGE]
-    assert isinstance(exchange, HttpExchange)  # noqa: S101 - `HttpSessions` has put it there
+    assert isinstance(exchange, HttpExchange)  # noqa: S101 - set by `HttpSessions`
     session = exchange.session
     return ClientTools(session.state.client, session.number, lambda: session.info, request=context.request_id)
 
@@ -65,12 +65,12 @@ async def serve_clients(
     *,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the clients until cancelled; requests under way then get a few seconds.
+    """Serve clients until cancelled. Running requests then get a few seconds to finish.
 
     The task status is the base URL.
 
     Raises:
-        BenchError: the address cannot be listened on.
+        BenchError: it cannot listen on the address.
     """
     token = options.token
     if token is None and not is_loopback(options.host):
@@ -98,10 +98,10 @@ async def serve_clients(
 
 
 async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -> None:
-    """Serve a benchmark until a signal comes; what is open is then graded.
+    """Serve a benchmark until a signal arrives; then grade the open tasks.
 
     Raises:
-        BenchError: there is no such benchmark or task, or the address cannot be listened on.
+        BenchError: the benchmark or a task does not exist, or it cannot listen on the address.
     """
     async with anyio.create_task_group() as tasks:
         clients = Clients(tasks, idle=options.idle)
@@ -121,7 +121,7 @@ async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -
 
 
 def url_host(host: str) -> str:
-    """Return a host as it stands in a URL that leads there from this machine."""
+    """Return a host as a URL needs it to reach the host from this machine."""
     bare = host.strip("[]")
     with contextlib.suppress(ValueError):
         address = ipaddress.ip_address(bare)

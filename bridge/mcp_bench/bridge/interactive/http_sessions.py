@@ -1,8 +1,8 @@
-"""Which client an HTTP request belongs to, and how its messages are recorded.
+"""Assigns HTTP requests to clients, and records their messages.
 
-In the handshake era a session (`Mcp-Session-Id`) at the plain URL is a client of its own. Requests of
-2026-07-28 have no session: at the plain URL they share one client, and whoever wants one of its own
-puts a name behind it: `.../mcp/NAME` is one client for all who use that URL, in both eras.
+Up to protocol version 2025-11-25, each session (`Mcp-Session-Id`) at the plain URL is a separate client.
+Requests of 2026-07-28 have no session: at the plain URL they all share one client. At `.../mcp/NAME`, all
+requests share one client in every protocol version.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bench.bridge.http.access import client_of
 from mcp_bench.bridge.http.recorded import Headers, Recorded
+from mcp_bench.bridge.http.sessions import session_id
 from mcp_bench.bridge.interactive.clients import Clients, ClientState
 from mcp_bench.bridge.interactive.open_task import ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
@@ -35,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 EXCHANGE = "mcp_bench.exchange"
 """Key of the ASGI scope that holds the request's `HttpExchange`."""
-SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 NAME = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 SWEEP_SECONDS = 30.0
@@ -43,44 +43,44 @@ SWEEP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Address:
-    """What a URL's path stands for."""
+    """Benchmark and client name in the path of a URL."""
 
     benchmark: str
     name: str | None
 
 
 AddressOf = Callable[[str], Address | None]
-"""Reads a path; None where there is nothing."""
+"""Parses a path. Returns None for an unknown one."""
 
 
 @dataclass(eq=False)
 class HttpSession:
-    """One recorder connection of a client: a session, or a request without one."""
+    """One connection in the recording: an MCP session, or a single request without a session."""
 
     state: ClientState
     own: bool
-    """Whether the client ends with it."""
+    """Whether the client ends with this session."""
     number: int
     routes: Routes
     address: Address
     info: ClientInfo | None = None
     exchanges: int = 0
-    """Under way."""
+    """Number of running HTTP exchanges."""
     left: bool = False
-    """Its only request was given up by its client before the answer: without a session that cancels."""
+    """Whether the client gave up its only request. Without a session, this cancels the request."""
     last_used: float = field(default_factory=time.monotonic)
 
     def close(self) -> None:
-        """Settle what it leaves open in the recording."""
+        """Settle the open calls of this session in the recording."""
         for episode in self.routes.close():
             self.state.client.run.recording.close_connection(episode, self.number, cancelled=self.left)
 
 
 class HttpExchange:
-    """One request and its response, for `Recorded`."""
+    """One request and its response. Implements `recorded.Exchange`."""
 
     def __init__(self, session: HttpSession, on_session: Callable[[str, HttpSession], None]) -> None:
-        """`on_session` is told of the session that the response begins."""
+        """`on_session` gets the id of the session that the response starts."""
         self.session = session
         self.status = 0
         self.left = False
@@ -89,23 +89,23 @@ class HttpExchange:
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
         session = self.session
         if direction == "client" and session.info is None:
-            told = [client_info(body) for body in bodies if not isinstance(body, LargeBody)]
-            session.info = next((info for info in told if info is not None), None)
+            reported = [client_info(body) for body in bodies if not isinstance(body, LargeBody)]
+            session.info = next((info for info in reported if info is not None), None)
         route = session.routes.from_client if direction == "client" else session.routes.from_server
         await session.state.client.run.recording.store(route, session.number, direction, bodies)
 
     def answered(self, status: int, headers: Headers) -> None:
         self.status = status
-        session_id = header(headers, SESSION)
-        if session_id is not None and status < 400:
-            self._on_session(session_id, self.session)
+        given = session_id(headers)
+        if given is not None and status < 400:
+            self._on_session(given, self.session)
 
     def close(self, left: bool) -> None:
-        self.left = left  # the session is closed by whoever gave it
+        self.left = left  # `HttpSessions` closes the session
 
 
 class HttpSessions:
-    """ASGI middleware that gives each request its session, and records it."""
+    """ASGI middleware that assigns each request to a session, and records it."""
 
     def __init__(
         self, app: ASGIApp, clients: Clients, address_of: AddressOf, choice: TaskChoice, *, max_sessions: int
@@ -117,22 +117,18 @@ class HttpSessions:
         self._max_sessions = max_sessions
         self._sessions: dict[str, HttpSession] = {}
         self._named: dict[Address, ClientState] = {}
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = self._address_of(scope["path"])
-        session_id = header(scope["headers"], SESSION)
+        given = session_id(scope["headers"])
         try:
             if address is None:
-                raise BenchError("there is nothing at this path")
-            if session_id is not None and not self._is_of(session_id, address):
-                logger.warning("refused %s: a session that is none, or of another URL", client_of(scope))
+                raise BenchError("there is no MCP server at this path")
+            if given is not None and not self._is_of(given, address):
+                logger.warning("refused %s: an unknown session, or one of another URL", client_of(scope))
                 raise BenchError("Session not found")
-            session = (
-                self._sessions[session_id]
-                if session_id
-                else await self._new_session(address, scope["headers"])
-            )
+            session = self._sessions[given] if given else await self._new_session(address, scope["headers"])
         except BenchError as error:
             body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": str(error)}}
             status = 503 if isinstance(error, FullError) else 404
@@ -146,44 +142,44 @@ class HttpSessions:
             session.exchanges -= 1
             session.last_used = time.monotonic()
             gone = exchange.status == 404 or (scope["method"] == "DELETE" and exchange.status < 300)
-            if session_id is None:
+            if given is None:
                 if session not in self._sessions.values():
                     session.left = exchange.left
                     await self._leave(session)
-            elif gone and self._sessions.pop(session_id, None) is not None:
+            elif gone and self._sessions.pop(given, None) is not None:
                 await self._leave(session)
 
     async def sweep(self, idle: float) -> None:
-        """Forget sessions that were not used for `idle` seconds and some more, until cancelled."""
+        """Until cancelled, end sessions that were unused for `idle` seconds plus `SWEEP_SECONDS`."""
         while True:
             await anyio.sleep(min(idle, SWEEP_SECONDS))
             now = time.monotonic()
-            for session_id, session in list(self._sessions.items()):
+            for identifier, session in list(self._sessions.items()):
                 if not session.exchanges and now - session.last_used > idle + SWEEP_SECONDS:
-                    del self._sessions[session_id]
+                    del self._sessions[identifier]
                     await self._leave(session)
 
     def close(self) -> None:
-        """Settle what is open in the recording; no request comes any more."""
+        """Settle all open calls in the recording. No request may arrive any more."""
         for session in self._sessions.values():
             session.close()
 
-    def _is_of(self, session_id: str, address: Address) -> bool:
-        session = self._sessions.get(session_id)
+    def _is_of(self, identifier: str, address: Address) -> bool:
+        session = self._sessions.get(identifier)
         return session is not None and session.address == address
 
-    def _begin(self, session_id: str, session: HttpSession) -> None:
-        self._sessions[session_id] = session
+    def _begin(self, identifier: str, session: HttpSession) -> None:
+        self._sessions[identifier] = session
 
     async def _new_session(self, address: Address, headers: Headers) -> HttpSession:
-        """Return a session of the client that is meant: one for all at this URL, or a new one.
+        """Return a session of the client that all requests to this URL share, or of a new client.
 
         Raises:
-            BenchError: there are too many, or no such benchmark.
+            BenchError: there are too many clients, or the benchmark does not exist.
         """
-        version = header(headers, VERSION)
+        version = next((value.decode("latin-1") for name, value in headers if name == VERSION), None)
         own = address.name is None and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
-        async with self._turn:
+        async with self._lock:
             state = None if own else self._named.get(address)
             if state is None:
                 if len(self._clients.states) >= self._max_sessions:
@@ -191,7 +187,7 @@ class HttpSessions:
                 name = address.name or ("http" if own else "default")
                 token = None if own else f"url {address.name or ''}"
                 state = await self._clients.join(address.benchmark, token, self._choice, name)
-                if not own:  # stays: who has no session does not say goodbye
+                if not own:  # keep it: without a session, no request says that it is the last one
                     self._named[address] = state
         number = state.client.run.next_connection()
         return HttpSession(state, own, number, Routes(number, lambda: state.client.task), address)
@@ -203,11 +199,7 @@ class HttpSessions:
 
 
 class FullError(BenchError):
-    """No more clients are given."""
-
-
-def header(headers: Headers, name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in headers if key == name), None)
+    """The limit of clients is reached."""
 
 
 def one_benchmark(benchmark: str) -> AddressOf:

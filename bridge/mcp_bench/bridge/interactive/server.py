@@ -1,4 +1,4 @@
-"""The long-lived referee: clients on one Unix socket, control on another."""
+"""The long-lived referee. It serves clients on one Unix socket and control commands on another."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from mcp_bench.servers.sanitize import sanitize_line
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 60.0
-"""How long one that is ending, and grades what was open, may keep us waiting."""
+"""Limit for waiting on a previous referee, which may still grade its open tasks."""
 HELLO_SECONDS = 10.0
 HELLO_BYTES = 1 << 20
 MAX_CONNECTIONS = 256
 
 
 class Hello(BaseModel):
-    """The first line of a client's connection."""
+    """First line that a client sends."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,13 +55,19 @@ class Hello(BaseModel):
 
 
 class Referee:
-    """Serves until it is told to end, by control, a signal or for want of clients."""
+    """Serve until a command, a signal or the lack of clients ends it."""
 
     def __init__(
         self, paths: RefereePaths, *, idle: float, quit_after: float | None, http: HttpOptions | None
     ) -> None:
-        """`idle` is the seconds without a call that end a task, `quit_after` those without a client
-        that end the referee (None: it stays)."""
+        """Set up a referee.
+
+        Args:
+            paths: Its sockets and locks.
+            idle: Seconds without a call after which an open task ends.
+            quit_after: Seconds without a client after which the referee ends; None means never.
+            http: Where to listen for streamable HTTP, if at all.
+        """
         self._paths = paths
         self._idle = idle
         self._quit_after = quit_after
@@ -76,14 +82,14 @@ class Referee:
         self._stopping = anyio.CancelScope()
 
     async def run(self, listening: Callable[[], None]) -> None:
-        """Serve; `listening` is called once clients get through.
+        """Serve until the end. Call `listening` as soon as clients can connect.
 
         Raises:
-            BenchError: another one is up.
+            BenchError: another referee is up.
         """
         lock = await anyio.to_thread.run_sync(take, self._paths.lock, LOCK_SECONDS)
         if lock is None:
-            raise BenchError("another referee is up, or still ends: see `mcp-bench status`")
+            raise BenchError("another referee is up, or has not ended yet: see `mcp-bench status`")
         try:
             self._claim()
             await self._serve(listening)
@@ -93,10 +99,10 @@ class Referee:
             os.close(lock)
 
     def _claim(self) -> None:
-        """Take the place of one that is gone: what it left open is marked, its sockets mean nothing."""
+        """Take over from a referee that died: mark its open episodes, and remove its stale files."""
         paths = self._paths
         for run_id in paths.runs.read_text().split() if paths.runs.exists() else ():
-            with suppress(BenchError):  # moved away, or gone on with by nobody knows whom
+            with suppress(BenchError):  # moved away, or another process has resumed it
                 with RunFolder.resume(run_id) as run:
                     empty = not run.recording.attempts()
                 if empty:
@@ -129,7 +135,7 @@ class Referee:
                         logger.info("the referee is up, process %d", os.getpid())
                         listening()
                 for path in (self._paths.client_socket, self._paths.control_socket):
-                    path.unlink(missing_ok=True)  # whoever comes now starts the next one
+                    path.unlink(missing_ok=True)  # a client that connects from now on starts a new referee
             await self._clients.end_tasks()
             tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
@@ -147,7 +153,7 @@ class Referee:
             if not self._connections and all(
                 state.client.task is None for state in self._clients.states.values()
             ):
-                logger.info("nobody was here for %.0f seconds", self._quit_after)
+                logger.info("no client for %.0f seconds", self._quit_after)
                 self._stopping.cancel()
 
     def _changed(self) -> None:
@@ -202,19 +208,19 @@ class Referee:
         async with stream:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 with peer_of(stream) as peer:
-                    told = str(peer)
-                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), told))
+                    sender = str(peer)
+                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
 
-    async def _control(self, source: BufferedByteReceiveStream, told: str) -> dict[str, Any]:
+    async def _control(self, source: BufferedByteReceiveStream, sender: str) -> dict[str, Any]:
         line = await receive_line(source)
         try:
-            asked = json.loads(line or b"null")
-            secret, command = str(asked.get("secret", "")), str(asked["command"])
+            request = json.loads(line or b"null")
+            secret, command = str(request.get("secret", "")), str(request["command"])
         except (ValueError, TypeError, KeyError, AttributeError):
             return {"error": "not a command"}
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
-            logger.warning("refused %s: control without the secret", sanitize_line(told))
-            self._clients.flag("forged_control", f"{told} asked for {command[:40]!r} without the secret")
+            logger.warning("refused a control command without the secret from %s", sanitize_line(sender))
+            self._clients.flag("forged_control", f"{sender} sent {command[:40]!r} without the secret")
             return {"error": "wrong secret"}
         if command == "down":
             self._stopping.cancel()
@@ -261,29 +267,29 @@ async def run_referee(
     http: HttpOptions | None,
     listening: Callable[[], None],
 ) -> None:
-    """Serve until the end; see `Referee`."""
+    """Run a `Referee` until it ends."""
     await Referee(paths, idle=idle, quit_after=quit_after, http=http).run(listening)
 
 
 async def read_hello(source: BufferedByteReceiveStream) -> Hello | None:
-    """Return what a client wants, None where it went away without a word.
+    """Return the first line of a client, or None if the client left without sending one.
 
     Raises:
-        BenchError: it is of another version, or says something else.
+        BenchError: the line is invalid, or comes from another version of mcp-bench.
     """
     line = await receive_line(source)
     if line is None:
         return None
     try:
-        told = json.loads(line)
-        if isinstance(told, dict) and told.get("protocol") != PROTOCOL:
+        hello = json.loads(line)
+        if isinstance(hello, dict) and hello.get("protocol") != PROTOCOL:
             raise BenchError(
-                "the referee that is up belongs to another version of mcp-bench: end it with "
-                "`mcp-bench down`, of that version if need be"
+                "the referee that is up belongs to another version of mcp-bench. End it with "
+                "`mcp-bench down`, if necessary of that version"
             )
-        return Hello.model_validate(told)
+        return Hello.model_validate(hello)
     except (ValueError, ValidationError) as error:
-        raise BenchError("this socket is for `mcp-bench connect`: the first line was not its") from error
+        raise BenchError("the first line is invalid: this socket is for `mcp-bench connect`") from error
 
 
 async def receive_line(source: BufferedByteReceiveStream) -> bytes | None:

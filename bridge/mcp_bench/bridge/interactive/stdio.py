@@ -1,4 +1,4 @@
-"""One client on a byte stream, such as standard input and output: every message is recorded."""
+"""Serve one client on a byte stream, such as standard input and output, and record every message."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from mcp_bench.bridge.interactive.routes import Routes
 from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.tap.pump import pump
 from mcp_bench.bridge.tap.traffic import client_info
+from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.servers.connection import MAX_LINE, Connection
 from mcp_bench.servers.lines import UnfinishedLine
 
-SERVER_NAME = "bench"
+CHUNK = 1 << 16
 
 
 class RecordedConnection:
-    """Serves one connection of a client. The client and the streams are the caller's to close."""
+    """Serve one connection of a client. The caller closes the client and the streams."""
 
     def __init__(self, client: Client, source: AnyByteReceiveStream, sink: AnyByteSendStream) -> None:
         self.info: ClientInfo | None = None
-        """Who is at the other end, as soon as it has told."""
+        """Name and version of the client, once it has reported them."""
         self._source = source
         self._sink = sink
         self._recording = client.run.recording
@@ -41,7 +42,7 @@ class RecordedConnection:
         self._over = anyio.Event()
 
     async def run(self) -> None:
-        """Serve until the client is gone; what it asked before is answered.
+        """Serve until the client is gone. Requests that it sent before are answered.
 
         Raises:
             StorageError: the recording cannot be written.
@@ -65,7 +66,7 @@ class RecordedConnection:
                 self._recording.close_connection(episode, self._number)
 
     async def _upstream(self, connection: Connection) -> None:
-        feeder = _Feeder(connection)
+        feeder = _LineFeeder(connection)
         await pump(self._source, feeder, self._from_client)
         await feeder.end()
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
@@ -74,8 +75,8 @@ class RecordedConnection:
 
     async def _from_client(self, lines: Sequence[Body]) -> None:
         if self.info is None:
-            told = [client_info(line) for line in lines if not isinstance(line, LargeBody)]
-            self.info = next((info for info in told if info is not None), None)
+            reported = [client_info(line) for line in lines if not isinstance(line, LargeBody)]
+            self.info = next((info for info in reported if info is not None), None)
         await self._recording.store(self._routes.from_client, self._number, "client", lines)
 
     async def _deliver(self, line: bytes) -> None:
@@ -87,8 +88,8 @@ class RecordedConnection:
             raise
 
 
-class _Feeder:
-    """Gives a connection the lines in a stream of chunks."""
+class _LineFeeder:
+    """Split chunks into lines and pass each line to a connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -106,11 +107,12 @@ class _Feeder:
             await self._connection.receive(self._line.take())
 
 
-CHUNK = 1 << 16
-
-
 class Input(ByteReceiveStream):
-    """Reads a pipe, socket, terminal or file."""
+    """Read a pipe, socket, terminal or file.
+
+    A read in a thread could not be cancelled, and a client may keep our input open when we are asked to end.
+    So each read waits until the descriptor is ready.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -134,7 +136,7 @@ class Input(ByteReceiveStream):
 
 
 class Output(ByteSendStream):
-    """Writes to a pipe, socket, terminal or file."""
+    """Write to a pipe, socket, terminal or file. Like `Input`, it can be cancelled while it waits."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -148,7 +150,7 @@ class Output(ByteSendStream):
             else:
                 await anyio.lowlevel.checkpoint()
             try:
-                # what is writable takes so much without blocking (POSIX, pipe(7))
+                # a writable pipe takes PIPE_BUF bytes without blocking (POSIX, pipe(7))
                 rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]
             except OSError as error:
                 raise anyio.BrokenResourceError from error
@@ -159,10 +161,10 @@ class Output(ByteSendStream):
 
 @asynccontextmanager
 async def standard_streams() -> AsyncIterator[tuple[Input, Output]]:
-    """Take descriptors 0 and 1 for the wire, for good: a stray print goes to stderr instead."""
+    """Yield streams on descriptors 0 and 1. From then on, a stray print goes to stderr."""
     sys.stdout.flush()
     source, sink = Input(os.dup(0)), Output(os.dup(1))
-    with open(os.devnull, "rb") as nothing:  # noqa: ASYNC230, PTH123 - a descriptor is all we need
+    with open(os.devnull, "rb") as nothing:  # noqa: ASYNC230, PTH123 - only its descriptor is used
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     async with source, sink:
@@ -170,10 +172,10 @@ async def standard_streams() -> AsyncIterator[tuple[Input, Output]]:
 
 
 async def serve_stdio(benchmark: str, choice: TaskChoice, idle: float) -> None:
-    """Serve until the client is gone or a signal comes; what is open is then graded.
+    """Serve one client on stdin and stdout until it is gone or a signal arrives; then grade the open task.
 
     Raises:
-        BenchError: there is no such benchmark or task, or the recording cannot be written.
+        BenchError: the benchmark or a task does not exist, or the recording cannot be written.
     """
     async with anyio.create_task_group() as tasks:
         clients = Clients(tasks, idle=idle)

@@ -1,4 +1,7 @@
-"""The tools and the prompt that interactive use adds to those of a benchmark."""
+"""The tools and the prompt that interactive use adds to a benchmark.
+
+With them an agent starts, answers and finishes tasks. Their results never reveal a grade.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ NEXT_TASK_PROMPT: Final = PromptSpec(
 
 
 class AnsweredWorld:
-    """A world as it is, and the answer that was handed in last."""
+    """Add `submit_answer` to a world, and remember the last answer."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -61,6 +64,6 @@ class AnsweredWorld:
 
 
 def with_answer(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return tools with `submit_answer` among them."""
+    """Return the tools, with `submit_answer` added if it is missing."""
     own = any(tool.name == SUBMIT_ANSWER.name for tool in tools)
     return tuple(tools) if own else (*tools, SUBMIT_ANSWER)
