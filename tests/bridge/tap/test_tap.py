@@ -1,4 +1,4 @@
-"""The pump forwards exactly what it was given, and stores each line before anyone sees it."""
+"""The pump forwards its input unchanged, and stores each line before it forwards the line's end."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""
 
 
 def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
-    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
+    """Return two connected in-memory byte streams. A sender waits until the other side reads."""
     to_right, from_left = anyio.create_memory_object_stream[bytes](0)
     to_left, from_right = anyio.create_memory_object_stream[bytes](0)
     return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)
 
 
 def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
-    """Run `chunks` through the pump; return what was stored, what arrived, and whether in order."""
+    """Pump `chunks`. Return what was stored, what arrived, and whether storing came first each time."""
     stored: list[bytes] = []
     arrived = bytearray()
     in_time: list[bool] = []
@@ -62,7 +62,7 @@ def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
 
 
 @given(lines=LINES, rest=st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"")), data=st.data())
-def test_bytes_arrive_as_they_were_however_they_were_split(
+def test_bytes_arrive_unchanged_however_they_are_split(
     lines: list[bytes], rest: bytes, data: st.DataObject
 ) -> None:
     whole = b"".join(lines) + rest
@@ -75,7 +75,7 @@ def test_bytes_arrive_as_they_were_however_they_were_split(
     assert all(in_time)
 
 
-def test_a_store_that_fails_lets_nothing_through() -> None:
+def test_nothing_passes_when_storing_fails() -> None:
     async def full(_: Sequence[Body]) -> None:
         raise RuntimeError("disk full")
 

@@ -1,4 +1,4 @@
-"""The end of an episode's wire, in one process: who waits for a call under way, and what wakes them."""
+"""The end of an episode's wire, in one process: waiting for a running call."""
 
 import json
 import os
@@ -26,7 +26,7 @@ KINDS = {"isolation": "none", "home": "sealed", "tools": "mcp-only"}
 
 
 class SlowWorld:
-    """Its one tool returns when it is let go."""
+    """A world whose only tool returns when the test releases it."""
 
     def __init__(self) -> None:
         self.called = anyio.Event()
@@ -50,8 +50,8 @@ class SlowWorld:
         pass
 
 
-async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> None:
-    """The connection waits for it, since its input ended, and so does the episode."""
+async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
+    """Both wait for it: the connection, whose input has ended, and the episode."""
     info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
     with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
         run.recording.begin_episode(
