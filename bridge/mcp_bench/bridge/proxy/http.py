@@ -1,4 +1,4 @@
-"""`mcp-bench proxy --http PORT URL`: a recording proxy over HTTP, until a signal ends it."""
+"""`mcp-bench proxy --http PORT URL`: a recording proxy for an MCP server on streamable HTTP."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.store.writer import Durability
 
-TOKEN = "MCP_BENCH_TOKEN"  # noqa: S105 - the variable's name
+TOKEN = "MCP_BENCH_TOKEN"  # noqa: S105 - name of the variable
 
 
 def run_http_proxy(url: str, host: str, port: int, durability: Durability) -> int:
-    """Forward from `host`:`port` to the server at `url`, and print the URL for clients on stdout.
+    """Forward from `host`:`port` to the server at `url` until a signal arrives. Print the URL for clients.
 
     Raises:
-        WrongUseError: `url` is none, or an address other than loopback has no token.
-        BenchError: the address cannot be listened on, or there is no place to record to.
+        WrongUseError: `url` is invalid, or the address is not loopback and there is no token.
+        BenchError: it cannot listen on the address, or cannot write the recording.
     """
     with RunFolder.create(proxy_run([url], durability)) as run:
         anyio.run(serve_until_stopped, url, host, port, run)
@@ -43,9 +43,9 @@ async def serve_until_stopped(url: str, host: str, port: int, run: RunFolder) ->
     token = os.environ.get(TOKEN) or None
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as tasks:
-            here = await tasks.start(_serve, url, host, port, run, token)
-            click.echo(here)
-            click.echo(f"recording to {run.path}; end with Ctrl-C", err=True)
+            address = await tasks.start(_serve, url, host, port, run, token)
+            click.echo(address)
+            click.echo(f"recording to {run.path}; press Ctrl-C to stop", err=True)
             async for _ in signals:
                 break
             tasks.cancel_scope.cancel()
@@ -64,7 +64,7 @@ async def _serve(
 
 
 TASK = "session"
-"""Task of an episode that no benchmark planned."""
+"""Task of an episode outside any benchmark."""
 
 
 async def serve_http_proxy(
@@ -77,15 +77,15 @@ async def serve_http_proxy(
     max_connections: int = MAX_CONNECTIONS,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Record what passes between clients of `host`:`port` and the MCP server at `url`, until cancelled.
+    """Record the traffic between clients of `host`:`port` and the MCP server at `url`, until cancelled.
 
-    The task status is the URL for the clients; port 0 takes a free one. An episode is a session, or
-    all requests that belong to none. At the end, requests under way get a few seconds, then every
-    episode is ended; the run's folder stays open, it is the caller's.
+    Each session is an episode. All requests without a session are one more episode. After the cancellation,
+    running requests get a few seconds; then all episodes end. The caller closes the run's folder. The task
+    status is the URL for clients. Port 0 takes a free port.
 
     Raises:
-        WrongUseError: `url` is none, or an address other than loopback has no token.
-        BenchError: the address cannot be listened on.
+        WrongUseError: `url` is invalid, or the address is not loopback and there is no token.
+        BenchError: it cannot listen on the address.
     """
     async with ReverseProxy(url) as proxy:
         with contextlib.closing(bind(host, port)) as listener:
@@ -105,7 +105,7 @@ async def serve_http_proxy(
 
 
 class ProxyEpisodes:
-    """An episode per session, and one for all requests without."""
+    """One episode per session, and one for all requests without a session."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
