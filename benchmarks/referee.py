@@ -19,7 +19,7 @@ from anyio.abc import SocketStream, TaskStatus
 from mcp_bench.bridge.wire.admission import Gate
 from mcp_bench.bridge.wire.backend import WorldBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
-from mcp_bench.bridge.wire.unix_socket import Wire
+from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
@@ -97,7 +97,7 @@ async def on_stdio(task: str) -> None:
 async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
     with ExitStack() as stack:
         run = stack.enter_context(new_run(root, task, episodes))
-        wires: dict[str, Wire] = {}
+        wires: dict[str, UnixSocketWire] = {}
         folders: list[EpisodeFolder] = []
         async with anyio.create_task_group() as tasks:
             for planned in run.info.plan:
@@ -112,7 +112,7 @@ async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
                 run.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), **told))
                 gate = stack.enter_context(Gate(episode, folder.token, run.recording))
                 gate.root = os.getppid()
-                wires[episode] = Wire(gate, folder, WorldBackend(session), run.recording)
+                wires[episode] = UnixSocketWire(gate, folder, WorldBackend(session), run.recording)
                 await tasks.start(wires[episode].serve)
             print(json.dumps([folder.server_command for folder in folders]), flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)

@@ -1,4 +1,4 @@
-"""Servers for the conformance suite, each a process of its own."""
+"""Servers for the conformance suite, each in a separate process."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.support.conformance.conformance_suite import Start
 
 @pytest.fixture
 def start(tmp_path: Path, bench_home: Path) -> Iterator[Start]:
-    """Start a module that prints a URL; return it. All are ended with the test."""
+    """Return a function that starts a module and returns the URL that it prints."""
     processes: list[subprocess.Popen[str]] = []
     environ = {
         "PATH": os.environ["PATH"],

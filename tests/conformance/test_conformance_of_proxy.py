@@ -1,4 +1,4 @@
-"""The official suite sees no difference between a server and our proxy in front of it."""
+"""The official suite finds no difference between a server and our proxy in front of it."""
 
 import json
 import sqlite3
@@ -13,11 +13,11 @@ from tests.support.conformance.conformance_suite import MCP_BENCH, REVISIONS, St
 from tests.support.http.http_log import logged_messages
 
 EXTENSIONS = "tasks-"
-"""Scenarios of an extension that the SDK does not have; the suite does not score them either."""
+"""Scenarios of an extension that the SDK lacks. The suite does not score them either."""
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_not_one_check_differs(revision: str, start: Start, tmp_path: Path, bench_home: Path) -> None:
+def test_the_proxy_changes_no_check(revision: str, start: Start, tmp_path: Path, bench_home: Path) -> None:
     log = tmp_path / "log"
     direct = start("tests.support.conformance.conformance_server", tmp_path / "unused")
     behind = start("tests.support.conformance.conformance_server", log)
@@ -29,7 +29,7 @@ def test_not_one_check_differs(revision: str, start: Start, tmp_path: Path, benc
         ]
         alone, through = (job.result() for job in found)
     scored = [check for check in failures(alone) if not check.scenario.startswith(EXTENSIONS)]
-    assert scored == [], "the fixture lacks something that the suite asks for"
+    assert scored == [], "the test server lacks something that the suite requires"
     assert [check.key for check in through] == [check.key for check in alone]
     differing = [
         f"{a.scenario} / {a.id}: {a.status} -> {b.status} {b.message}"
@@ -41,9 +41,9 @@ def test_not_one_check_differs(revision: str, start: Start, tmp_path: Path, benc
     client, server, broken = (Counter(messages) for messages in logged_messages(log))
     assert recorded["client"] == client
     unrecorded = server - recorded["server"]
-    # the suite looks at the status alone of some answers and leaves: those never passed
+    # the suite reads only the status of some answers and disconnects, so those never passed
     passed = [message for message in unrecorded if not abandoned(json.loads(message))]
-    assert passed == [], "messages that the proxy let pass unrecorded"
+    assert passed == [], "messages that passed the proxy unrecorded"
     assert not recorded["server"] - server - broken, "messages that no server sent"
 
 
@@ -58,5 +58,5 @@ def frames(home: Path) -> dict[str, Counter[bytes]]:
 
 
 def abandoned(message: dict) -> bool:
-    """Whether the suite may have left before it read this: a handshake's answer, a list, or a refusal."""
+    """Return whether the suite may disconnect before it reads this: a handshake, a list, or an error."""
     return "error" in message or bool({"protocolVersion", "tools"} & message.get("result", {}).keys())

@@ -1,4 +1,4 @@
-"""Our own MCP server passes every check of the official suite that a server with tools only can pass."""
+"""Our MCP server passes all checks of the official suite that apply to a server with only tools."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import pytest
 
 from tests.support.conformance.conformance_suite import REVISIONS, Start, failures, run_suite
 
-TEXT_ONLY = "results of worlds are text and structured content: an agent's model reads text"
-NO_CLIENT_REQUESTS = "a world has no use for the client's model or user: what it needs comes in the task"
-NO_RESOURCES = "worlds offer tools; the server says so in its capabilities"
-NO_PROMPTS = "one world has no prompts; hand use has, and they take no arguments"
+TEXT_ONLY = "worlds return text and structured content"
+NO_CLIENT_REQUESTS = "a world needs nothing from the client's model or user"
+NO_RESOURCES = "worlds only offer tools, as the capabilities say"
+NO_PROMPTS = "a world has no prompts; interactive use has one, without arguments"
 NO_COMPLETION = "there are no prompt arguments or resource templates to complete"
-NO_LOGGING = "what a benchmark logs is not for the agent to see"
-NO_RESUMPTION = "a stream that broke is not resumed: the server keeps no events"
-NO_TASKS = "an extension, which the suite does not score"
+NO_LOGGING = "the agent must not see the log of a benchmark"
+NO_RESUMPTION = "a broken stream cannot be resumed: the server keeps no events"
+NO_TASKS = "an extension that the suite does not score"
 INPUT_REQUIRED = "no tool asks the client for more input (SEP-2322)"
 
 NOT_APPLICABLE = {
@@ -33,7 +33,7 @@ NOT_APPLICABLE = {
     "tools-call-sampling": NO_CLIENT_REQUESTS,
     "tools-call-with-logging": NO_LOGGING,
 }
-"""Scenarios by the beginning of their names, and why they do not apply."""
+"""Prefixes of scenarios, and why they do not apply."""
 
 CHECKS_NOT_APPLICABLE = {
     "sep-2549-prompts-list-caching-hints": NO_PROMPTS,
@@ -42,10 +42,10 @@ CHECKS_NOT_APPLICABLE = {
     "sep-2575-server-rejects-undeclared-capability": NO_CLIENT_REQUESTS,
     "sep-2575-missing-capability-http-400": NO_CLIENT_REQUESTS,
 }
-"""Single checks of scenarios that do apply."""
+"""Single checks of applicable scenarios, and why they do not apply."""
 
 AT_LEAST = {"2025-11-25": 29, "2026-07-28": 74}
-"""Checks that pass in the scenarios that apply: fewer would mean that the suite was not really run."""
+"""Minimum of passing checks. Fewer would mean that the suite did not really run."""
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

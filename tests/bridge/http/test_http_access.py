@@ -1,4 +1,4 @@
-"""Who gets in, how much, and how a listener ends."""
+"""Access control, limits, and the end of a listener."""
 
 import contextlib
 from functools import partial
@@ -32,7 +32,7 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Front:
-    """Access rules that learn their port when it is known."""
+    """Access rules that get their port from the first request."""
 
     def __init__(self, **options: object) -> None:
         self.options = options
@@ -73,7 +73,7 @@ async def test_host_and_origin(headers: dict[str, str], status: int) -> None:
     [
         ([], 401),
         (["Bearer wrong"], 401),
-        (["bearer s3cret"], 200),  # the scheme is in any case (RFC 9110, section 11.1)
+        (["bearer s3cret"], 200),  # the scheme is case-insensitive (RFC 9110, section 11.1)
         (["Basic s3cret"], 401),
         (["Bearer"], 401),
         (["Bearer s3cret", "Bearer s3cret"], 401),
@@ -86,7 +86,7 @@ async def test_token(shown: list[str], status: int) -> None:
         answer = await client.get(f"http://{LOOPBACK}:{port}/", headers=headers)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) == (status == 401)
-    assert "authorization" not in answer.text  # whoever is behind does not see it
+    assert "authorization" not in answer.text  # the app does not see it
 
 
 def test_other_addresses_need_a_token() -> None:
@@ -99,7 +99,7 @@ def test_other_addresses_need_a_token() -> None:
     ] * 5
 
 
-async def test_a_listener_on_all_addresses_takes_any_name_with_the_token() -> None:
+async def test_a_wildcard_listener_accepts_any_host_with_the_token() -> None:
     rules = AccessRules(hello, "0.0.0.0", 80, token="t")
     async with serving(rules) as port, httpx2.AsyncClient(headers={"Host": "box.example"}) as client:
         url = f"http://{LOOPBACK}:{port}/"
@@ -107,15 +107,15 @@ async def test_a_listener_on_all_addresses_takes_any_name_with_the_token() -> No
         assert (await client.get(url)).status_code == 401
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["content-length", "chunked"])
+@pytest.mark.parametrize("declared", [True, False], ids=["content-length", "chunked"])
 @pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413), (300_000, 413)])
-async def test_body_limit(told: bool, size: int, status: int) -> None:
+async def test_body_limit(declared: bool, size: int, status: int) -> None:
     async def chunks():  # type: ignore[no-untyped-def]
         for start in range(0, size, 700):
             yield b"x" * min(700, size - start)
 
     async with serving(Front(max_body=1000)) as port, httpx2.AsyncClient() as client:
-        content = b"x" * size if told else chunks()
+        content = b"x" * size if declared else chunks()
         answer = await client.post(f"http://{LOOPBACK}:{port}/", content=content)
     assert answer.status_code == status
     if status == 200:
@@ -179,7 +179,7 @@ async def test_the_end_waits_for_answers_but_not_for_streams() -> None:
     assert answers == ["answer"]
 
 
-async def test_a_listener_tells_why_it_cannot() -> None:
+async def test_a_failing_bind_reports_why() -> None:
     with contextlib.closing(bind(LOOPBACK, 0)) as taken, pytest.raises(BenchError, match="in use"):
         bind(LOOPBACK, taken.getsockname()[1])
     with pytest.raises(BenchError, match=r"cannot listen on 192\.0\.2\.1"):
@@ -189,12 +189,12 @@ async def test_a_listener_tells_why_it_cannot() -> None:
 @pytest.mark.parametrize(
     "url", ["", "mcp", "ftp://127.0.0.1/", "http://", "http:///mcp", "http://h:99999/", "http://u:p@h/mcp"]
 )
-def test_what_is_no_url_is_refused(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(WrongUseError):
         ReverseProxy(url)
 
 
-async def test_the_proxy_has_these_rules(tmp_path: Path) -> None:
+async def test_the_proxy_applies_the_access_rules(tmp_path: Path) -> None:
     async def play(script: Script) -> None:
         while request := await script.read_request():
             assert b"s3cret" not in request
@@ -209,4 +209,4 @@ async def test_the_proxy_has_these_rules(tmp_path: Path) -> None:
         taken = await client.post(proxy.url, content=b"{}", headers={"Authorization": "Bearer s3cret"})
         strange = await client.post(proxy.url, content=b"{}", headers={"Host": "evil.example"})
     assert [answer.status_code for answer in (refused, taken, strange)] == [401, 204, 421]
-    assert proxy.bodies("client") == [b"{}"]  # what is refused is no message
+    assert proxy.bodies("client") == [b"{}"]  # refused requests are not recorded

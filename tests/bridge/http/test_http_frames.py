@@ -1,4 +1,4 @@
-"""Frames come out of bodies whole, in whatever pieces the bytes come."""
+"""Frames are complete, however the body is cut into chunks."""
 
 import itertools
 from collections.abc import Sequence
@@ -44,8 +44,8 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(bounds)]
 
 
-def by_the_book(lines: list[bytes]) -> list[bytes]:
-    """What the HTML standard makes of these lines, and of an event that is not ended."""
+def parse_as_specified(lines: list[bytes]) -> list[bytes]:
+    """Parse lines as the HTML standard does, and also return an incomplete last event."""
     events: list[bytes] = []
     data: list[bytes] = []
     for line in [*lines, b""]:
@@ -64,9 +64,9 @@ def test_events_do_not_depend_on_the_chunks(
     lines: list[tuple[bytes, bytes]], places: list[int], marked: bool
 ) -> None:
     stream = (b"\xef\xbb\xbf" if marked else b"") + b"".join(line + ending for line, ending in lines)
-    # a CR before an empty line that ends in LF is one ending, CRLF
+    # a CR before an empty line that ends in LF counts as one ending, CRLF
     read = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    expected = by_the_book(read.split(b"\n")[:-1])
+    expected = parse_as_specified(read.split(b"\n")[:-1])
     assert frames(Events(), [stream]) == expected
     assert frames(Events(), cut(stream, places)) == expected
     assert frames(Events(), [stream[i : i + 1] for i in range(len(stream))]) == expected
@@ -86,7 +86,7 @@ def test_an_event_is_complete_with_its_blank_line_not_later() -> None:
         assert events.rest() == b"3"
 
 
-def test_what_carries_messages() -> None:
+def test_responses_that_carry_messages() -> None:
     def chosen(status: int, kind: str | None) -> type | None:
         headers = [] if kind is None else [(b"content-type", kind.encode())]
         splitter = splitter_for(status, headers)

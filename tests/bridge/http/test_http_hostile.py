@@ -1,4 +1,4 @@
-"""Clients that take their time, or have no end: they are given up, and the others are served."""
+"""Slow clients and endless requests are dropped, while others are served."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def rest(stream: anyio.abc.SocketStream) -> bytes:
-    """Return what still comes, until the other side closes."""
+    """Return all remaining bytes, until the other side closes."""
     came = b""
     with anyio.fail_after(TIMEOUT):
         try:
@@ -48,7 +48,7 @@ async def rest(stream: anyio.abc.SocketStream) -> bytes:
     ],
     ids=["nothing", "half a head", "half of the next head", "half a body", "half a chunked body"],
 )
-async def test_what_does_not_come_is_given_up(said: bytes, status: bytes) -> None:
+async def test_slow_requests_are_dropped(said: bytes, status: bytes) -> None:
     async with serving(hello, patience=0.5) as port, httpx2.AsyncClient() as other:
         async with await anyio.connect_tcp(LOOPBACK, port) as slow:
             if said:
@@ -58,7 +58,7 @@ async def test_what_does_not_come_is_given_up(said: bytes, status: bytes) -> Non
         assert (await other.get(f"http://{LOOPBACK}:{port}/")).text == "hello"
 
 
-async def test_a_head_without_end_is_not_collected() -> None:
+async def test_an_endless_head_is_dropped() -> None:
     async with serving(hello) as port, await anyio.connect_tcp(LOOPBACK, port) as client:
         await client.send(HEAD)
         with anyio.fail_after(TIMEOUT), pytest.raises(anyio.BrokenResourceError):
@@ -66,7 +66,7 @@ async def test_a_head_without_end_is_not_collected() -> None:
                 await client.send(b"X-More: " + b"x" * 1000 + b"\r\n")
 
 
-async def test_many_slow_clients_make_room_for_the_others() -> None:
+async def test_slow_clients_do_not_lock_out_others() -> None:
     async with serving(hello, patience=0.5, max_connections=8) as port, anyio.create_task_group() as tasks:
 
         async def slow() -> None:
@@ -85,8 +85,8 @@ async def test_many_slow_clients_make_room_for_the_others() -> None:
 NESTED = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 
 
-async def test_a_deeply_nested_body_is_passed_on_and_kept(tmp_path: Path) -> None:
-    """What it means is its server's business; nobody on the way falls over it."""
+async def test_a_deeply_nested_body_is_forwarded_and_recorded(tmp_path: Path) -> None:
+    """Only the server parses it; no component on the way fails."""
     async with sdk_server(MCPServer("desk")) as url, recording_proxy(url, tmp_path) as proxy:
         headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as client:
@@ -96,14 +96,14 @@ async def test_a_deeply_nested_body_is_passed_on_and_kept(tmp_path: Path) -> Non
         assert NESTED in proxy.bodies("client")
 
 
-async def test_a_session_from_before_a_restart_is_an_episode_of_its_own(tmp_path: Path) -> None:
-    hello_ = (
+async def test_a_session_older_than_the_proxy_is_an_episode(tmp_path: Path) -> None:
+    handshake = (
         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
         b'"capabilities":{},"clientInfo":{"name":"old","version":"1"}}}'
     )
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     async with sdk_server(MCPServer("desk")) as url, httpx2.AsyncClient(headers=headers) as client:
-        sessions = [(await client.post(url, content=hello_)).headers["mcp-session-id"] for _ in range(2)]
+        sessions = [(await client.post(url, content=handshake)).headers["mcp-session-id"] for _ in range(2)]
         ping = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
         async with recording_proxy(url, tmp_path) as proxy:
             for session in (*sessions, sessions[0], "made-up"):

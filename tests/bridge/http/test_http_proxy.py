@@ -1,4 +1,4 @@
-"""Real clients and servers with the recording proxy between them."""
+"""Real clients and servers, with the recording proxy between them."""
 
 import json
 from pathlib import Path
@@ -61,9 +61,9 @@ async def test_progress_comes_in_order_with_its_call(tmp_path: Path, era: str) -
         assert result.content[0].text == "all"
     assert seen == [1]
     (call,) = proxy.rows("select outcome, request_frame, response_frame from calls")
-    (told,) = proxy.rows("select id from frames where method = 'notifications/progress'")
+    (sent,) = proxy.rows("select id from frames where method = 'notifications/progress'")
     assert call["outcome"] == "ok"
-    assert call["request_frame"] < told["id"] < call["response_frame"]
+    assert call["request_frame"] < sent["id"] < call["response_frame"]
 
 
 @ERAS
@@ -101,9 +101,9 @@ async def test_many_clients_with_equal_ids(tmp_path: Path, era: str) -> None:
 
 @ERAS
 async def test_bodies_of_many_megabytes(tmp_path: Path, era: str) -> None:
-    size = 9 << 20  # beyond what the recorder keeps in memory
+    size = 9 << 20  # more than the recorder keeps in memory
     async with (
-        # as JSON: the SDK's client takes no event of more than 1 MiB
+        # as JSON, because the SDK's client accepts events of at most 1 MiB
         sdk_server(echo_server(), max_request_body_size=64 << 20, json_response=True) as url,
         recording_proxy(url, tmp_path) as proxy,
         Client(proxy.url, mode=era) as client,
@@ -148,7 +148,7 @@ async def test_a_broken_stream_is_resumed_from_its_last_event(tmp_path: Path) ->
         call = message("tools/call", id=1, params={"name": "slow", "arguments": {}})
         async with client.stream("POST", "", content=call) as stream:
             async for line in stream.aiter_lines():
-                if line.startswith("id:"):  # the event that tells where to resume
+                if line.startswith("id:"):  # the event id at which to resume
                     last = line.removeprefix("id:").strip()
                     break
         assert proxy.rows("select outcome from calls") == [{"outcome": None}]

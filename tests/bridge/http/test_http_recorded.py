@@ -1,4 +1,4 @@
-"""The middleware stores first, passes on afterwards, and changes nothing."""
+"""The middleware stores messages before it passes them on, and changes nothing."""
 
 import itertools
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ TYPES = {SSE: b"text/event-stream", JSON: b"application/json"}
 
 
 class Log:
-    """An exchange that notes the order of things."""
+    """An exchange that keeps everything in lists."""
 
     def __init__(self) -> None:
         self.stored: dict[str, list[Body]] = {"client": [], "server": []}
@@ -42,7 +42,7 @@ class Log:
 def exchange(
     request: list[bytes], response: list[bytes], kind: bytes
 ) -> tuple[Log, list[bytes], list[bytes]]:
-    """Pass a request and its response through the middleware; check that nothing passes unstored."""
+    """Send an exchange through the middleware, and check that every message is stored before it passes."""
     log = Log()
     there: list[bytes] = []
     back: list[bytes] = []
@@ -104,7 +104,7 @@ def test_a_json_answer_is_stored_before_its_end_passes(request: list[bytes], res
     assert log.stored == {"client": [CALL], "server": [JSON]}
 
 
-def test_other_paths_are_no_messages() -> None:
+def test_other_paths_are_not_recorded() -> None:
     def refuse(scope: Scope) -> Log:
         pytest.fail("an exchange was opened")
 

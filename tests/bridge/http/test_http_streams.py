@@ -1,4 +1,4 @@
-"""What the proxy does when either side is slow, goes away, or says something else than MCP."""
+"""The proxy when a side is slow, disconnects, or does not speak MCP."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arg
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 MEGABYTE = 1 << 20
 IN_KERNEL = 40 * MEGABYTE
-"""More than the socket buffers of two connections hold together."""
+"""More than the socket buffers of two connections hold."""
 
 
 def port_of(url: str) -> int:
@@ -40,7 +40,7 @@ async def receive_all(stream: anyio.abc.SocketStream) -> bytes:
     return data
 
 
-async def test_a_client_that_leaves_ends_the_request_at_the_server(tmp_path: Path) -> None:
+async def test_a_disconnecting_client_ends_the_servers_request(tmp_path: Path) -> None:
     left = anyio.Event()
 
     async def play(script: Script) -> None:
@@ -60,7 +60,7 @@ async def test_a_client_that_leaves_ends_the_request_at_the_server(tmp_path: Pat
     assert proxy.rows("select outcome from calls") == [{"outcome": "cancelled"}]
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_request(tmp_path: Path) -> None:
+async def test_a_client_disconnects_in_the_middle_of_a_request(tmp_path: Path) -> None:
     left = anyio.Event()
     came = anyio.Event()
 
@@ -76,11 +76,11 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request(tmp_path: Path)
         async with connected(proxy.url) as client:
             head, _, _ = post(port_of(proxy.url), b"x" * MEGABYTE).partition(b"\r\n\r\n")
             await client.send(head + b"\r\n\r\n" + CALL)
-            while not came.is_set():  # the newest bytes stay in the proxy: they may be the last
+            while not came.is_set():  # the proxy holds back the newest bytes: they may be the last
                 await client.send(b" ")
                 await anyio.lowlevel.checkpoint()
         await left.wait()
-    assert proxy.rows("select * from frames") == []  # nobody could act on it
+    assert proxy.rows("select * from frames") == []  # no side could act on it
 
 
 @pytest.mark.parametrize("how", ["in a chunk", "between chunks", "before the end of a JSON body"])
@@ -103,14 +103,14 @@ async def test_a_server_that_dies_in_mid_stream(tmp_path: Path, how: str) -> Non
         await client.send(post(port_of(proxy.url), CALL))
         response = await receive_all(client)
     assert response.startswith(b"HTTP/1.1 200 OK")
-    assert not response.endswith(b"0\r\n\r\n")  # cut off for the client, too
+    assert not response.endswith(b"0\r\n\r\n")  # truncated for the client too
     if how != "before the end of a JSON body":
         assert b"notifications/message" in response
         assert proxy.bodies("server") == [b'{"jsonrpc":"2.0","method":"notifications/message"}']
     assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
 
 
-async def test_no_server_there(tmp_path: Path) -> None:
+async def test_an_unreachable_server_gives_502(tmp_path: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as closed:
         url = f"http://{LOOPBACK}:{closed.getsockname()[1]}/mcp"
     async with recording_proxy(url, tmp_path) as proxy, httpx2.AsyncClient() as client:
@@ -157,7 +157,7 @@ async def test_a_client_that_does_not_read_holds_the_server_back(tmp_path: Path)
     ):
         await client.send(post(port_of(proxy.url), CALL, "Connection: close"))
         await client.receive()
-        with anyio.move_on_after(1.5):  # to fail, it would have to be fast enough
+        with anyio.move_on_after(1.5):  # without backpressure, all of it would pass in this time
             await whole.wait()
         assert not whole.is_set()
         assert sent < IN_KERNEL
@@ -209,7 +209,7 @@ async def test_a_server_that_does_not_read_holds_the_client_back(tmp_path: Path)
     assert proxy.rows("select direction, length(body) n from frames") == [{"direction": "client", "n": total}]
 
 
-async def test_what_a_proxy_changes_and_what_not(tmp_path: Path) -> None:
+async def test_the_proxy_changes_only_hop_by_hop_headers(tmp_path: Path) -> None:
     requests: list[bytes] = []
 
     async def play(script: Script) -> None:
@@ -242,13 +242,13 @@ async def test_what_a_proxy_changes_and_what_not(tmp_path: Path) -> None:
     assert requests[0].endswith(CALL)
     assert requests[1].startswith(b"DELETE /mcp HTTP/1.1\r\n")
     assert answer.status_code == 307
-    assert answer.headers["location"] == "/mcp/?a=%20b"  # not past the proxy
+    assert answer.headers["location"] == "/mcp/?a=%20b"  # must not lead past the proxy
     assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
     assert (b"x-odd", b"\xc3\xa9") in [(name.lower(), value) for name, value in answer.headers.raw]
     assert "x-hop" not in answer.headers
 
 
-async def test_an_error_page_is_kept_but_other_pages_are_not(tmp_path: Path) -> None:
+async def test_only_error_pages_are_recorded(tmp_path: Path) -> None:
     async def play(script: Script) -> None:
         while request := await script.read_request():
             status = b"403 Forbidden" if request.startswith(b"POST") else b"200 OK"
@@ -289,5 +289,5 @@ async def test_a_session_that_its_server_forgot_is_ended(tmp_path: Path) -> None
         assert proxy.rows("select agent, ended_us from episodes") == [{"agent": "c", "ended_us": None}]
         await client.post(proxy.url, content=CALL, headers={"mcp-session-id": "s1"})
         while proxy.rows("select ended_us from episodes") == [{"ended_us": None}]:
-            await anyio.lowlevel.checkpoint()  # the answer is out before the session is ended
+            await anyio.lowlevel.checkpoint()  # the session ends only after the answer
     assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]

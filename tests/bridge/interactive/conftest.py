@@ -1,4 +1,4 @@
-"""Hand use through its real doors: the SDK's client, or bare lines where a test wants to misbehave."""
+"""Interactive use through its real interfaces: the SDK's client, or raw lines for clients that misbehave."""
 
 import fcntl
 import json
@@ -21,19 +21,19 @@ SECONDS = 120
 
 @pytest.fixture
 def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home with a short path: the referee's sockets lie in it. What is up in it ends with the test."""
-    folder = Path(tempfile.mkdtemp(prefix="mcp-hand-"))
+    """A home with a short path, because it holds the referee's sockets. Its referee ends with the test."""
+    folder = Path(tempfile.mkdtemp(prefix="mcp-inter-"))
     home = folder / "h"
     monkeypatch.setenv("MCP_BENCH_HOME", str(home))
     yield home
-    for place in (home, folder / ".local/share/mcp-bench"):  # the second is the default below HOME
-        end_referee(place)
+    for used in (home, folder / ".local/share/mcp-bench"):  # the second is the default below HOME
+        end_referee(used)
     shutil.rmtree(folder)
 
 
 def end_referee(home: Path) -> None:
     with suppress(FileNotFoundError):
-        wait_until_free(home / "referee" / "starting")  # one that is about to come up would be missed
+        wait_until_free(home / "referee" / "starting")  # wait for a referee that is just starting
     for attempt in (signal.SIGTERM, signal.SIGKILL):
         with suppress(OSError, ValueError):
             os.kill(referee_pid(home), attempt)
@@ -41,7 +41,7 @@ def end_referee(home: Path) -> None:
 
 
 def referee_pid(home: Path) -> int:
-    """Return who holds the referee's lock, as the kernel tells."""
+    """Return the process that holds the referee's lock, from /proc/locks."""
     inode = (home / "referee" / "lock").stat().st_ino
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
@@ -61,7 +61,7 @@ def wait_until_free(path: Path) -> None:
 
 @pytest.fixture
 def client(bench) -> Callable[..., Client]:
-    """Return an SDK client of `mcp-bench ARGS`; its mode is the protocol's era."""
+    """Return a function that makes an SDK client of `mcp-bench ARGS`. `mode` selects the protocol version."""
 
     def make(mode: str, *args: str) -> Client:
         command, *rest = bench.command(*args)
@@ -74,7 +74,7 @@ def client(bench) -> Callable[..., Client]:
 
 
 class Lines:
-    """A client of the handshake era that writes and reads lines, and waits for nothing else."""
+    """A client that writes and reads raw lines, in a protocol version with a handshake."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -111,7 +111,7 @@ class Lines:
         self.send({"method": "notifications/initialized"})
 
     def end(self) -> str:
-        """Close the connection; return what was said on stderr."""
+        """Close the connection and return stderr."""
         _, err = self.process.communicate(timeout=SECONDS)
         return err
 
@@ -122,7 +122,7 @@ def said(answer: dict) -> tuple[str, bool]:
 
 @pytest.fixture
 def lines(bench):
-    """Open a connection of bare lines to `mcp-bench ARGS`."""
+    """Return a function that opens a raw connection to `mcp-bench ARGS`."""
 
     @contextmanager
     def connect(*args: str) -> Iterator[Lines]:

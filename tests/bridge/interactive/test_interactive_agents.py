@@ -1,7 +1,7 @@
-"""The real Claude Code and the real Codex, with `mcp-bench connect` in their own configuration.
+"""The real Claude Code and Codex, with `mcp-bench connect` in their own configuration.
 
-Only the model is a stand-in: a scripted endpoint on 127.0.0.1 that asks for the next task, plays its
-reference calls, hands in the answer and says that it is done.
+Only the model is fake: a scripted endpoint on 127.0.0.1 calls next_task, replays the reference calls, submits
+the answer and calls finish_task.
 """
 
 import json
@@ -19,12 +19,12 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
 KEY = "dummy-key-0123456789"
-ASKED = "Call next_task of the server bench, do what it says, and call finish_task."
+REQUEST = "Call next_task of the server bench, do what it says, and call finish_task."
 
 
 @pytest.fixture
 def bench_home(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place where recordings go by default: Codex hands no MCP_BENCH_HOME on to its servers."""
+    """The default home: Codex does not pass MCP_BENCH_HOME to its servers."""
     home = bench_home.parent / ".local/share/mcp-bench"
     home.mkdir(parents=True)
     monkeypatch.setenv("MCP_BENCH_HOME", str(home))
@@ -33,7 +33,7 @@ def bench_home(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def solved() -> Iterator[dict]:
-    """Prompt and reference of the first task, as calls by hand."""
+    """The first task, and its reference as interactive calls."""
     task = next(BENCHMARK.tasks())
     reference = BENCHMARK.reference(task.id)
     anyio.run(BENCHMARK.aclose)
@@ -43,10 +43,9 @@ def solved() -> Iterator[dict]:
 
 
 def claude_code(endpoint: ModelEndpoint, home: Path) -> tuple[list[str], dict[str, str]]:
-    # Its configuration is named once more: it waits for such servers before it asks the model, and a
-    # scripted one does not wait for them itself.
+    # With --mcp-config it waits for the servers before the first model request. A scripted model cannot wait.
     config = (f"--mcp-config={home / '.claude.json'}", "--strict-mcp-config")
-    command = ["claude", "--print", *config, "--model=scripted-1", "--allowedTools=mcp__bench", ASKED]
+    command = ["claude", "--print", *config, "--model=scripted-1", "--allowedTools=mcp__bench", REQUEST]
     environ = {
         "ANTHROPIC_BASE_URL": endpoint.anthropic_url,
         "ANTHROPIC_API_KEY": KEY,
@@ -67,23 +66,29 @@ def codex(endpoint: ModelEndpoint, home: Path) -> tuple[list[str], dict[str, str
         'analytics = {enabled = false}\nfeatures = {code_mode = {direct_only_tool_namespaces = ["mcp__bench"]}}\n'
         f"model_providers = {{endpoint = {provider}}}\n"
     )
-    command = ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", ASKED]
+    command = [
+        "codex",
+        "exec",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+        REQUEST,
+    ]
     return command, {"THE_KEY": KEY}
 
 
 @pytest.mark.parametrize("name,agent", [("claude-code", claude_code), ("codex", codex)])
-def test_a_real_agent_by_hand(bench, solved: dict, name: str, agent) -> None:
+def test_real_agent_solves_a_task_interactively(bench, solved: dict, name: str, agent) -> None:
     home = bench.home.parents[2]
-    with ModelEndpoint([script_from_reference(ASKED, solved)], api_key=KEY) as endpoint:
+    with ModelEndpoint([script_from_reference(REQUEST, solved)], api_key=KEY) as endpoint:
         command, login = agent(endpoint, home)
         bench.environ["HOME"] = str(home)
         bench.run("install", name, "--benchmark", "agentdojo")
-        if name == "codex":  # for the same reason
+        if name == "codex":  # wait for the server, as above
             config = home / ".codex" / "config.toml"
             table = "[mcp_servers.bench]\n"
             assert table in config.read_text()
             config.write_text(config.read_text().replace(table, f"{table}required = true\n"))
-        bench.run("up")  # agents wait for a server for some seconds only, which a busy machine may need
+        bench.run("up")  # agents wait only some seconds for a server, too few on a busy machine
         environ = {**node_environ(home), **login}
         with tempfile.TemporaryDirectory() as workdir:
             done = subprocess.run(

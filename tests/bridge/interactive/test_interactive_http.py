@@ -1,4 +1,4 @@
-"""`mcp-bench serve --http`: many clients of one process, each with a world of its own."""
+"""`mcp-bench serve --http`: many clients of one process, each with its own world."""
 
 import json
 import signal
@@ -94,25 +94,25 @@ async def test_each_session_has_its_own_world(bench, served) -> None:
     assert len(connections) == 4
 
 
-async def test_requests_without_a_session_share_the_entry_of_their_url(bench, served) -> None:
+async def test_requests_without_session_share_the_client_of_a_url(bench, served) -> None:
     with served() as url:
         async with (
             Client(url, mode="2026-07-28") as one,
             Client(url, mode="2026-07-28") as other,
-            Client(f"{url}/desk-7", mode="2026-07-28") as third,
+            Client(f"{url}/client-7", mode="2026-07-28") as third,
         ):
             await one.call_tool("next_task", {})
             assert not (await other.call_tool("write", {"key": "sky", "value": "x"})).is_error
             assert (await third.call_tool("write", {"key": "sky", "value": "x"})).is_error
             await third.call_tool("next_task", {})
-        async with Client(f"{url}/desk-7", mode="legacy") as third:
+        async with Client(f"{url}/client-7", mode="legacy") as third:
             assert not (await third.call_tool("write", {"key": "sky", "value": "x"})).is_error
     tasks = bench.rows("select task, termination from episodes")
     assert [(row["task"], row["termination"]) for row in tasks] == [("colours", "cancelled")] * 2
     assert len(bench.grades()) == 2
 
 
-async def test_a_deleted_session_is_graded(bench, served) -> None:
+async def test_task_of_a_deleted_session_is_graded(bench, served) -> None:
     with served() as url:
         async with Client(url, mode="legacy") as server:
             await server.call_tool("next_task", {})
@@ -126,7 +126,7 @@ async def test_too_many_sessions_and_too_large_bodies(bench, served) -> None:
     with served("--max-sessions", "1", "--max-body", "2000") as url:
         async with Client(url, mode="legacy") as server:
             await server.list_tools()
-            with pytest.raises(Exception):  # noqa: B017 - whatever the client makes of a 503
+            with pytest.raises(Exception):  # noqa: B017 - any error for a 503
                 async with Client(url, mode="legacy"):
                     pass
             async with httpx2.AsyncClient() as http:
@@ -145,7 +145,7 @@ async def ask(url: str, **headers: str) -> int:
         return answer.status_code
 
 
-async def test_who_may_use_it(bench, served) -> None:
+async def test_access_needs_token_host_origin_and_path(bench, served) -> None:
     bench.environ["MCP_BENCH_TOKEN"] = "let-me-in"
     with served() as url:
         assert await ask(url) == 401
@@ -159,7 +159,7 @@ async def test_who_may_use_it(bench, served) -> None:
         assert not [path for path in run.rglob("*") if path.is_file() and b"let-me-in" in path.read_bytes()]
 
 
-async def test_on_all_addresses_a_token_is_made(bench, served) -> None:
+async def test_a_token_is_generated_on_all_addresses(bench, served) -> None:
     said: list[str] = []
     with served("--http", "0.0.0.0:0", sees=said.append) as url:
         header = next(line for line in said if "Bearer " in line)
@@ -168,7 +168,7 @@ async def test_on_all_addresses_a_token_is_made(bench, served) -> None:
         assert await ask(url, authorization=f"Bearer {token}") != 401
 
 
-def test_an_address_that_is_taken(bench, served) -> None:
+def test_address_in_use_and_unknown_benchmark(bench, served) -> None:
     with served() as url:
         port = url.rpartition(":")[2].partition("/")[0]
         assert "cannot listen" in bench.run("serve", "notebook", "--http", port, code=1).stderr

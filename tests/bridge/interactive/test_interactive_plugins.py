@@ -1,5 +1,7 @@
-"""The plugin for Claude Code and the extension for Gemini CLI, installed by the real command lines: server and
-command work there, by the scripted model."""
+"""The plugin for Claude Code and the extension for Gemini CLI, installed with the real command lines.
+
+A scripted model then uses their MCP server and their command.
+"""
 
 import json
 import subprocess
@@ -18,7 +20,7 @@ from tests.support.model_endpoint.script import script_from_reference
 
 KEY = "dummy-key-0123456789"
 SAID = "Solve tasks that the MCP server `bench` hands out: 1 of them"
-"""Stands in the command's text, and nowhere in what is typed."""
+"""Part of the command's text that the user does not type."""
 
 Run = Callable[..., str]
 
@@ -40,7 +42,7 @@ def gemini(run: Run, home: Path) -> None:
 
 
 @pytest.mark.parametrize("install_and_play", [claude_code, gemini])
-def test_the_plugin_brings_the_server_and_the_command(bench, install_and_play) -> None:
+def test_plugin_provides_server_and_command(bench, install_and_play) -> None:
     home = bench.home.parent
     task = next(iter(API_BENCHMARK.tasks()))
     reference = API_BENCHMARK.reference(task.id)
@@ -86,7 +88,7 @@ def test_the_plugin_brings_the_server_and_the_command(bench, install_and_play) -
 
 
 def warm_up(bench) -> None:
-    """Have the referee load the benchmark: Gemini's list waits five seconds for a server, and no more."""
+    """Make the referee load the benchmark: `gemini mcp list` waits only five seconds for a server."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The long-lived referee and `mcp-bench connect`, which joins it and starts it where none is up."""
+"""The long-lived referee, and `mcp-bench connect`, which starts it if necessary."""
 
 import json
 import os
@@ -48,7 +48,7 @@ async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> N
         assert (entry["benchmark"], entry["client"]["name"], entry["task"]) == ("notebook", "mcp", "colours")
         assert "stored" in text(await server.call_tool("finish_task", {}))
     assert os.getpid() not in ancestors(found["pid"])
-    if os.geteuid() == 0:  # nobody else can look
+    if os.geteuid() == 0:  # other users cannot read it
         assert b"a-key-of-the-agent" not in Path(f"/proc/{found['pid']}/environ").read_bytes()
     assert [grade["partial"] for grade in bench.grades()] == [1.0]
     assert bench.rows("select agent, termination from episodes") == [
@@ -59,7 +59,7 @@ async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> N
     assert (row["agent"], row["strict"]) == ("mcp", 1.0)
 
 
-def test_what_others_may_not_read(bench) -> None:
+def test_referee_files_are_private(bench) -> None:
     bench.run("up")
     folder = bench.home / "referee"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -82,14 +82,14 @@ def test_up_down_and_status(bench) -> None:
     assert not (bench.home / "referee" / "entry.sock").exists()
 
 
-def test_those_who_come_at_once_start_one_referee(bench) -> None:
+def test_concurrent_up_commands_start_one_referee(bench) -> None:
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda _: bench.run("up"), range(4)))
     assert len({run.stdout.split("process ")[1] for run in runs}) == 1
     assert (bench.home / "referee" / "log").read_text().count("the referee is up") == 1
 
 
-def test_two_connects_at_once(bench, lines) -> None:
+def test_concurrent_connects_start_one_referee(bench, lines) -> None:
     commands = [bench.command("connect", "notebook") for _ in range(2)]
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def test_two_connects_at_once(bench, lines) -> None:
     assert (bench.home / "referee" / "log").read_text().count("the referee is up") == 1
 
 
-def test_one_entry_shared_by_two_connections(bench, lines) -> None:
+def test_two_connections_share_one_client(bench, lines) -> None:
     with lines("connect", "notebook", "--entry", "mine") as one, lines("connect", "notebook") as stranger:
         with lines("connect", "notebook", "--entry", "mine") as other:
             one.call("next_task")
@@ -129,7 +129,7 @@ def test_one_entry_shared_by_two_connections(bench, lines) -> None:
 
 
 @pytest.mark.parametrize("how", ["down", "signal"])
-def test_the_end_of_the_referee_grades_what_is_open(bench, lines, how: str) -> None:
+def test_ending_the_referee_grades_open_tasks(bench, lines, how: str) -> None:
     with lines("connect", "notebook") as server:
         server.call("next_task")
         server.call("write", key="sky", value=RIGHT["sky"])
@@ -138,7 +138,7 @@ def test_the_end_of_the_referee_grades_what_is_open(bench, lines, how: str) -> N
             bench.run("down")
         else:
             os.kill(pid, signal.SIGTERM)
-        assert server.process.wait(timeout=120) == 0  # its standard input is open still
+        assert server.process.wait(timeout=120) == 0  # although its stdin is still open
     bench.run("down")
     assert [grade["partial"] for grade in bench.grades()] == [0.5]
     assert bench.rows("select termination, invalid from episodes") == [
@@ -167,12 +167,12 @@ def test_a_killed_referee_is_replaced(bench, lines) -> None:
         assert db.execute("select invalid from episodes").fetchall() == [("referee_died",)]
 
 
-def test_nobody_there_for_a_while_ends_it(bench) -> None:
+def test_quit_after_ends_an_unused_referee(bench) -> None:
     bench.run("up", "--quit-after", "5")
     with (bench.home / "referee" / "lock").open() as lock:
         import fcntl
 
-        fcntl.flock(lock, fcntl.LOCK_EX)  # granted when it is gone
+        fcntl.flock(lock, fcntl.LOCK_EX)  # granted when the referee is gone
     bench.run("status", code=1)
 
 
@@ -184,41 +184,41 @@ def test_nobody_there_for_a_while_ends_it(bench) -> None:
         (("notebook", "--split", "nosuch"), "unknown split"),
     ],
 )
-def test_wrong_use_is_told_by_connect(bench, args: tuple[str, ...], words: str) -> None:
+def test_connect_reports_wrong_use(bench, args: tuple[str, ...], words: str) -> None:
     refused = bench.run("connect", *args, code=2)
     assert words in refused.stderr
     assert refused.stdout == ""
 
 
-def speak(path: Path, line: bytes) -> dict:
+def exchange(path: Path, line: bytes) -> dict:
     with socket.socket(socket.AF_UNIX) as wire:
         wire.connect(str(path))
         wire.sendall(line + b"\n")
         return json.loads(wire.makefile().readline())
 
 
-def test_control_wants_the_secret(bench) -> None:
+def test_control_requires_the_secret(bench) -> None:
     bench.run("up")
     folder = bench.home / "referee"
-    for asked in ({"secret": "wrong", "command": "down"}, {"command": "down"}, [], "down"):
-        answer = speak(folder / "control.sock", json.dumps(asked).encode())
+    for request in ({"secret": "wrong", "command": "down"}, {"command": "down"}, [], "down"):
+        answer = exchange(folder / "control.sock", json.dumps(request).encode())
         assert list(answer) == ["error"]
     secret = (folder / "secret").read_text()
     assert (
         "unknown"
-        in speak(folder / "control.sock", json.dumps({"secret": secret, "command": "x"}).encode())["error"]
+        in exchange(folder / "control.sock", json.dumps({"secret": secret, "command": "x"}).encode())["error"]
     )
-    answer = speak(folder / "entry.sock", json.dumps({"secret": secret, "command": "down"}).encode())
+    answer = exchange(folder / "entry.sock", json.dumps({"secret": secret, "command": "down"}).encode())
     assert "another version" in answer["error"]
     hello = {"protocol": 1, "benchmark": "notebook", "command": "down"}
-    assert "mcp-bench connect" in speak(folder / "entry.sock", json.dumps(hello).encode())["error"]
+    assert "mcp-bench connect" in exchange(folder / "entry.sock", json.dumps(hello).encode())["error"]
     assert status(bench)["up"]
 
 
 def test_forged_control_leaves_a_flag(bench, lines) -> None:
     with lines("connect", "notebook") as agent:
         agent.call("next_task")
-        answer = speak(bench.home / "referee" / "control.sock", b'{"secret": "guess", "command": "down"}')
+        answer = exchange(bench.home / "referee" / "control.sock", b'{"secret": "guess", "command": "down"}')
         assert answer == {"error": "wrong secret"}
         agent.end()
     bench.run("down")
@@ -228,13 +228,13 @@ def test_forged_control_leaves_a_flag(bench, lines) -> None:
     assert "'down'" in flag["detail"]
 
 
-def test_a_home_with_too_long_a_path(bench) -> None:
+def test_too_long_a_home_path_is_refused(bench) -> None:
     bench.environ["MCP_BENCH_HOME"] = str(bench.home / ("x" * 100))
     refused = bench.run("up", code=1)
     assert "too long for a Unix socket" in refused.stderr
 
 
-def test_a_referee_that_does_not_start_says_why(bench) -> None:
+def test_referee_that_fails_to_start_reports_why(bench) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""`mcp-bench serve` on stdio: an agent's own configuration starts it, and a person says `next_task`."""
+"""`mcp-bench serve` on stdio, as an agent's own configuration starts it."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def server_bytes(bench) -> str:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_task_by_hand(bench, client, mode: str) -> None:
+async def test_a_task_from_start_to_grade(bench, client, mode: str) -> None:
     async with client(mode, "serve", "notebook") as server:
         listed = [tool.name for tool in (await server.list_tools()).tools]
         assert listed == TOOLS
@@ -66,19 +66,18 @@ async def test_a_task_by_hand(bench, client, mode: str) -> None:
 
 
 def server_info(bench) -> str:
-    """The version that the client told, out of the recording."""
+    """Return the version that the client reported, from the recording."""
     for row in bench.rows("select body from frames where direction = 'client' and kind = 'request'"):
         params = json.loads(row["body"])["params"]
-        told = params.get("clientInfo") or params.get("_meta", {}).get("io.modelcontextprotocol/clientInfo")
-        if told:
-            return told["version"]
-    raise AssertionError("no client told who it is")
+        info = params.get("clientInfo") or params.get("_meta", {}).get("io.modelcontextprotocol/clientInfo")
+        if info:
+            return info["version"]
+    raise AssertionError("no client reported its name")
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_every_frame_is_kept_and_only_the_worlds_calls_are_the_episodes(
-    bench, client, mode: str
-) -> None:
+async def test_only_calls_of_the_world_belong_to_the_episode(bench, client, mode: str) -> None:
+    """All frames are stored; handshakes and control calls lie outside the episode."""
     async with client(mode, "serve", "notebook") as server:
         await server.list_tools()
         await server.call_tool("next_task", {})
@@ -88,8 +87,8 @@ async def test_every_frame_is_kept_and_only_the_worlds_calls_are_the_episodes(
         await server.call_tool("read", {"key": "none"})
     rows = bench.rows("select episode, direction, method, body from frames order by id")
     inside = [row for row in rows if row["episode"] is not None]
-    asked = [json.loads(row["body"])["params"]["name"] for row in inside if row["direction"] == "client"]
-    assert asked == ["read", "no_such_tool"]
+    called = [json.loads(row["body"])["params"]["name"] for row in inside if row["direction"] == "client"]
+    assert called == ["read", "no_such_tool"]
     assert len(inside) == 4
     requests = {
         json.loads(row["body"])["id"]
@@ -105,7 +104,7 @@ async def test_every_frame_is_kept_and_only_the_worlds_calls_are_the_episodes(
     ]
 
 
-async def test_nothing_of_a_grade_is_on_the_wire(bench, client) -> None:
+async def test_the_agent_sees_nothing_of_a_grade(bench, client) -> None:
     async with client("legacy", "serve", "notebook") as server:
         for _ in range(2):
             await server.call_tool("next_task", {})
@@ -133,7 +132,7 @@ async def test_the_prompt_next_task_starts_a_task(bench, client, mode: str) -> N
     assert grade["partial"] == 0.5
 
 
-async def test_the_next_task_ends_the_one_before(bench, client) -> None:
+async def test_next_task_ends_the_previous_one(bench, client) -> None:
     async with client("legacy", "serve", "notebook") as server:
         prompts = [text(await server.call_tool("next_task", {})) for _ in range(2)]
         assert prompts == ["Fill the page of colours.", "Fill the page of numbers."]
@@ -143,7 +142,7 @@ async def test_the_next_task_ends_the_one_before(bench, client) -> None:
     assert len(bench.grades()) == 2
 
 
-async def test_the_same_task_may_be_done_again(bench, client) -> None:
+async def test_a_task_can_be_repeated(bench, client) -> None:
     async with client("legacy", "serve", "notebook", "--task", "colours") as server:
         await server.call_tool("next_task", {})
     async with client("legacy", "serve", "notebook", "--task", "colours") as server:
@@ -153,7 +152,7 @@ async def test_the_same_task_may_be_done_again(bench, client) -> None:
 
 
 @pytest.mark.parametrize("benchmark,task", [("saasworld-api", None), ("agentdojo", "slack/user_task_2")])
-async def test_the_reference_by_hand_scores_full(bench, client, benchmark: str, task: str | None) -> None:
+async def test_the_reference_gets_the_full_score(bench, client, benchmark: str, task: str | None) -> None:
     found = API_BENCHMARK if task is None else AGENTDOJO
     task = task or next(API_BENCHMARK.tasks("train")).id
     reference = found.reference(task)
@@ -181,7 +180,7 @@ async def test_a_tool_of_another_domain_is_refused(bench, client) -> None:
     assert (call["outcome"], call["execution"]) == ("tool_error", None)
 
 
-async def test_saasworld_by_hand_has_the_two_tools_that_serve_every_task(bench, client) -> None:
+async def test_saasworld_lists_the_two_tools_of_its_api_variant(bench, client) -> None:
     async with client("legacy", "serve", "saasworld") as server:
         listed = [tool.name for tool in (await server.list_tools()).tools]
         assert listed == ["next_task", "finish_task", "api_search", "api_fetch", "submit_answer"]
@@ -190,7 +189,7 @@ async def test_saasworld_by_hand_has_the_two_tools_that_serve_every_task(bench, 
     assert run["benchmark"] == "saasworld-api"
 
 
-def test_a_call_sent_before_the_task_had_started_is_not_part_of_it(bench, lines) -> None:
+def test_a_call_before_the_start_is_not_part_of_the_task(bench, lines) -> None:
     with lines("serve", "notebook") as server:
         server.send(server.tool("next_task"), server.tool("write", key="sky", value="cerulean-sentinel"))
         answers = {
@@ -205,14 +204,14 @@ def test_a_call_sent_before_the_task_had_started_is_not_part_of_it(bench, lines)
     assert [row["tool"] for row in bench.rows("select tool from calls")] == ["read"]
 
 
-def test_a_call_under_way_is_part_of_the_task_that_ends(bench, lines, tmp_path) -> None:
+def test_a_running_call_is_part_of_the_ending_task(bench, lines, tmp_path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with lines("serve", "notebook") as server:
         server.call("next_task")
         server.send(server.tool("wait", path=str(pipe)))
         waiting = server.last
-        with pipe.open("w") as writer:  # opens when the tool reads
+        with pipe.open("w") as writer:  # opens once the tool reads
             server.send(server.tool("finish_task"))
             writer.write("so long")
         assert server.receive()["id"] == waiting
@@ -224,13 +223,13 @@ def test_a_call_under_way_is_part_of_the_task_that_ends(bench, lines, tmp_path) 
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT, None])
-def test_whatever_ends_it_the_open_task_is_graded(bench, lines, stop: signal.Signals | None) -> None:
+def test_the_open_task_is_graded_however_serving_ends(bench, lines, stop: signal.Signals | None) -> None:
     with lines("serve", "notebook") as server:
         server.call("next_task")
         server.call("write", key="sky", value="cerulean-sentinel")
         if stop is None:
             server.process.stdin.close()
-        else:  # and its input stays open
+        else:  # stdin stays open
             server.process.send_signal(stop)
         assert server.process.wait(timeout=120) == 0
     (episode,) = bench.rows("select * from episodes")
@@ -261,7 +260,7 @@ def test_too_many_calls(bench, lines) -> None:
     assert bench.rows("select termination from episodes") == [{"termination": "max_calls"}]
 
 
-def test_what_was_asked_before_the_end_of_input_is_answered(bench) -> None:
+def test_requests_before_the_end_of_input_are_answered(bench) -> None:
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -298,7 +297,7 @@ def test_a_run_without_a_task_leaves_nothing(bench, lines) -> None:
     assert list((bench.home / "runs").iterdir()) == []
 
 
-def test_a_run_by_hand_is_not_resumed(bench, lines) -> None:
+def test_an_interactive_run_cannot_be_resumed(bench, lines) -> None:
     with lines("serve", "notebook") as server:
         server.call("next_task")
         server.process.kill()
@@ -309,7 +308,7 @@ def test_a_run_by_hand_is_not_resumed(bench, lines) -> None:
     assert episode["invalid"] == "referee_died"
 
 
-def test_export_takes_what_was_done_by_hand(bench, lines, tmp_path) -> None:
+def test_export_includes_interactive_episodes(bench, lines, tmp_path) -> None:
     with lines("serve", "notebook") as server:
         server.call("next_task")
         server.call("write", key="sky", value="cerulean-sentinel")
@@ -338,7 +337,7 @@ def test_wrong_use(bench, args: tuple[str, ...], words: str) -> None:
     assert not (bench.home / "runs").exists()
 
 
-def test_the_grades_are_the_operators_only(bench, lines) -> None:
+def test_grades_are_readable_only_by_the_operator(bench, lines) -> None:
     with lines("serve", "notebook") as server:
         server.call("next_task")
         assert "sentinel" not in server.end()

@@ -1,4 +1,4 @@
-"""Real agents solve a task while their model requests are captured on the way to a scripted endpoint."""
+"""Real agents solve a task while the model proxy captures their requests to a scripted endpoint."""
 
 import json
 from collections import Counter
@@ -58,7 +58,7 @@ def record(bench, endpoint: ModelEndpoint) -> Record:
 
 
 @pytest.mark.parametrize("agent", sampled(DIALECTS, ("codex", "claude-code", "gemini", "chat")))
-def test_what_was_captured_is_what_the_endpoint_got_and_sent(
+def test_captured_calls_equal_those_of_the_endpoint(
     bench, record: Record, endpoint: ModelEndpoint, reference: dict[str, Any], agent: str
 ) -> None:
     record(agent)
@@ -66,7 +66,7 @@ def test_what_was_captured_is_what_the_endpoint_got_and_sent(
     assert episode["invalid"] is None
     assert [grade["partial"] for grade in bench.grades()] == [1.0]
     calls = bench.rows("select * from model_calls where kind != 'other' order by id")
-    # requests that go out at the same time may come in another order
+    # the order of concurrent requests may differ
     assert Counter((call["request"], call["response"]) for call in calls) == Counter(
         (request.raw.decode(), request.sent.decode()) for request in endpoint.requests
     )
@@ -93,7 +93,7 @@ def test_what_was_captured_is_what_the_endpoint_got_and_sent(
 
 @pytest.mark.parametrize("agent", sampled(DIALECTS, ("codex", "claude-code", "gemini", "chat")))
 def test_no_byte_of_the_key_is_stored(bench, record: Record, agent: str) -> None:
-    record(agent)  # the endpoint refuses any other key: the agent's own reached it
+    record(agent)  # the endpoint refuses other keys, so it received this one
     files = [path for path in bench.home.rglob("*") if path.is_file()]
     assert bench.rows("select count(*) n from model_calls")[0]["n"]
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

@@ -1,4 +1,4 @@
-"""The proxy at the model endpoint: what passes, what is stored, and what never is."""
+"""The model proxy: what it forwards, what it stores, and what it never stores."""
 
 import contextlib
 import gzip
@@ -18,10 +18,10 @@ from mcp_bench.recorder.store import model_calls
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, post, scripted_server
-from tests.support.http.llm_capture import (
-    ASKED,
+from tests.support.http.model_capture import (
     END,
     KEY,
+    REQUEST,
     answer,
     capturing,
     connected,
@@ -37,7 +37,7 @@ from tests.support.recorded import run_info
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_event_passes_as_soon_as_it_is_there(tmp_path: Path) -> None:
+async def test_every_event_passes_at_once(tmp_path: Path) -> None:
     seen = [anyio.Event() for _ in range(5)]
 
     async def play(script: Script) -> None:
@@ -45,7 +45,7 @@ async def test_every_event_passes_as_soon_as_it_is_there(tmp_path: Path) -> None
         await script.begin_events()
         for number, wait in enumerate(seen):
             await script.chunk(event(f"part {number} "))
-            await wait.wait()  # nothing more is sent before the agent has this
+            await wait.wait()  # send nothing more before the agent has this
         await script.chunk(END)
         await script.say(b"0\r\n\r\n")
 
@@ -66,10 +66,10 @@ async def test_every_event_passes_as_soon_as_it_is_there(tmp_path: Path) -> None
     assert reply["message"]["content"] == "".join(f"part {number} " for number in range(5))
     assert (row["outcome"], row["finish"], row["model"], row["kind"]) == ("ok", "stop", "m-1", "turn")
     assert json.loads(row["parameters"]) == {"temperature": 0.5}
-    assert (row["request"].encode(), row["method"], row["path"]) == (ASKED, "POST", "/v1/chat/completions")
+    assert (row["request"].encode(), row["method"], row["path"]) == (REQUEST, "POST", "/v1/chat/completions")
 
 
-async def test_a_request_is_stored_before_the_endpoint_has_all_of_it(tmp_path: Path) -> None:
+async def test_a_request_is_stored_before_its_end_is_forwarded(tmp_path: Path) -> None:
     stored: list[dict[str, Any]] = []
 
     async def play(script: Script) -> None:
@@ -84,10 +84,10 @@ async def test_a_request_is_stored_before_the_endpoint_has_all_of_it(tmp_path: P
     ):
         await client.send(captured.ask())
         await receive_until(client, b"{}")
-    assert [(row["request"], row["ended_us"]) for row in stored] == [(ASKED.decode(), None)]
+    assert [(row["request"], row["ended_us"]) for row in stored] == [(REQUEST.decode(), None)]
 
 
-async def test_whoever_does_not_know_the_token_reaches_nothing(tmp_path: Path) -> None:
+async def test_requests_without_the_token_are_refused(tmp_path: Path) -> None:
     reached = False
 
     async def play(script: Script) -> None:
@@ -98,16 +98,16 @@ async def test_whoever_does_not_know_the_token_reaches_nothing(tmp_path: Path) -
         token = captured.path.split("/")[1]
         for path in ("/v1/chat/completions", f"/{token[:-1]}x/v1", f"//{token}/v1", f"/x/../{token}/v1"):
             async with connected(captured) as client:
-                await client.send(post(captured.port, ASKED, "Connection: close", path=path))
+                await client.send(post(captured.port, REQUEST, "Connection: close", path=path))
                 assert b" 404 " in (await receive_all(client)).partition(b"\r\n")[0]
     assert (reached, captured.rows()) == (False, [])
     with pytest.raises(OSError):
-        await anyio.connect_tcp(LOOPBACK, captured.port)  # gone with its episode
+        await anyio.connect_tcp(LOOPBACK, captured.port)  # it ends with its episode
 
 
-async def test_no_other_host_is_reached_through_it(tmp_path: Path) -> None:
+async def test_no_other_host_is_reachable(tmp_path: Path) -> None:
     async def refuse(script: Script) -> None:
-        pytest.fail("another server was asked")
+        pytest.fail("another server got a request")
 
     async def play(script: Script) -> None:
         assert b"\r\nHost: " + LOOPBACK.encode() in await script.read_request()
@@ -124,15 +124,15 @@ async def test_no_other_host_is_reached_through_it(tmp_path: Path) -> None:
             f"{captured.path}@{LOOPBACK}:{other.port}/",
         ):
             async with connected(captured) as client:
-                await client.send(post(captured.port, ASKED, path=path))
+                await client.send(post(captured.port, REQUEST, path=path))
                 await receive_until(client, b"{}")
         async with connected(captured) as client:  # as a forward proxy
             line = f"http://{LOOPBACK}:{other.port}/x"
-            await client.send(post(captured.port, ASKED, "Connection: close", path=line))
+            await client.send(post(captured.port, REQUEST, "Connection: close", path=line))
             assert b" 404 " in (await receive_all(client)).partition(b"\r\n")[0]
 
 
-async def test_a_stream_that_the_endpoint_cuts_keeps_what_came(tmp_path: Path) -> None:
+async def test_a_truncated_stream_is_stored(tmp_path: Path) -> None:
     async def play(script: Script) -> None:
         await script.read_request()
         await script.begin_events()
@@ -146,14 +146,14 @@ async def test_a_stream_that_the_endpoint_cuts_keeps_what_came(tmp_path: Path) -
     ):
         await client.send(captured.ask())
         data = await receive_all(client)
-    assert not data.endswith(b"0\r\n\r\n")  # it must not look whole to the agent either
+    assert not data.endswith(b"0\r\n\r\n")  # it must not look complete to the agent either
     (row,) = captured.rows()
     assert (row["outcome"], row["status"], row["finish"], row["usage"]) == ("cut", 200, None, None)
     assert row["response"].encode() == event("half") + b"da"
     assert json.loads(row["answer"])["choices"][0]["message"]["content"] == "half"
 
 
-async def test_an_agent_that_leaves_ends_the_request_at_the_endpoint(tmp_path: Path) -> None:
+async def test_a_disconnecting_agent_ends_the_request(tmp_path: Path) -> None:
     left = anyio.Event()
 
     async def play(script: Script) -> None:
@@ -173,7 +173,7 @@ async def test_an_agent_that_leaves_ends_the_request_at_the_endpoint(tmp_path: P
     assert (row["outcome"], row["response"].encode()) == ("abandoned", event("half"))
 
 
-async def test_requests_under_way_are_stored_when_the_episode_ends(tmp_path: Path) -> None:
+async def test_running_requests_are_stored_when_the_episode_ends(tmp_path: Path) -> None:
     async def play(script: Script) -> None:
         await script.read_request()
         await script.begin_events()
@@ -183,7 +183,7 @@ async def test_requests_under_way_are_stored_when_the_episode_ends(tmp_path: Pat
     async with contextlib.AsyncExitStack() as stack:
         server = await stack.enter_async_context(scripted_server(play))
         async with capturing(endpoint(server), tmp_path) as captured:
-            client = await stack.enter_async_context(connected(captured))  # stays when the capture ends
+            client = await stack.enter_async_context(connected(captured))  # stays open when the capture ends
             await client.send(captured.ask())
             await receive_until(client, b"half")
     (row,) = captured.rows()
@@ -192,7 +192,7 @@ async def test_requests_under_way_are_stored_when_the_episode_ends(tmp_path: Pat
     assert row["outcome"] in ("cut", "abandoned")
 
 
-async def test_an_answer_that_takes_long_to_store_outlives_the_end_of_the_episode(
+async def test_storing_a_response_outlives_the_listener(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = threading.Event()
@@ -215,18 +215,16 @@ async def test_an_answer_that_takes_long_to_store_outlives_the_end_of_the_episod
     assert (row["response"], row["outcome"]) == ('{"choices": []}', "ok")
 
 
-async def test_an_agent_that_asks_elsewhere_is_noticed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unused_endpoint_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with capturing("http://127.0.0.1:9/v1", tmp_path):
         pass
-    assert "asked nothing at the endpoint that is captured, http://127.0.0.1:9/v1" in caplog.text
+    assert "sent no request to the captured endpoint http://127.0.0.1:9/v1" in caplog.text
     caplog.clear()
     await whole_exchange(tmp_path, answer(b"{}"))
     assert caplog.text == ""
 
 
-async def test_errors_pass_and_are_kept_with_their_status(tmp_path: Path) -> None:
+async def test_errors_pass_and_are_stored_with_their_status(tmp_path: Path) -> None:
     body = b'{"error": {"message": "slow down"}}'
     _, got, (row,), _ = await whole_exchange(
         tmp_path, answer(body, b"retry-after: 7", b"set-cookie: s=1", status=b"429 Too Many Requests")
@@ -238,11 +236,11 @@ async def test_errors_pass_and_are_kept_with_their_status(tmp_path: Path) -> Non
     assert json.loads(row["response_headers"]) == {"content-type": "application/json", "retry-after": "7"}
 
 
-async def test_an_endpoint_that_is_not_there_is_told_and_stored(tmp_path: Path) -> None:
+async def test_an_unreachable_endpoint_gives_502(tmp_path: Path) -> None:
     async with scripted_server(lambda script: anyio.lowlevel.checkpoint()) as server:
         gone = endpoint(server)
     async with capturing(gone, tmp_path) as captured, connected(captured) as client:
-        await client.send(captured.ask(ASKED, "Connection: close"))
+        await client.send(captured.ask(REQUEST, "Connection: close"))
         got = await receive_all(client)
     assert b" 502 " in got.partition(b"\r\n")[0]
     assert f"no answer from the model endpoint at {gone.removesuffix('/v1')}".encode() in got
@@ -250,7 +248,7 @@ async def test_an_endpoint_that_is_not_there_is_told_and_stored(tmp_path: Path) 
     assert (row["status"], row["outcome"]) == (502, "error")
 
 
-async def test_a_coded_answer_passes_as_it_is_and_is_read(tmp_path: Path) -> None:
+async def test_a_compressed_response_passes_unchanged_and_is_parsed(tmp_path: Path) -> None:
     document = {"model": "m-1", "choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}
     coded = gzip.compress(json.dumps(document).encode())
     _, got, (row,), _ = await whole_exchange(tmp_path, answer(coded, b"content-encoding: gzip"))
@@ -260,11 +258,11 @@ async def test_a_coded_answer_passes_as_it_is_and_is_read(tmp_path: Path) -> Non
     assert json.loads(row["answer"]) == document
 
 
-async def test_the_endpoint_is_asked_for_no_coding_and_gets_the_login(tmp_path: Path) -> None:
-    asked, _, (row,), _ = await whole_exchange(
+async def test_the_endpoint_gets_the_login_and_no_accepted_coding(tmp_path: Path) -> None:
+    received, _, (row,), _ = await whole_exchange(
         tmp_path, answer(b"{}"), headers=("Accept-Encoding: gzip, br", "User-Agent: agent/1", "x-mine: 1")
     )
-    head = asked.lower()
+    head = received.lower()
     assert b"accept-encoding: identity\r\n" in head
     assert KEY.encode() in head
     assert json.loads(row["request_headers"]) == {"content-type": "application/json", "user-agent": "agent/1"}
@@ -273,18 +271,18 @@ async def test_the_endpoint_is_asked_for_no_coding_and_gets_the_login(tmp_path: 
 @pytest.mark.parametrize(
     "header", ["x-api-key: ", "x-goog-api-key: ", "api-key: ", "Authorization: Bearer ", "Cookie: session="]
 )
-async def test_no_key_is_stored_wherever_it_comes(tmp_path: Path, header: str) -> None:
+async def test_no_key_is_stored_wherever_it_occurs(tmp_path: Path, header: str) -> None:
     secret = "sk-other-0123456789abcdef"
     echo = json.dumps({"error": {"message": f"wrong key {secret}, {KEY}, session={secret}"}}).encode()
-    asked, got, (row,), folder = await whole_exchange(
+    received, got, (row,), folder = await whole_exchange(
         tmp_path,
         answer(echo, b"x-request-id: req-" + secret.encode(), status=b"401 Unauthorized"),
         headers=(f"{header}{secret}", f"User-Agent: agent {secret}"),
         body=json.dumps({"model": "m", "user": f"session={secret}", "tools": []}).encode(),
         path=f"/chat/completions?alt=sse&key={secret}",
     )
-    assert secret.encode() in asked.partition(b"\r\n\r\n")[0]  # it reached the endpoint
-    assert secret.encode() in got  # and the agent got what the endpoint sent
+    assert secret.encode() in received.partition(b"\r\n\r\n")[0]  # the endpoint received it
+    assert secret.encode() in got  # and so did the agent, from the endpoint
     assert row["path"] == "/v1/chat/completions?alt=sse&key=[redacted]"
     assert "wrong key [redacted]" in json.loads(row["response"])["error"]["message"]
     for path in folder.rglob("*"):
@@ -293,17 +291,17 @@ async def test_no_key_is_stored_wherever_it_comes(tmp_path: Path, header: str) -
             assert KEY.encode() not in path.read_bytes(), path
 
 
-async def test_a_body_of_many_megabytes_is_kept_out_of_memory_and_without_its_key(tmp_path: Path) -> None:
+async def test_a_large_body_is_stored_without_its_key(tmp_path: Path) -> None:
     filling = b"x" * (LARGE + CHUNK)
     body = b'{"model": "m", "tools": [1], "key": "%s", "text": "%s"}' % (KEY.encode(), filling)
-    asked, _, (row,), folder = await whole_exchange(tmp_path, answer(body), body=body)
+    received, _, (row,), folder = await whole_exchange(tmp_path, answer(body), body=body)
     clean = body.replace(KEY.encode(), b"[redacted]")
-    equal = [asked.endswith(body), bytes(row["request"]) == clean, bytes(row["response"]) == clean]
+    equal = [received.endswith(body), bytes(row["request"]) == clean, bytes(row["response"]) == clean]
     assert equal == [True, True, True]
     assert (row["kind"], row["model"]) == ("turn", "m")
     assert KEY.encode() not in (folder / "recordings.db").read_bytes()
 
 
-def test_an_endpoint_with_a_password_in_it_is_refused(tmp_path: Path) -> None:
+def test_an_endpoint_url_with_a_password_is_refused(tmp_path: Path) -> None:
     with RunFolder.create(run_info(), root=tmp_path) as run, pytest.raises(WrongUseError, match="password"):
         ModelCapture("ep_1", "http://me:secret@127.0.0.1:1/v1", run.recording)

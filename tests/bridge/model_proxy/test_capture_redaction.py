@@ -1,4 +1,4 @@
-"""Keys are found wherever they are, and nothing else is taken for one."""
+"""Keys are found everywhere, and nothing else is mistaken for a key."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +13,7 @@ from mcp_bench.recorder.frames.body import CHUNK, LargeBody
     after=st.integers(0, 40),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_secret_across_the_pieces_of_a_large_body_is_found(
-    before: int, gaps: list[int], after: int
-) -> None:
+def test_a_secret_across_chunks_of_a_large_body_is_found(before: int, gaps: list[int], after: int) -> None:
     secrets = (b"long-secret-0123456789", b"short-secret")
     text = b"a" * before
     for number, gap in enumerate(gaps):
@@ -25,12 +23,14 @@ def test_a_secret_across_the_pieces_of_a_large_body_is_found(
     large.append(text)
     clean = without_secrets(large, secrets)
     assert isinstance(clean, LargeBody)
-    equal = b"".join(clean.chunks()) == without_secrets(text, secrets)  # to show the difference takes minutes
+    equal = b"".join(clean.chunks()) == without_secrets(
+        text, secrets
+    )  # pytest would need minutes to show a difference
     clean.close()
     assert equal
 
 
-def test_words_are_no_secrets() -> None:
+def test_short_words_are_not_secrets() -> None:
     assert (
         secrets_of([(b"authorization", b"Bearer none"), (b"user-agent", b"a-long-agent")], b"alt=sse") == ()
     )

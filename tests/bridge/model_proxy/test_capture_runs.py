@@ -1,4 +1,4 @@
-"""`record --capture-llm` as it is used: with several jobs, with failures, resumed, and where it cannot be."""
+"""`record --capture-llm`: with several jobs, with failures, resumed, and with agents that do not support it."""
 
 import json
 from collections import Counter
@@ -52,7 +52,7 @@ def record(bench, endpoint: ModelEndpoint) -> Record:
     return run
 
 
-def test_episodes_at_once_each_get_their_own_calls(bench, record: Record, references: dict[str, Any]) -> None:
+def test_concurrent_episodes_get_their_own_calls(bench, record: Record, references: dict[str, Any]) -> None:
     record("--jobs", "4", tasks=TASKS)
     episodes = {row["id"]: row["task"] for row in bench.rows("select id, task from episodes")}
     assert set(episodes.values()) == set(TASKS)
@@ -66,19 +66,19 @@ def test_episodes_at_once_each_get_their_own_calls(bench, record: Record, refere
     assert counts == {task: len(references[task]["calls"]) + 1 for task in TASKS}
 
 
-def test_what_was_asked_of_the_model_is_told(bench, record: Record, endpoint: ModelEndpoint) -> None:
+def test_show_reports_what_was_captured(bench, record: Record, endpoint: ModelEndpoint) -> None:
     record("--agent-option", "temperature=0.25", "--agent-option", "max_tokens=321")
     (episode,) = bench.rows("select id, usage from episodes")
     document = json.loads(bench.run("show", episode["id"], "--json").stdout)
     assert document["captured"]["parameters"] == [{"temperature": 0.25, "max_tokens": 321}]
     assert document["captured"]["turns"] == len(endpoint.requests)
-    told = json.loads(episode["usage"])
-    assert document["captured"]["usage"] == told
+    reported = json.loads(episode["usage"])
+    assert document["captured"]["usage"] == reported
     calls = json.loads(bench.run("show", episode["id"], "--model-calls", "--json").stdout)
     assert [call["request"] for call in calls] == [request.body for request in endpoint.requests]
 
 
-def test_a_retry_of_the_agent_is_a_row_of_its_own(bench, record: Record, endpoint: ModelEndpoint) -> None:
+def test_a_retry_of_the_agent_is_a_separate_row(bench, record: Record, endpoint: ModelEndpoint) -> None:
     endpoint.fault = Fault(status=500, first=1, headers={"retry-after": "0"})
     record()
     rows = bench.rows("select status, outcome, usage, message, request from model_calls order by id")
@@ -89,7 +89,7 @@ def test_a_retry_of_the_agent_is_a_row_of_its_own(bench, record: Record, endpoin
     assert [grade["partial"] for grade in bench.grades()] == [1.0]
 
 
-def test_a_run_that_is_resumed_goes_on_capturing(bench, record: Record, endpoint: ModelEndpoint) -> None:
+def test_a_resumed_run_continues_to_capture(bench, record: Record, endpoint: ModelEndpoint) -> None:
     endpoint.fault = Fault(status=401)
     record("--retries", "0", "--agent-option", "max_retries=0", code=1)
     endpoint.fault = None
@@ -106,8 +106,8 @@ def test_a_run_that_is_resumed_goes_on_capturing(bench, record: Record, endpoint
     assert list(by_episode.values()) == [["error"], ["ok"] * (len(endpoint.requests) - 1)]
 
 
-def test_an_endpoint_that_is_not_there_is_named_as_the_user_named_it(bench, record: Record) -> None:
-    away = "http://127.0.0.1:9/v1"  # discard: nobody listens
+def test_errors_name_the_endpoint_as_the_user_did(bench, record: Record) -> None:
+    away = "http://127.0.0.1:9/v1"  # port discard: no process listens
     record("--base-url", away, "--retries", "0", "--agent-option", "max_retries=0", code=1)
     (episode,) = bench.rows("select invalid, invalid_detail from episodes")
     assert episode["invalid"] == "endpoint_error"
@@ -125,7 +125,7 @@ def test_without_the_option_nothing_is_captured(bench, record: Record, endpoint:
 
 
 @pytest.mark.parametrize("agent", ["noop", "devin"])
-def test_an_agent_without_such_an_endpoint_is_refused_at_the_start(bench, agent: str) -> None:
+def test_agents_with_a_fixed_or_no_endpoint_are_refused(bench, agent: str) -> None:
     stand_in = bench.home.parent / "bin" / "devin"
     stand_in.parent.mkdir()
     stand_in.write_text("#!/bin/sh\necho 1.0\n")
@@ -136,7 +136,7 @@ def test_an_agent_without_such_an_endpoint_is_refused_at_the_start(bench, agent:
     assert not (bench.home / "runs").exists()
 
 
-def test_a_login_by_subscription_is_refused_at_the_start(bench) -> None:
+def test_a_login_by_subscription_is_refused(bench) -> None:
     environ = node_environ(bench.home.parent)
     bench.environ.update(PATH=environ["PATH"], CLAUDE_CODE_OAUTH_TOKEN=KEY)
     done = bench.run("record", "--agent", "claude-code", "--limit", "1", "--capture-llm", code=2)
@@ -159,7 +159,7 @@ def test_a_login_by_subscription_is_refused_at_the_start(bench) -> None:
         ("chat", {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}, {"provider": "anthropic"}, "https://api.anthropic.com"),
     ],
 )  # fmt: skip
-def test_requests_go_where_the_agent_itself_would_send_them(
+def test_upstream_is_the_agents_own_endpoint(
     agent: str, environ: dict[str, str], options: dict[str, str], wanted: str
 ) -> None:
     plugin = load_agent(agent, options, "m")
@@ -173,11 +173,9 @@ def test_requests_go_where_the_agent_itself_would_send_them(
         ("gemini", {"GOOGLE_API_KEY": KEY}, "set GEMINI_API_KEY"),
         ("codex", {}, "set CODEX_API_KEY or OPENAI_API_KEY"),
         ("opencode", {"ANTHROPIC_API_KEY": KEY}, "name it with --base-url"),
-        ("oracle", {}, "asks no model"),
+        ("oracle", {}, "uses no model"),
     ],
 )
-def test_a_login_that_is_of_no_use_elsewhere_is_refused(
-    agent: str, environ: dict[str, str], advice: str
-) -> None:
+def test_agents_without_a_usable_login_are_refused(agent: str, environ: dict[str, str], advice: str) -> None:
     with pytest.raises(WrongUseError, match=advice):
         upstream(load_agent(agent, {}, "m"), None, {}, environ)

@@ -1,4 +1,4 @@
-"""A long run: what the referee holds does not grow with the episodes that are over."""
+"""In a long run, the resources of the referee do not grow with the number of episodes."""
 
 import re
 import statistics
@@ -14,7 +14,7 @@ JOBS = 8
 
 @dataclass(frozen=True)
 class Sample:
-    """Taken when so many episodes were over. `memory` is resident, in kibibytes."""
+    """Resources after `done` episodes. `memory` is the resident size in KiB."""
 
     done: int
     memory: int
@@ -23,11 +23,11 @@ class Sample:
 
 
 def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
-    """Look at a referee whenever it says that an episode is over."""
+    """Take a sample whenever the referee reports that an episode is over."""
     for line in lines:
         if over := re.match(r"\[(\d+)/", line):
             status = Path(f"/proc/{pid}/status").read_text()
-            if "VmRSS" not in status:  # it has ended since
+            if "VmRSS" not in status:  # the referee has ended
                 return
             memory, threads = (
                 int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "Threads")
@@ -46,7 +46,7 @@ def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
 def test_a_long_run_keeps_memory_and_files_flat(
     bench, agent: str, episodes: int, warm: int, kibibytes: int
 ) -> None:
-    """The bounds leave the allocator some play: at 500 episodes, 27 and 53 KiB for each."""
+    """The limits leave some room for the allocator: at 500 episodes, 27 and 53 KiB each."""
     command = ("record", "--agent", agent, "--limit", str(episodes), "--jobs", str(JOBS), "--split", "train")
     with bench.start(*command) as referee:
         assert referee.stderr is not None
@@ -60,5 +60,5 @@ def test_a_long_run_keeps_memory_and_files_flat(
     assert grown < kibibytes
     middle = [sample for sample in seen if sample.done <= episodes - JOBS]
     first, second = middle[: len(middle) // 2], middle[len(middle) // 2 :]
-    assert max(s.files for s in second) <= max(s.files for s in first) + 8  # eight episodes are under way
+    assert max(s.files for s in second) <= max(s.files for s in first) + 8  # eight episodes are running
     assert max(s.threads for s in second) <= max(s.threads for s in first) + 4

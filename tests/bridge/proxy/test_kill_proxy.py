@@ -1,4 +1,4 @@
-"""`kill -9` of `mcp-bench proxy` at random moments: what its client received is in the recording."""
+"""After `kill -9` of `mcp-bench proxy` at a random moment, the recording has all that its client received."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 def lines(chance: random.Random) -> bytes:
-    """Return a session's requests: more than are ever answered."""
+    """Return the requests of a session, more than are ever answered."""
     messages: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": HELLO},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -35,7 +35,7 @@ def lines(chance: random.Random) -> bytes:
 
 
 def killed(bench: Any, chance: random.Random) -> list[str]:
-    """Kill a proxy after some responses and then some microseconds; return what its client received."""
+    """Kill a proxy after some responses and a random delay. Return what its client received."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         bench.command("proxy", sys.executable, DESK), env=bench.environment(), cwd=bench.home.parent,
@@ -69,7 +69,7 @@ def killed(bench: Any, chance: random.Random) -> list[str]:
             proxy.kill()
             sender.join(SECONDS)
             proxy.stdin.close()
-        # its server holds stderr open until it has ended, too
+        # until the server has ended too: it holds stderr open
         received += proxy.stdout.read()
         assert proxy.stderr is not None
         proxy.stderr.read()
@@ -94,7 +94,7 @@ def kill_at(bench: Any, seed: int, count: int) -> str:
     return f"{count} kills of the proxy, {compared} responses compared"
 
 
-def test_a_killed_proxy_has_stored_what_its_client_received(bench: Any) -> None:
+def test_a_killed_proxy_has_stored_all_that_it_sent(bench: Any) -> None:
     print(kill_at(bench, 1, 4))
 
 

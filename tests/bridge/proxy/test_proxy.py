@@ -1,4 +1,4 @@
-"""`mcp-bench proxy CMD`: the session is the server's own, and every frame of it is recorded."""
+"""`mcp-bench proxy CMD` does not change a session, and records every frame of it."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def line(message: object) -> bytes:
 
 @contextmanager
 def proxied(bench, *command: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the proxy with pipes to all of it."""
+    """Start the proxy with pipes for stdin, stdout and stderr."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         bench.command("proxy", *command),
@@ -45,7 +45,7 @@ def proxied(bench, *command: str, **environ: str) -> Iterator[subprocess.Popen[b
 
 
 def python(source: str) -> tuple[str, ...]:
-    """A server in a few lines."""
+    """Return the command of a server in a few lines of Python."""
     return (sys.executable, "-c", f"import os, signal, subprocess, sys, time\n{source}")
 
 
@@ -59,7 +59,7 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_session_in_either_era_is_the_servers_own_and_recorded(bench, mode: str) -> None:
+async def test_a_session_is_unchanged_and_recorded(bench, mode: str) -> None:
     async def session(*command: str) -> tuple[object, ...]:
         parameters = StdioServerParameters(
             command=command[0], args=list(command[1:]), env=bench.environment()
@@ -84,7 +84,7 @@ async def test_a_session_in_either_era_is_the_servers_own_and_recorded(bench, mo
 
 
 @pytest.mark.parametrize("before", [(), ("--",), ("--durability", "full"), ("--durability", "full", "--")])
-def test_options_of_the_command_are_its_own(bench, before: tuple[str, ...]) -> None:
+def test_options_of_the_command_are_passed_through(bench, before: tuple[str, ...]) -> None:
     says = python("print(sys.argv[1:], flush=True); sys.stdin.read()")
     own = ("--help", "-h", "--durability", "x", "--", "--http", "--json")
     with proxied(bench, *before, *says, *own) as process:
@@ -95,7 +95,7 @@ def test_options_of_the_command_are_its_own(bench, before: tuple[str, ...]) -> N
     assert json.loads(run["settings"])["durability"] == ("full" if "full" in before else "normal")
 
 
-def test_the_server_has_the_callers_environment_folder_and_stderr(bench) -> None:
+def test_the_server_inherits_environment_folder_and_stderr(bench) -> None:
     says = python("print(os.environ['MARK'], os.getcwd(), file=sys.stderr)")
     with proxied(bench, *says, MARK="it-is-me") as process:
         _, err = process.communicate(timeout=SECONDS)
@@ -104,7 +104,7 @@ def test_the_server_has_the_callers_environment_folder_and_stderr(bench) -> None
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(3)", "sys.exit(0)", "os.kill(os.getpid(), 9)", "os.close(1)"])
-def test_a_server_that_dies_ends_the_session_though_the_client_stays(bench, ending: str) -> None:
+def test_a_dying_server_ends_the_session(bench, ending: str) -> None:
     dies = python(f"sys.stdin.buffer.readline(); sys.stdin.buffer.readline(); {ending}; time.sleep(600)")
     with proxied(bench, *dies) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -123,8 +123,8 @@ def test_a_server_that_dies_ends_the_session_though_the_client_stays(bench, endi
     assert bench.rows("select outcome from calls") == [{"outcome": "transport_error"}]
 
 
-def test_what_a_server_said_before_it_died_reaches_the_client(bench) -> None:
-    """All of it, though the server is gone and a process of its holds the pipe open."""
+def test_the_last_output_of_a_server_reaches_the_client(bench) -> None:
+    """All of it, although the server has ended and a child of it holds the pipe open."""
     talks = python(
         "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "os.set_blocking(1, True); os.write(1, b'x' * 60000 + b'\\n'); sys.exit(5)"
@@ -145,7 +145,7 @@ time.sleep(600)
 """
 
 
-def test_two_signals_end_at_once_what_listens_to_none(bench) -> None:
+def test_a_second_signal_kills_a_stubborn_server(bench) -> None:
     with proxied(bench, *python(STUBBORN)) as process:
         assert process.stdout is not None
         server, child = map(int, process.stdout.readline().split())
@@ -158,7 +158,7 @@ def test_two_signals_end_at_once_what_listens_to_none(bench) -> None:
     assert (episode["termination"], episode["invalid"], episode["exit_code"]) == ("cancelled", None, -9)
 
 
-def test_a_signal_lets_the_server_end_by_itself(bench) -> None:
+def test_a_signal_lets_the_server_exit_by_itself(bench) -> None:
     tidy = "signal.signal(15, lambda *_: (print('bye', flush=True), sys.exit(0))); print('up', flush=True)\n"
     with proxied(bench, *python(tidy + "time.sleep(600)")) as process:
         assert process.stdout is not None
@@ -172,7 +172,7 @@ def test_a_signal_lets_the_server_end_by_itself(bench) -> None:
     assert [row["body"] for row in bench.rows("select body from frames")] == ["up\n", "bye\n"]
 
 
-def test_a_server_that_ignores_the_end_of_its_input_is_ended(bench) -> None:
+def test_a_server_that_ignores_the_end_of_input_is_killed(bench) -> None:
     with proxied(bench, *python(STUBBORN)) as process:
         assert process.stdin is not None and process.stdout is not None
         server, child = map(int, process.stdout.readline().split())
@@ -182,8 +182,8 @@ def test_a_server_that_ignores_the_end_of_its_input_is_ended(bench) -> None:
     assert bench.rows("select termination from episodes") == [{"termination": "agent_exit"}]
 
 
-def test_a_client_that_ends_its_input_gets_what_it_asked_for(bench, tmp_path: Path) -> None:
-    """An answer may take longer than a server has to end: the client is still there, and waits."""
+def test_a_client_that_closes_its_input_gets_its_answer(bench, tmp_path: Path) -> None:
+    """Even if the answer takes longer than the time for the server to exit, because the client still waits."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     answers = python(f'sys.stdin.read(); open({str(gate)!r}).read(); print(\'{{"id": 1, "result": {{}}}}\')')
@@ -191,13 +191,13 @@ def test_a_client_that_ends_its_input_gets_what_it_asked_for(bench, tmp_path: Pa
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(line(INITIALIZE))
         process.stdin.close()
-        with gate.open("w"):  # until the server opens it, too
+        with gate.open("w"):  # blocks until the server opens it too
             pass
         assert process.stdout.read() == b'{"id": 1, "result": {}}\n'
         assert process.wait(SECONDS) == 0
 
 
-def test_a_client_that_goes_away_takes_everything_with_it(bench) -> None:
+def test_everything_ends_when_the_client_goes_away(bench) -> None:
     floods = python("print(os.getpid(), flush=True)\nwhile True: os.write(1, b'x' * 1000 + b'\\n')")
     with proxied(bench, *floods) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -211,7 +211,7 @@ def test_a_client_that_goes_away_takes_everything_with_it(bench) -> None:
     ]
 
 
-def test_a_command_that_cannot_be_run_leaves_nothing_behind(bench, tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_run_leaves_nothing(bench, tmp_path: Path) -> None:
     done = bench.run("proxy", "no-such-server", "--flag", code=127)
     assert "no command 'no-such-server'" in done.stderr and "Traceback" not in done.stderr
     (tmp_path / "script").write_text("not executable")
@@ -220,7 +220,7 @@ def test_a_command_that_cannot_be_run_leaves_nothing_behind(bench, tmp_path: Pat
     assert not (bench.home / "runs").exists()
 
 
-def test_a_place_that_cannot_be_written_is_said_and_the_server_ended(bench, tmp_path: Path) -> None:
+def test_an_unwritable_home_is_reported_and_ends_the_server(bench, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     bench.environ["MCP_BENCH_HOME"] = str(tmp_path / "file" / "home")
     pid = tmp_path / "pid"
@@ -230,8 +230,8 @@ def test_a_place_that_cannot_be_written_is_said_and_the_server_ended(bench, tmp_
     assert not pid.exists() or not pid.read_text() or not is_alive(int(pid.read_text()))
 
 
-def test_what_cannot_be_recorded_is_not_forwarded(bench, tmp_path: Path) -> None:
-    """The disk is full: the server never sees the line, and the client sees the end."""
+def test_lines_that_cannot_be_recorded_are_not_forwarded(bench, tmp_path: Path) -> None:
+    """With a full disk, the server never sees the line, and the client sees the end of output."""
     seen = tmp_path / "seen"
     keeps = python(f"print('up', flush=True); open({str(seen)!r}, 'w').write(sys.stdin.readline())")
     command = ["sh", "-c", 'ulimit -f 2000 && exec "$@"', "sh", *bench.command("proxy", *keeps)]
@@ -247,14 +247,14 @@ def test_what_cannot_be_recorded_is_not_forwarded(bench, tmp_path: Path) -> None
     assert not seen.exists() or not seen.read_text().endswith("\n")
 
 
-def test_wrong_use_is_told(bench) -> None:
+def test_wrong_use_is_reported(bench) -> None:
     assert "Missing argument" in bench.run("proxy", code=2).stderr
     assert "is at a URL" in bench.run("proxy", "--http", "0", "cat", code=2).stderr
     assert "[HOST:]PORT" in bench.run("proxy", "--http", "here", "http://127.0.0.1:1/mcp", code=2).stderr
     assert "Examples" in bench.run("proxy", "--help").stdout
 
 
-def test_a_recorded_session_is_shown_reported_and_exported_without_a_grade(bench, tmp_path: Path) -> None:
+def test_other_commands_on_an_ungraded_session(bench, tmp_path: Path) -> None:
     with proxied(bench, "cat") as process:
         process.communicate(line(INITIALIZE) + line(CALL), timeout=SECONDS)
     (row,) = bench.report()
@@ -262,7 +262,7 @@ def test_a_recorded_session_is_shown_reported_and_exported_without_a_grade(bench
     (episode,) = bench.rows("select id from episodes")
     assert "add" in bench.run("show", episode["id"]).stdout
     out = tmp_path / "out.jsonl"
-    told = bench.run("export", "--split", "all", "--min-partial", "0", "--out", out, code=1).stderr
-    assert "1 without a grade" in told and not out.exists()
+    refused = bench.run("export", "--split", "all", "--min-partial", "0", "--out", out, code=1).stderr
+    assert "1 without a grade" in refused and not out.exists()
     done = bench.run("record", "--resume", bench.run_folder.name, code=2)
     assert "mcp-bench proxy" in done.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.interactive.clients import Desk
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.clients import Clients
+from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.run import setup
 from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.registry import load, registered
@@ -45,7 +45,7 @@ async def test_hand_use_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bench.bridge.interactive.clients.load", loads)
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ToolTableError, match=TOLD):
-            await Desk(tasks, idle=1.0).check("resetting", TaskChoice())
+            await Clients(tasks, idle=1.0).check("resetting", TaskChoice())
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,31 @@
-"""The pump forwards exactly what it was given, and stores each line before anyone sees it."""
+"""The pump forwards its input unchanged, and stores each line before it forwards the line's end."""
 
 import itertools
 from collections.abc import Sequence
 
 import anyio
 import pytest
+from anyio.abc import ObjectStream
 from anyio.lowlevel import checkpoint
 from anyio.streams.stapled import StapledObjectStream
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.tap.pump import pump
-from mcp_bench.bridge.wire.unix_socket import byte_stream_pair
 from mcp_bench.recorder.frames.body import Body
 
 LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
 
 
+def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
+    """Return two connected in-memory byte streams. A sender waits until the other side reads."""
+    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
+    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
+    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)
+
+
 def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
-    """Run `chunks` through the pump; return what was stored, what arrived, and whether in order."""
+    """Pump `chunks`. Return what was stored, what arrived, and whether storing came first each time."""
     stored: list[bytes] = []
     arrived = bytearray()
     in_time: list[bool] = []
@@ -55,7 +62,7 @@ def pumped(chunks: list[bytes]) -> tuple[list[bytes], bytes, list[bool]]:
 
 
 @given(lines=LINES, rest=st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"")), data=st.data())
-def test_bytes_arrive_as_they_were_however_they_were_split(
+def test_bytes_arrive_unchanged_however_they_are_split(
     lines: list[bytes], rest: bytes, data: st.DataObject
 ) -> None:
     whole = b"".join(lines) + rest
@@ -68,7 +75,7 @@ def test_bytes_arrive_as_they_were_however_they_were_split(
     assert all(in_time)
 
 
-def test_a_store_that_fails_lets_nothing_through() -> None:
+def test_nothing_passes_when_storing_fails() -> None:
     async def full(_: Sequence[Body]) -> None:
         raise RuntimeError("disk full")
 

@@ -16,7 +16,7 @@ def call(rpc_id: str) -> bytes:
 
 
 async def waits(traffic: Traffic) -> bool:
-    """Whether calls are under way: the wait for them ends when the last one is settled."""
+    """Return whether `calls_settled` still waits for a call."""
     done = anyio.Event()
 
     async def wait() -> None:
@@ -31,7 +31,7 @@ async def waits(traffic: Traffic) -> bool:
 
 
 @pytest.mark.parametrize("rpc_id", ["[1]", "1.5", "true", "{}"])
-async def test_a_call_that_was_refused_without_its_id_holds_nobody_up(rpc_id: str) -> None:
+async def test_a_call_refused_without_its_id_is_settled(rpc_id: str) -> None:
     traffic = Traffic()
     traffic.from_client(1, [jsonrpc.parse(call(rpc_id))])
     assert await waits(traffic)
@@ -48,7 +48,7 @@ async def test_an_error_for_a_broken_line_settles_no_call() -> None:
     assert not await waits(traffic)
 
 
-async def test_an_error_without_an_id_settles_the_connections_own_last_call() -> None:
+async def test_an_error_without_an_id_settles_the_last_call() -> None:
     traffic = Traffic()
     traffic.from_client(2, [jsonrpc.parse(call("1"))])
     traffic.from_client(1, [jsonrpc.parse(call("1")), jsonrpc.parse(call("[]"))])
@@ -67,11 +67,11 @@ async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
     assert traffic.seen.answered == {"tools/call"}
 
 
-async def test_ready_is_told_once_and_only_after_handshake_and_listing() -> None:
-    told: list[bool] = []
-    traffic = Traffic(on_ready=lambda: told.append(True))
+async def test_ready_is_reported_once_after_handshake_and_listing() -> None:
+    reported: list[bool] = []
+    traffic = Traffic(on_ready=lambda: reported.append(True))
     for number, method in enumerate(("tools/list", "server/discover", "tools/list"), 1):
         traffic.from_client(1, [jsonrpc.parse(b'{"id":%d,"method":"%s"}' % (number, method.encode()))])
         traffic.from_server(1, [jsonrpc.parse(b'{"id":%d,"result":{}}' % number)])
         assert traffic.seen.ready is (number >= 2)
-    assert told == [True]
+    assert reported == [True]

@@ -1,4 +1,4 @@
-"""`mcp-bench record --server`: any MCP server with any agent, every frame recorded, nothing graded."""
+"""`mcp-bench record --server` records any agent with any MCP server, without grades."""
 
 import json
 import os
@@ -23,7 +23,7 @@ print(server.call("add", a=1, b=2)["result"]["content"][0]["text"])
 """
 
 
-def test_an_agents_work_with_a_third_party_server_is_recorded(bench, script: Write, tmp_path: Path) -> None:
+def test_an_episode_with_a_third_party_server_is_recorded(bench, script: Write, tmp_path: Path) -> None:
     done = bench.run("record", "--server", STDIO, *SCRIPT, "--agent-option", script(ADDS), "--json")
     assert json.loads(done.stdout)["recorded"] == 1
     assert "recorded, not graded" in done.stderr
@@ -42,13 +42,13 @@ def test_an_agents_work_with_a_third_party_server_is_recorded(bench, script: Wri
     (row,) = bench.report()
     assert (row["episodes"], row["ungraded"], row["invalid"], row["strict"]) == (1, 1, 0, None)
     assert "Add one and two." in bench.run("show", episode["id"]).stdout
-    told = bench.run("export", "--split", "all", "--out", tmp_path / "out.jsonl", code=1).stderr
-    assert "1 without a grade" in told
+    refused = bench.run("export", "--split", "all", "--out", tmp_path / "out.jsonl", code=1).stderr
+    assert "1 without a grade" in refused
     (listed,) = json.loads(bench.run("show", "--json").stdout)
     assert (listed["planned"], listed["done"]) == (1, 1)
 
 
-def test_several_prompts_and_repeats_are_tasks_of_their_own(bench, script: Write, tmp_path: Path) -> None:
+def test_each_prompt_is_a_task(bench, script: Write, tmp_path: Path) -> None:
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("From a file.")
     says = "Server().connect(); print(sys.stdin.read())"
@@ -63,45 +63,45 @@ def test_several_prompts_and_repeats_are_tasks_of_their_own(bench, script: Write
     ]  # fmt: skip
 
 
-def test_the_server_has_the_operators_environment_and_lies_outside_the_agents_tree(
-    bench, script: Write, tmp_path: Path
-) -> None:
+def test_the_server_runs_for_the_operator(bench, script: Write, tmp_path: Path) -> None:
+    """It has the operator's environment, and runs outside the agent's process tree."""
     server = tmp_path / "server.py"
     server.write_text(
         "import json, os, sys\n"
         "for line in sys.stdin:\n"
         "    message = json.loads(line)\n"
-        "    told = {'pid': os.getpid(), 'mark': os.environ.get('MARK'), 'home': os.environ['HOME']}\n"
-        "    if 'id' in message: print(json.dumps({'id': message['id'], 'result': told}), flush=True)\n"
+        "    facts = {'pid': os.getpid(), 'mark': os.environ.get('MARK'), 'home': os.environ['HOME']}\n"
+        "    if 'id' in message: print(json.dumps({'id': message['id'], 'result': facts}), flush=True)\n"
         "print('the end', file=sys.stderr)\n"
     )
     bench.environ["MARK"] = "the-operators"
     looks = """
 server = Server()
-told = server.ask("initialize")["result"]
+facts = server.ask("initialize")["result"]
 server.ask("tools/list")
 parents = {}
 for pid in filter(str.isdigit, os.listdir("/proc")):
     try: parents[int(pid)] = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
     except OSError: pass
-pid, above = told["pid"], []
+pid, above = facts["pid"], []
 while pid in parents: pid = parents[pid]; above.append(pid)
-print(json.dumps({**told, "below_me": os.getpid() in above, "mine": os.environ.get("MARK")}))
+print(json.dumps({**facts, "below_me": os.getpid() in above, "mine": os.environ.get("MARK")}))
 """
     bench.run("record", "--server", f"{sys.executable} {server}", *SCRIPT, "--agent-option", script(looks))
     (episode,) = bench.rows("select id, answer from episodes")
-    told = json.loads(episode["answer"])
-    assert (told["mark"], told["mine"], told["below_me"]) == ("the-operators", None, False)
-    assert told["home"] == str(bench.home.parent)
-    assert not Path(f"/proc/{told['pid']}").exists()
+    facts = json.loads(episode["answer"])
+    assert (facts["mark"], facts["mine"], facts["below_me"]) == ("the-operators", None, False)
+    assert facts["home"] == str(bench.home.parent)
+    assert not Path(f"/proc/{facts['pid']}").exists()
     log = bench.run_folder / "logs" / f"{episode['id']}.server.log"
-    assert log.read_text() == "the end\n"  # it was given the time to end by itself
+    assert log.read_text() == "the end\n"  # it had time to exit by itself
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_server_that_dies_makes_the_episode_invalid_and_the_run_resumable(
+def test_a_server_that_dies_makes_the_episode_invalid(
     bench, script: Write, tmp_path: Path, code: int
 ) -> None:
+    """Resuming the run repeats the episode."""
     flag = tmp_path / "flag"
     server = tmp_path / "server.py"
     server.write_text(
@@ -134,8 +134,8 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
         "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "for line in sys.stdin:\n"
         "    message = json.loads(line)\n"
-        "    told = {'pids': [os.getpid(), child.pid]}\n"
-        "    if 'id' in message: print(json.dumps({'id': message['id'], 'result': told}), flush=True)\n"
+        "    facts = {'pids': [os.getpid(), child.pid]}\n"
+        "    if 'id' in message: print(json.dumps({'id': message['id'], 'result': facts}), flush=True)\n"
         "time.sleep(600)\n"
     )
     says = "server = Server(); server.connect(); print(json.dumps(server.call('x')['result']['pids']))"
@@ -146,10 +146,10 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--server", "no-such-server", *SCRIPT), "no command 'no-such-server'"),
-        (("--server", "'", *SCRIPT), "no command line"),
+        (("--server", "'", *SCRIPT), "is not a command line"),
         (("--server", " ", *SCRIPT), "is empty"),
         (("--server", "cat", "--agent", "noop"), "--prompt or --prompt-file"),
         (("--server", "cat", "--agent", "noop", "--prompt", " "), "a prompt is empty"),
@@ -164,9 +164,9 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
         (("--server", "http://u:p@127.0.0.1:1/mcp", *SCRIPT), "logins are never stored"),
     ],
 )
-def test_what_cannot_be_recorded_is_told_before_there_is_a_run(bench, options, told: str) -> None:
+def test_wrong_options_are_refused_before_a_run_is_created(bench, options, message: str) -> None:
     done = bench.run("record", *options, code=None)
-    assert done.returncode in (1, 2) and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
     assert not (bench.home / "runs").exists()
 
 
@@ -198,7 +198,7 @@ def test_an_agent_works_with_a_server_at_a_url(bench, agent: str) -> None:
 
 
 def test_a_second_ctrl_c_ends_at_once(bench, script: Write, tmp_path: Path) -> None:
-    """The world takes long to close: the first signal waits for it, the second one does not."""
+    """The server is slow to exit: the first signal waits for it, the second does not."""
     pids = tmp_path / "pids"
     os.mkfifo(pids)
     stays = f"""
@@ -225,7 +225,7 @@ import time; time.sleep(600)
         agent, shim = json.loads(pids.read_text())
         process.send_signal(signal.SIGINT)
         log = next((bench.run_folder / "logs").glob("*.server.log"))
-        while not log.read_text():  # the server is being waited for
+        while not log.read_text():  # the referee waits for the server
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)

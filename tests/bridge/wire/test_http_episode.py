@@ -1,5 +1,7 @@
-"""An episode over HTTP: whoever has no token, a wrong one, somebody else's session, or comes from elsewhere is
-refused and flagged, and the agent goes on."""
+"""Admission to an episode over HTTP.
+
+Requests without the right token, in another session, or from another process are refused and flagged.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ print(json.dumps(tries))
 """
 
 
-def test_what_is_refused_is_flagged_and_the_agent_goes_on(bench, script: Write) -> None:
+def test_refused_requests_are_flagged_and_the_agent_continues(bench, script: Write) -> None:
     with desk_on_http() as url:
         bench.run(
             "record", "--server", url, "--agent", "script", "--agent-option", script(CLIENT + TRIES),
@@ -77,8 +79,8 @@ def test_what_is_refused_is_flagged_and_the_agent_goes_on(bench, script: Write) 
     assert {flag["episode"] for flag in flags} == {episode["id"]}
 
 
-def test_the_token_in_other_hands_is_refused(bench, script: Write, tmp_path: Path) -> None:
-    """This test is no child of the agent's, and shows its whole URL."""
+def test_the_token_of_another_process_is_refused(bench, script: Write, tmp_path: Path) -> None:
+    """This test uses the full URL, but does not descend from the agent."""
     (tmp_path / "out").touch()
     waits = (
         CLIENT
@@ -94,11 +96,11 @@ print(post(message("ping"), **mine)[0])
     ) as referee:  # fmt: skip
         while not (text := (tmp_path / "out").read_text()).endswith("\n"):
             assert referee.poll() is None
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             text.strip(), b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Content-Type": "application/json"}
         )
         try:
-            status = urllib.request.urlopen(asked, timeout=60).status
+            status = urllib.request.urlopen(request, timeout=60).status
         except urllib.error.HTTPError as error:
             status = error.code
         (tmp_path / "turn").write_text("go")

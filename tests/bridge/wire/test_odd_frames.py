@@ -1,6 +1,6 @@
-"""Odd lines pass byte for byte, in both directions, and each of them is recorded as it was.
+"""Odd lines pass unchanged in both directions, and are recorded unchanged.
 
-The server is `cat`: it says what it was told, so every line passes both ways.
+The server is `cat`, so every line passes in both directions.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ SECONDS = 120
 
 
 def through_the_proxy(bench, chunks: Iterable[bytes]) -> bytes:
-    """Send chunks, end the input, and return what came back."""
+    """Send chunks, end the input, and return the output."""
     pipe = subprocess.PIPE
     command = bench.command("proxy", "cat")
     with subprocess.Popen(command, env=bench.environment(), stdin=pipe, stdout=pipe, bufsize=0) as process:
@@ -49,14 +49,14 @@ def recorded(bench, direction: str) -> list[bytes]:
 
 
 def cut(text: bytes, sizes: Iterable[int]) -> Iterable[bytes]:
-    """Cut a text into pieces of the sizes given, over and over."""
+    """Cut a text into pieces, repeating the given sizes."""
     sizes, at, turn = list(sizes), 0, 0
     while at < len(text):
         yield text[at : at + sizes[turn % len(sizes)]]
         at, turn = at + sizes[turn % len(sizes)], turn + 1
 
 
-def test_there_are_enough_odd_lines_and_no_two_are_the_same() -> None:
+def test_odd_lines_are_many_and_distinct() -> None:
     assert len(set(ODD_LINES.values())) == len(ODD_LINES) >= 30
     assert not [name for name, line in ODD_LINES.items() if b"\n" in line]
 
@@ -64,7 +64,7 @@ def test_there_are_enough_odd_lines_and_no_two_are_the_same() -> None:
 @pytest.mark.parametrize(
     "sizes", [(1 << 30,), (7, 1, 50_000), (65_536,)], ids=["joined", "split", "as pipes do"]
 )
-def test_odd_lines_pass_the_proxy_unchanged_and_are_recorded(bench, sizes: tuple[int, ...]) -> None:
+def test_odd_lines_pass_the_proxy_unchanged(bench, sizes: tuple[int, ...]) -> None:
     sent = b"".join(LINES) + UNFINISHED
     assert through_the_proxy(bench, cut(sent, sizes)) == sent
     for direction in ("client", "server"):
@@ -73,7 +73,7 @@ def test_odd_lines_pass_the_proxy_unchanged_and_are_recorded(bench, sizes: tuple
     assert episode == {"invalid": None, "termination": "agent_exit"}
 
 
-def test_lines_of_twenty_megabytes_pass_the_proxy_in_both_directions(bench) -> None:
+def test_lines_of_twenty_megabytes_pass_the_proxy(bench) -> None:
     lines = [large(20_000_000) + b"\n", b'"' + b"\xff" * 20_000_000 + b'"\n', b"{}\n"]
     assert through_the_proxy(bench, lines) == b"".join(lines)
     assert recorded(bench, "client") == lines
@@ -81,7 +81,7 @@ def test_lines_of_twenty_megabytes_pass_the_proxy_in_both_directions(bench) -> N
     assert bench.rows("select tool from calls") == [{"tool": "echo"}]
 
 
-def test_odd_lines_pass_an_episodes_wire_unchanged_and_are_recorded(
+def test_odd_lines_pass_an_episodes_wire_unchanged(
     bench, script: Callable[[str], str], tmp_path: Path
 ) -> None:
     lines = [line for line in LINES if b"tools/call" not in line] + LINES + [large(20_000_000) + b"\n"]
@@ -134,8 +134,8 @@ def test_a_line_of_two_hundred_megabytes_passes_in_little_memory(bench) -> None:
 
 
 def peak(pid: int) -> int:
-    """The most memory a process has had, in KiB."""
+    """Return the peak memory of a process, in KiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1])
-    raise AssertionError("it is gone")
+    raise AssertionError("the process has ended")

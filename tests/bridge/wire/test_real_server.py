@@ -1,6 +1,6 @@
-"""Real agents at work with a real third-party server: the MCP project's own everything server, from npm.
+"""Real agents with a real third-party server: the MCP project's everything server, from npm.
 
-Only the model is a stand-in, a scripted endpoint on 127.0.0.1.
+Only the model is fake, a scripted endpoint on 127.0.0.1.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Who gets onto an episode's wire: the launched agent with its token, and nobody else."""
+"""Admission to an episode's wire: only the launched agent with its token."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_a_wrong_token_gets_no_answer(bench, script: Write) -> None:
     ]  # fmt: skip
 
 
-def test_an_agent_may_reconnect_until_its_first_call_and_not_after(bench, script: Write) -> None:
+def test_an_agent_may_reconnect_until_its_first_call(bench, script: Write) -> None:
     restarts = """
 first = Server(); first.connect()
 second = Server(); second.connect()
@@ -66,8 +66,8 @@ print(third.connect())
     assert "shim.py" in flag["detail"]
 
 
-def test_who_restarts_its_server_before_it_works_leaves_no_flag(bench, script: Write) -> None:
-    """Also where that is killed at once: it may have connected by then, or not."""
+def test_restarting_the_server_before_a_call_leaves_no_flag(bench, script: Write) -> None:
+    """Even a server that is killed at once leaves none, whether or not it has connected."""
     kills = """
 for seconds in (0, 0.02, 0.05, 0.1):
     started = subprocess.Popen(CONFIG["command"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -84,8 +84,8 @@ print(server.call("write", key="sky", value="cerulean-sentinel") is not None)
     assert bench.rows("select * from flags") == []
 
 
-def test_the_token_of_an_episode_that_is_over_is_worth_nothing(bench, script: Write, tmp_path: Path) -> None:
-    """It counts against the agent that shows it, and not against the one that had it."""
+def test_the_token_of_a_past_episode_is_refused(bench, script: Write, tmp_path: Path) -> None:
+    """The flag belongs to the agent that shows the token, not to the one that owned it."""
     kept = tmp_path / "kept"
     replays = (
         RAW
@@ -104,11 +104,11 @@ open({str(kept)!r}, "wb").write(token)
     assert second["answer"] == "b''"
     (flag,) = bench.rows("select episode, kind, detail from flags")
     assert (flag["episode"], flag["kind"]) == (second["id"], "replay")
-    assert f"the token of {first['id']}, which is over" in flag["detail"]
+    assert f"the token of {first['id']}, which has ended" in flag["detail"]
 
 
-def test_a_process_that_the_agent_did_not_start_is_refused(bench, script: Write, tmp_path: Path) -> None:
-    """The token alone is not enough: this test itself presents it while the agent waits."""
+def test_a_process_outside_the_agents_tree_is_refused(bench, script: Write, tmp_path: Path) -> None:
+    """The token is not enough: this test shows it while the agent waits."""
     (tmp_path / "out").touch()
     waits = (
         RAW
@@ -146,7 +146,7 @@ print(raw(token) != b"")
     assert f"process {os.getpid()} " in flags[0]["detail"]  # this one
 
 
-def test_the_shim_says_why_it_cannot_reach_its_episode(tmp_path: Path) -> None:
+def test_the_shim_reports_why_it_cannot_connect(tmp_path: Path) -> None:
     from mcp_bench.bridge.wire import shim
 
     copy = tmp_path / "shim.py"
@@ -157,7 +157,7 @@ def test_the_shim_says_why_it_cannot_reach_its_episode(tmp_path: Path) -> None:
     assert "this episode's server cannot be reached" in done.stderr
 
 
-def test_the_shim_ends_with_its_episode_though_its_stdin_is_held_open(tmp_path: Path) -> None:
+def test_the_shim_ends_with_its_episode_despite_open_stdin(tmp_path: Path) -> None:
     from mcp_bench.bridge.wire import shim
 
     copy = tmp_path / "shim.py"

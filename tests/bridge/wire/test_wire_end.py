@@ -1,4 +1,4 @@
-"""The end of an episode's wire, in one process: who waits for a call under way, and what wakes them."""
+"""The end of an episode's wire, in one process: waiting for a running call."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from anyio.abc import SocketStream
 from mcp_bench.bridge.wire.admission import Gate
 from mcp_bench.bridge.wire.backend import WorldBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
-from mcp_bench.bridge.wire.unix_socket import Wire
+from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
@@ -27,7 +27,7 @@ KINDS = {"isolation": "none", "home": "sealed", "tools": "mcp-only"}
 
 
 class SlowWorld:
-    """Its one tool returns when it is let go."""
+    """A world whose only tool returns when the test releases it."""
 
     def __init__(self) -> None:
         self.called = anyio.Event()
@@ -51,8 +51,8 @@ class SlowWorld:
         pass
 
 
-async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> None:
-    """The connection waits for it, since its input ended, and so does the episode."""
+async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
+    """Both wait for it: the connection, whose input has ended, and the episode."""
     info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
     with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
         run.recording.begin_episode(
@@ -61,7 +61,7 @@ async def test_an_answer_wakes_everybody_who_waits_for_it(tmp_path: Path) -> Non
         world = SlowWorld()
         gate = Gate("ep", folder.token, run.recording)
         gate.root = os.getpid()
-        wire = Wire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+        wire = UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
         drained = anyio.Event()
 
         async def drain() -> None:

@@ -1,7 +1,7 @@
-"""The part of the conformance fixture that asks for input in results (2026-07-28, SEP-2322).
+"""The part of the conformance server that asks for input in results (2026-07-28, SEP-2322).
 
-A tool that needs something from the client answers with requests; the client calls again with the
-answers, and with the state that it was handed.
+A tool that needs input from the client returns requests. The client calls again with the answers, and with
+the state that it received.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def needed(state: str | None = None, **requests: InputRequest) -> InputRequiredR
 
 
 def filled(answer: Any, field: str) -> Any:
-    """Return a field of a form that the user sent, else None."""
+    """Return a field of a form that the user sent, or None."""
     return answer.content.get(field) if isinstance(answer, ElicitResult) and answer.content else None
 
 
@@ -94,7 +94,7 @@ async def test_input_required_result_multi_round(ctx: Context) -> str | InputReq
 
 
 async def test_input_required_result_tampered_state(ctx: Context) -> str | InputRequiredResult:
-    if ctx.request_state is None:  # a state that was changed does not get here: the SDK signs it
+    if ctx.request_state is None:  # the SDK signs the state and rejects a changed one
         return needed("round-1", confirm=form("Please confirm", "ok", "boolean"))
     return f"state-ok: {ctx.request_state}"
 

@@ -1,8 +1,7 @@
-"""An MCP server with everything that the official conformance suite asks a server for.
+"""An MCP server with everything that the official conformance suite tests.
 
-`python conformance_server.py LOG` serves streamable HTTP on a free port of 127.0.0.1, prints the URL and
-keeps in the file LOG what it got and said.
-Names, schemas and texts are those that the suite looks for.
+`python conformance_server.py LOG` serves streamable HTTP on a free port of 127.0.0.1, prints the URL and logs
+all messages to the file LOG. The suite expects these names, schemas and texts.
 """
 # ruff: noqa: N803, N815
 
@@ -116,7 +115,7 @@ async def test_tool_with_logging(ctx: Context) -> str:
 
 @server.tool()
 async def test_tool_with_progress(ctx: Context) -> str:
-    """Tells its progress."""
+    """Reports its progress."""
     for done in (0, 50, 100):
         await ctx.report_progress(done, 100, f"Completed step {done} of 100")
         await anyio.sleep(PAUSE)
@@ -275,7 +274,7 @@ def json_schema_2020_12_tool() -> str:
     return "json_schema_2020_12_tool"
 
 
-# the SDK makes schemas from signatures only
+# the SDK only builds schemas from signatures
 server._tool_manager._tools["json_schema_2020_12_tool"].parameters = JSON_SCHEMA_2020_12
 
 
@@ -347,7 +346,7 @@ async def accepted(ctx: ServerRequestContext[Any, Any], params: RequestParams) -
     return EmptyResult()
 
 
-# MCPServer has no public way to answer these
+# MCPServer has no public API for these methods
 for method, kind in (
     ("logging/setLevel", SetLevelRequestParams),
     ("resources/subscribe", SubscribeRequestParams),

@@ -1,4 +1,4 @@
-"""Runs the official conformance suite, pinned in tests/node, and reads what it found."""
+"""Runs the official conformance suite, which tests/node pins, and reads its results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Check:
 
 
 def run_suite(url: str, revision: str, folder: Path) -> list[Check]:
-    """Run every server scenario that belongs to `revision` against the server at `url`."""
+    """Run all server scenarios of `revision` against the server at `url`."""
     command = ["node", str(SUITE), "server", "--url", url, "--requirements", revision, "-o", str(folder)]
     subprocess.run(
         command, env=node_environ(folder.parent), capture_output=True, timeout=SECONDS, check=False

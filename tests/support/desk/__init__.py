@@ -1,1 +1,1 @@
-"""A small MCP server, and scripts of agents that work with it."""
+"""A small MCP server, and scripts for agents that use it."""

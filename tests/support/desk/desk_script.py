@@ -1,4 +1,4 @@
-"""A script for the model endpoint on the server `desk_server`, and what should come of it."""
+"""A script for the model endpoint that uses `desk_server`, and the expected results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROMPT = "Add 1 and 2 as well as 3 and 4, then write “done” down."
 
 
 def script(prompt: str = PROMPT) -> Script:
-    """Two calls at once, a call that the tool refuses, one of a tool with an odd name, an answer."""
+    """Return two parallel calls, a call that the tool refuses, one of a tool with an odd name, and an answer."""
     return Script(
         prompt,
         (
@@ -27,17 +27,17 @@ def script(prompt: str = PROMPT) -> Script:
 
 
 JOURNAL = [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4}), ("desk.tidy", {})]
-"""What the server sees of the script: arguments that do not fit never become a call."""
+"""Calls that the server sees. Invalid arguments never become a call."""
 
 
 def check_conversation(transcript: Transcript) -> None:
-    """Check the transcript of the whole script, but for the results' wording, which agents change."""
-    told = [
+    """Check the transcript of the whole script, except the wording of results, which agents change."""
+    turns = [
         (m.role, m.content, m.reasoning, [(c.function.name, c.function.arguments) for c in m.tool_calls])
         for m in transcript.messages
         if m.role == "assistant"
     ]
-    assert told == [
+    assert turns == [
         ("assistant", "Adding.", "Sums are needed.", [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})]),
         ("assistant", None, "Green — why not?", [("note", {"text": "done", "colour": "green"})]),
         ("assistant", None, None, [("desk.tidy", {})]),
@@ -58,7 +58,7 @@ def check_conversation(transcript: Transcript) -> None:
 
 
 def check_usage(transcript: Transcript, endpoint: ModelEndpoint) -> None:
-    """Check that the agent's count is what the endpoint sent, all in all."""
+    """Check that the agent's usage is the sum of what the endpoint sent."""
     sent = [request.usage for request in endpoint.requests if request.usage]
     assert transcript.usage is not None
     assert transcript.usage.model_dump(exclude={"cost_usd"}) == {

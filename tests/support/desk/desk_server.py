@@ -1,6 +1,6 @@
-"""A small MCP server of the SDK's own making, for tests of clients: stdio, or `--http` on a free port.
+"""A small MCP server, built with the SDK, for tests of clients: on stdio, or with `--http` on a free port.
 
-Every call is written to the file $JOURNAL before it is done: what a test believes is what is there.
+It appends each call to the file $JOURNAL before the call runs. Tests check this file.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""An MCP server that starts when the test lets it, to see what an agent does in the meantime."""
+"""An MCP server that starts only when the test allows it, to see what an agent does in the meantime."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SECONDS = 150
 
 
 class HeldServer:
-    """`entry` is what the agent is told to start."""
+    """A server that waits before it starts. The agent is configured with `entry`."""
 
     def __init__(self, server: McpServer, folder: Path) -> None:
         started, go = folder / "started", folder / "go"
         for path in (started, go):
             os.mkfifo(path)
-        # Opened for both, a pipe neither blocks nor breaks, whoever comes first.
+        # Opened for reading and writing, a pipe neither blocks nor breaks, whichever side opens it first.
         self._started, self._go = os.open(started, os.O_RDWR), os.open(go, os.O_RDWR)
         script = f'echo > "{started}"; read -r line < "{go}"; exec "$@"'
         self.entry = replace(server, command=("/bin/sh", "-c", script, "held", *server.command))

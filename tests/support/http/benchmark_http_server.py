@@ -25,7 +25,7 @@ REGION: dict[str, JSON] = {"type": "string", "x-mcp-header": "Region"}
 
 
 class ToolsWorld:
-    """Nothing but tools, named as the suite names them."""
+    """A world that has only tools, with the names that the suite expects."""
 
     def tools(self) -> Sequence[ToolSpec]:
         schemas = {

@@ -1,11 +1,11 @@
-"""Events of SSE streams kept in memory, so that a client can resume one with `Last-Event-ID`."""
+"""Keeps events of SSE streams in memory, so that a client can resume a stream with `Last-Event-ID`."""
 
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp_types import JSONRPCMessage
 
 
 class MemoryEventStore(EventStore):
-    """Numbers the events of all streams; an id is the event's place in the list, from 1."""
+    """Number the events of all streams. The id of an event is its position in the list, from 1."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, JSONRPCMessage | None]] = []

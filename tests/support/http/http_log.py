@@ -1,4 +1,4 @@
-"""What a server got and said, kept by the server itself: the other side of a recording."""
+"""A log that a server keeps of its own messages, to compare with a recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Logged:
-    """ASGI middleware that appends each exchange to a file, a line of JSON each."""
+    """ASGI middleware that appends each exchange to a file, as one line of JSON."""
 
     def __init__(self, app: ASGIApp, path: Path) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class Logged:
 
 
 def logged_messages(path: Path) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Return the messages of clients, those of the server, and the server's in responses that broke off."""
+    """Return the messages of clients, those of the server, and those in incomplete responses of the server."""
     client: list[bytes] = []
     server: list[bytes] = []
     broken: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What stands on either side of the HTTP proxy in tests: servers, clients, and the proxy itself."""
+"""Servers and clients for tests of the HTTP proxy, and the proxy itself."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp
 
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.bridge.http.proxy import serve_http_proxy
+from mcp_bench.bridge.proxy.http import serve_http_proxy
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT = 120.0
-"""Seconds after which a test that hangs is failed."""
+"""Seconds after which a hanging test fails."""
 
 
 @dataclass
 class Proxy:
-    """A recording proxy, and the database behind it."""
+    """A recording proxy and its database."""
 
     url: str
     run: RunFolder
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """Query the recording as any SQLite tool would, a moment later."""
+        """Query the recording, after all frames are flushed."""
         if self.run.is_open:
             self.run.recording.flush()
         path = self.run.path / "recordings.db"
@@ -47,7 +47,7 @@ class Proxy:
         return [body if isinstance(body := row["body"], bytes) else body.encode() for row in rows]
 
 
-def hand_run() -> RunInfo:
+def proxy_run() -> RunInfo:
     return RunInfo(
         id=new_id("run"),
         created_us=now_us(),
@@ -64,8 +64,8 @@ def hand_run() -> RunInfo:
 
 @contextlib.asynccontextmanager
 async def recording_proxy(server: str, root: Path, **options: Any) -> AsyncGenerator[Proxy]:
-    """Run a proxy in front of `server` until the block ends; then its episodes are ended."""
-    with anyio.fail_after(TIMEOUT), RunFolder.create(hand_run(), root=root) as run:
+    """Run a proxy in front of `server`. Leaving the block ends its episodes."""
+    with anyio.fail_after(TIMEOUT), RunFolder.create(proxy_run(), root=root) as run:
         async with anyio.create_task_group() as tasks:
             serve = partial(serve_http_proxy, server, LOOPBACK, 0, run.recording, **options)
             yield Proxy(await tasks.start(serve), run)
@@ -74,7 +74,7 @@ async def recording_proxy(server: str, root: Path, **options: Any) -> AsyncGener
 
 @contextlib.asynccontextmanager
 async def serving(app: ASGIApp, **options: Any) -> AsyncGenerator[int]:
-    """Serve an ASGI app on a free port, which is given."""
+    """Serve an ASGI app and yield its port."""
     with contextlib.closing(bind(LOOPBACK, 0)) as listener:
         async with anyio.create_task_group() as tasks:
             await tasks.start(partial(listen, app, listener, drain=1, **options))
@@ -84,7 +84,7 @@ async def serving(app: ASGIApp, **options: Any) -> AsyncGenerator[int]:
 
 @contextlib.asynccontextmanager
 async def sdk_server(server: MCPServer, **options: Any) -> AsyncGenerator[str]:
-    """Serve the SDK's streamable HTTP; give the URL. `options` are those of its session manager."""
+    """Serve the SDK's streamable HTTP and yield the URL. `options` go to its session manager."""
     manager = StreamableHTTPSessionManager(server._lowlevel_server, **options)
     async with manager.run(), serving(manager.asgi_app) as port:
         yield f"http://{LOOPBACK}:{port}/mcp"
@@ -111,7 +111,7 @@ def echo_server() -> MCPServer:
 
 @dataclass
 class Script:
-    """One connection of a server that says exactly the bytes a test wants."""
+    """One connection of a server that sends exactly the bytes that a test wants."""
 
     stream: anyio.abc.SocketStream
     request: bytes = b""

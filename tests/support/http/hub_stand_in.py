@@ -1,4 +1,4 @@
-"""A stand-in for the Hugging Face Hub on loopback: as much of its API as a commit of small files needs."""
+"""A fake Hugging Face Hub on loopback, with the part of its API that a commit of small files needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StandIn(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.token = token
         self.made: list[dict[str, Any]] = []
-        """What was asked of new repositories."""
+        """Requests to create repositories."""
         self.files: dict[str, bytes] = {}
         """Committed files, by repository and path."""
         self.commits: list[str] = []
@@ -42,9 +42,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._allowed():
             return
         if self.path == "/api/repos/create":
-            asked = json.loads(body)
-            self.server.made.append(asked)
-            self._answer(200, {"url": f"{self.server.url}/datasets/{_name(asked)}", "name": _name(asked)})
+            request = json.loads(body)
+            self.server.made.append(request)
+            self._answer(200, {"url": f"{self.server.url}/datasets/{_name(request)}", "name": _name(request)})
         elif self.path == "/api/validate-yaml":
             self._answer(200, {"errors": [], "warnings": []})
         elif "/preupload/" in self.path:
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
             address = f"{self.server.url}/datasets/{repository}/commit/{'1' * 40}"
             self._answer(200, {"commitUrl": address, "commitOid": "1" * 40, "success": True})
         else:
-            self._answer(404, {"error": f"the stand-in knows no {self.path}"})
+            self._answer(404, {"error": f"the fake hub does not know {self.path}"})
 
     def _allowed(self) -> bool:
         if self.headers.get("Authorization") == f"Bearer {self.server.token}":
@@ -79,12 +79,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a test's output is its own."""
+        """Log nothing."""
 
 
-def _name(asked: dict[str, Any]) -> str:
-    organization = asked.get("organization")
-    return f"{organization}/{asked['name']}" if organization else str(asked["name"])
+def _name(request: dict[str, Any]) -> str:
+    organization = request.get("organization")
+    return f"{organization}/{request['name']}" if organization else str(request["name"])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A collector on loopback: it takes OTLP/HTTP, and keeps the spans as they were sent."""
+"""An OTLP/HTTP collector on loopback that keeps the spans it receives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Receiver:
 
     @property
     def spans(self) -> list[Any]:
-        """All spans, by the time they began."""
+        """All spans, ordered by start time."""
         found = [
             span
             for request in self.requests()

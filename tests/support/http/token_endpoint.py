@@ -1,4 +1,4 @@
-"""Made-up ChatGPT logins, and an OAuth token endpoint on 127.0.0.1 that renews them: each refresh token once."""
+"""Fake ChatGPT logins, and an OAuth token endpoint on 127.0.0.1 that renews them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACCOUNT = {"chatgpt_account_id": "made-up", "chatgpt_plan_type": "plus", "chatgp
 
 
 def web_token(mark: str, *, seconds: int) -> str:
-    """Return a JSON web token that nobody signed and that is good for so long."""
+    """Return an unsigned JSON web token that is valid for `seconds`."""
 
     def part(claims: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
@@ -26,7 +26,7 @@ def web_token(mark: str, *, seconds: int) -> str:
 
 
 def write_login(path: Path, *, seconds: int) -> str:
-    """Write the file that `codex login` would have written; return its access token."""
+    """Write a file like that of `codex login`. Return its access token."""
     access = web_token("first", seconds=seconds)
     tokens = {"id_token": web_token("id", seconds=seconds), "access_token": access, "account_id": "made-up"}
     document = {
@@ -42,7 +42,7 @@ def write_login(path: Path, *, seconds: int) -> str:
 
 
 class TokenEndpoint:
-    """Use as a context manager. `given` has the refresh tokens that came, `access` is what it hands out."""
+    """A token endpoint, as a context manager. `given` lists the received refresh tokens; it issues `access`."""
 
     def __init__(self) -> None:
         self.given: list[str] = []

@@ -39,9 +39,9 @@ def connect(
 
     Where no referee is up, one is started; it ends by itself after an hour without an entry.
     """
-    from mcp_bench.bridge.interactive.paths import Place
-    from mcp_bench.bridge.interactive.relay import join, relay
+    from mcp_bench.bridge.interactive.control import join, relay
+    from mcp_bench.bridge.interactive.paths import RefereePaths
 
     hello = {"benchmark": benchmark, "entry": entry, "split": split, "tasks": tasks, "seed": seed}
-    relay(join(Place(), {**hello, "limit": limit}))
+    relay(join(RefereePaths(), {**hello, "limit": limit}))
     os._exit(0)  # the thread that reads standard input cannot be woken

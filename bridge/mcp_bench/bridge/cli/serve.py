@@ -43,14 +43,14 @@ def serve(
     """
     import anyio
 
-    from mcp_bench.bridge.interactive.task_queue import TaskChoice
+    from mcp_bench.bridge.interactive.run import TaskChoice
     from mcp_bench.servers.hardening import harden
 
     harden()
     log_to_stderr()
     choice = TaskChoice(split, tasks, seed, limit)
     if http is None:
-        from mcp_bench.bridge.interactive.serve_stdio import serve_stdio
+        from mcp_bench.bridge.interactive.stdio import serve_stdio
 
         anyio.run(serve_stdio, benchmark, choice, idle)
     else:

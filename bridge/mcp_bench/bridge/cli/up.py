@@ -56,9 +56,9 @@ def up(
 
     With --http it serves every benchmark B at /B/mcp, too, and named entries at /B/mcp/NAME.
     """
-    from mcp_bench.bridge.interactive.paths import Place
+    from mcp_bench.bridge.interactive.paths import RefereePaths
 
-    place = Place()
+    paths = RefereePaths()
     if foreground:
         import anyio
 
@@ -67,7 +67,7 @@ def up(
         from mcp_bench.servers.hardening import harden
 
         harden()
-        place.prepare()
+        paths.prepare()
         log_to_stderr("%(asctime)s %(message)s")
         options = None if http is None else HttpOptions(*http, token, max_sessions, max_body, idle)
 
@@ -75,10 +75,9 @@ def up(
             if starting is not None:
                 os.close(starting)
 
-        anyio.run(run_referee, place, idle, quit_after, options, listening)
+        anyio.run(run_referee, paths, idle, quit_after, options, listening)
         return
-    from mcp_bench.bridge.interactive.control import ask
-    from mcp_bench.bridge.interactive.launch import ensure_up
+    from mcp_bench.bridge.interactive.control import ask, ensure_up
 
     settings = ["--idle", str(idle)]
     settings += [] if quit_after is None else ["--quit-after", str(quit_after)]
@@ -91,8 +90,8 @@ def up(
             import secrets
 
             token = secrets.token_urlsafe(24)
-    started = ensure_up(place, settings, token)
-    status = ask(place, "status" if started or quit_after is not None else "stay")
+    started = ensure_up(paths, settings, token)
+    status = ask(paths, "status" if started or quit_after is not None else "stay")
     click.echo(f"The referee is {'' if started else 'already '}up, process {status['pid']}.")
     if status["http"]:
         click.echo(f"Benchmarks are at {status['http']}.")
@@ -108,19 +107,19 @@ def up(
 def down() -> None:
     """End the referee: open tasks end and are graded first."""
     from mcp_bench.bridge.interactive.control import NotUpError, ask
-    from mcp_bench.bridge.interactive.paths import Place, is_held, take
+    from mcp_bench.bridge.interactive.paths import RefereePaths, is_held, take
     from mcp_bench.servers.errors import BenchError
 
-    place = Place()
+    paths = RefereePaths()
     try:
-        ask(place, "down")
+        ask(paths, "down")
     except NotUpError:
-        if not is_held(place.lock):
+        if not is_held(paths.lock):
             click.echo("No referee is up.")
             return
-    lock = take(place.lock, DOWN_SECONDS)
+    lock = take(paths.lock, DOWN_SECONDS)
     if lock is None:
-        raise BenchError(f"the referee has not ended within {DOWN_SECONDS:.0f} seconds: see {place.log}")
+        raise BenchError(f"the referee has not ended within {DOWN_SECONDS:.0f} seconds: see {paths.log}")
     os.close(lock)
     click.echo("The referee has ended.")
 
@@ -135,11 +134,11 @@ def status(as_json: bool) -> None:
     import json
 
     from mcp_bench.bridge.interactive.control import NotUpError, ask
-    from mcp_bench.bridge.interactive.paths import Place
+    from mcp_bench.bridge.interactive.paths import RefereePaths
     from mcp_bench.servers.sanitize import sanitize_line
 
     try:
-        found = ask(Place(), "status")
+        found = ask(RefereePaths(), "status")
     except NotUpError as error:
         click.echo(json.dumps({"up": False}) if as_json else f"{error}: start it with `mcp-bench up`")
         sys.exit(1)

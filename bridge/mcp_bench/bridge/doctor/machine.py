@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, Place
+from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, RefereePaths
 from mcp_bench.bridge.isolation.support import LEVELS, subreaper
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.paths import home
@@ -67,7 +67,7 @@ def storage() -> Iterator[Finding]:
         yield (problem if free < TOO_LITTLE else hint)("disk", f"only {told}", advice)
     else:
         yield ok("disk", told)
-    if len(os.fsencode(Place().control_socket)) > SOCKET_PATH_BYTES:
+    if len(os.fsencode(RefereePaths().control_socket)) > SOCKET_PATH_BYTES:
         advice = "set MCP_BENCH_HOME to a shorter one before you use `mcp-bench up` or `connect`"
         yield hint("sockets", f"the path {place} is too long for the sockets of hand use", advice)
 

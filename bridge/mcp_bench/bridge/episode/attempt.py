@@ -22,7 +22,7 @@ from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldBackend
 from mcp_bench.bridge.wire.command_backend import CommandBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import ForeignServer
-from mcp_bench.bridge.wire.unix_socket import Wire
+from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
 from mcp_bench.plugins.contracts import (
     Agent,
     AgentOutput,
@@ -170,12 +170,12 @@ async def work(
 def open_wire(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
     folder: EpisodeFolder, held: ExitStack,
-) -> Wire | HttpWire:  # fmt: skip
+) -> UnixSocketWire | HttpWire:  # fmt: skip
     """Make the agent's way to the world, or to the server that the run is made with."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if world is not None:
         session = WorldSession(world, max_calls=planned.max_calls)
-        return Wire(gate, folder, WorldBackend(session), run.recording)
+        return UnixSocketWire(gate, folder, WorldBackend(session), run.recording)
     assert setup.server is not None  # noqa: S101 - there is a world, or a server
     if setup.server.url is not None:
         from mcp_bench.bridge.wire.http import HttpWire
@@ -183,7 +183,7 @@ def open_wire(
         traffic = Traffic(on_ready=folder.mark_ready)
         return held.enter_context(HttpWire(gate, setup.server.url, run.recording, traffic))
     backend = CommandBackend(setup.server.command, setup.environ, run.log_path(episode, "server"))
-    return Wire(gate, folder, backend, run.recording)
+    return UnixSocketWire(gate, folder, backend, run.recording)
 
 
 def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:

@@ -1,1 +1,1 @@
-"""Streamable HTTP: what passes is recorded as it streams, in front of our own server or any other."""
+"""Streamable HTTP: a listener, a reverse proxy, and middleware that records messages as they stream."""

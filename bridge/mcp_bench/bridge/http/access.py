@@ -1,8 +1,8 @@
-"""Who may use a listener: a token, `Host` and `Origin`, and the size of what comes in.
+"""Access control for a listener: token, `Host`, `Origin` and the size of requests.
 
-On loopback anybody on the machine gets in unless a token is set; but a web page must not, through a
-name that it points at 127.0.0.1 (DNS rebinding): `Host` must be the address that is listened on, and
-`Origin`, where a browser sends it, must be ours. On any other address a token is needed.
+On loopback, every process of the machine has access unless a token is set. Web pages must not get access
+through a name that resolves to 127.0.0.1 (DNS rebinding). So `Host` must be the address of the listener, and
+`Origin`, which browsers send, must be its origin. Any other address requires a token.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 
 READ_ON = 1 << 20
-"""Bytes that are still read of a request that is too large."""
+"""Bytes that are still read from a request that is too large."""
 _log = logging.getLogger(__name__)
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 OnRefused = Callable[[Scope, FlagKind, str], None]
-"""Gets the request, and what was wrong with it."""
+"""Gets a refused request, the kind of refusal, and details."""
 
 
 def log_refused(scope: Scope, kind: FlagKind, detail: str) -> None:
@@ -36,12 +36,12 @@ def log_refused(scope: Scope, kind: FlagKind, detail: str) -> None:
 
 
 def client_of(scope: Scope) -> str:
-    """Return the address and port that a request came from, for logs; `?` where they are not known."""
+    """Return the client's address and port for logs, or `?` if they are unknown."""
     return ":".join(map(str, scope.get("client") or ("?",)))
 
 
 class AccessRules:
-    """ASGI middleware that answers 401, 403, 413 or 421 itself, and passes on what is allowed."""
+    """ASGI middleware that passes on allowed requests, and answers others with 401, 403, 413 or 421."""
 
     def __init__(
         self,
@@ -53,13 +53,18 @@ class AccessRules:
         max_body: int | None = None,
         on_refused: OnRefused = log_refused,
     ) -> None:
-        """Guard an app that listens on `host` (a name or an address) and `port`.
+        """Protect an app that listens on `host` and `port`.
 
-        `token` is expected as `Authorization: Bearer ...`, and that header is not passed on;
-        `max_body` is in bytes. `on_refused` is told of whoever is not let in.
+        Args:
+            app: Gets the allowed requests.
+            host: A name or an address.
+            port: Port of the listener.
+            token: Expected as `Authorization: Bearer ...`. This header is not passed on.
+            max_body: Limit of a request's body in bytes.
+            on_refused: Called for each refused request.
 
         Raises:
-            WrongUseError: another address than loopback, without a token.
+            WrongUseError: the address is not loopback, and there is no token.
         """
         if token is None and not is_loopback(host):
             raise WrongUseError(
@@ -76,11 +81,11 @@ class AccessRules:
             return
         if (response := await self._security.validate_request(Request(scope))) is not None:
             named = {key: value for key, value in scope["headers"] if key in (b"host", b"origin")}
-            told = " ".join(f"{key.decode()} {value.decode('latin-1')[:100]}" for key, value in named.items())
-            self._on_refused(scope, "foreign_origin", told or "no host")
+            sent = " ".join(f"{key.decode()} {value.decode('latin-1')[:100]}" for key, value in named.items())
+            self._on_refused(scope, "foreign_origin", sent or "no host")
             await response(scope, receive, send)
         elif not self._authorised(scope):
-            self._on_refused(scope, "wrong_token", "without the token, or with a wrong one")
+            self._on_refused(scope, "wrong_token", "no token, or a wrong one")
             headers = {"WWW-Authenticate": "Bearer"}
             await PlainTextResponse("a bearer token is needed", 401, headers)(scope, receive, send)
         elif self._max_body is None:
@@ -92,7 +97,7 @@ class AccessRules:
         if self._token is None:
             return True
         shown = [value for name, value in scope["headers"] if name == b"authorization"]
-        # the token is ours: whoever is behind this has no use for it
+        # the token is for this listener only, so the app does not get it
         scope["headers"] = [header for header in scope["headers"] if header[0] != b"authorization"]
         if len(shown) != 1:
             return False
@@ -100,17 +105,17 @@ class AccessRules:
         return hmac.compare_digest(token.strip(), self._token) and scheme.lower() == b"bearer"
 
     async def _pass_limited(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        told = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        over, started, came = told.isdigit() and int(told) > limit, False, 0
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        over, started, received = declared.isdigit() and int(declared) > limit, False, 0
         more = True
 
         async def receive_limited() -> Message:
-            nonlocal came, over, more
+            nonlocal received, over, more
             message = await receive()
             more = message.get("more_body", False)
-            came += len(message.get("body", b""))
-            over = over or came > limit
-            # to the app it looks as if the client went away, and it stops
+            received += len(message.get("body", b""))
+            over = over or received > limit
+            # to the app this looks like a client that went away, so it stops
             return {"type": "http.disconnect"} if over else message
 
         async def send_noted(message: Message) -> None:
@@ -123,7 +128,7 @@ class AccessRules:
         if over:
             self._on_refused(scope, "flood", f"a request of more than {limit} bytes")
         if over and not started:
-            # a client that is still sending when the connection closes would not see the answer
+            # a client that still sends when the connection closes would not see the answer
             if more:
                 await _read_on(receive)
             text = f"the request is larger than {limit} bytes"
@@ -139,7 +144,7 @@ async def _read_on(receive: Receive) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`."""
+    """Return whether `host` is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -149,10 +154,10 @@ def is_loopback(host: str) -> bool:
 
 
 def host_rules(host: str, port: int) -> TransportSecuritySettings:
-    """Return the `Host` and `Origin` headers that a listener takes.
+    """Return the `Host` and `Origin` headers that a listener accepts.
 
-    For an address that stands for all of the machine's there is no list: by which names it is reached
-    is not known, and without the token none of them helps.
+    A wildcard address accepts all of them: the names that lead to it are unknown, and it requires a token
+    anyway.
     """
     bare = host.strip("[]")
     if bare in ("", "0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
@@ -161,3 +166,14 @@ def host_rules(host: str, port: int) -> TransportSecuritySettings:
     hosts = [f"{name}:{port}" for name in names] + ([*names] if port == 80 else [])
     origins = [f"{scheme}://{name}" for name in hosts for scheme in ("http", "https")]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+def below_token(scope: Scope, token: str) -> Scope | None:
+    """Remove a leading `/token` from the path of a request. Return None if the path does not begin with it.
+
+    Without the secret token, a client finds nothing at this listener.
+    """
+    shown, _, path = scope["raw_path"].removeprefix(b"/").partition(b"/")
+    if not hmac.compare_digest(shown, token.encode()):
+        return None
+    return {**scope, "raw_path": b"/" + path, "path": scope["path"].removeprefix(f"/{token}")}

@@ -1,7 +1,7 @@
-"""Frames in the bodies of streamable HTTP, found as the bytes stream by.
+"""Splitters that find frames in the bodies of streamable HTTP while they stream.
 
-A JSON body is one frame. In an SSE stream the data of every event is one (WHATWG HTML, section
-9.2.6); comments, ids and events without data carry no message.
+A JSON body is one frame. In an SSE stream, the data of each event is one frame (WHATWG HTML, section 9.2.6).
+Comments, ids and events without data carry no message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DATA = b"data:"
 
 
 class Whole:
-    """A body that is one frame: none of its last chunk may pass before it is stored."""
+    """A body that is one frame. Its last chunk must not pass before the frame is stored."""
 
     def __init__(self) -> None:
         self._body = GrowingBody()
@@ -30,12 +30,12 @@ class Whole:
 
 
 class Events:
-    """An SSE stream: lines end with LF, CRLF or CR, and a blank one ends the event."""
+    """An SSE stream. Lines end with LF, CRLF or CR, and a blank line ends the event."""
 
     def __init__(self) -> None:
         self._data = GrowingBody()
         self._data_lines = 0
-        self._head: bytes | None = b""  # the line's first bytes, until they tell what it is
+        self._head: bytes | None = b""  # first bytes of the line, until its field name is known
         self._is_data = False
         self._first_line = True
         self._after_cr = False
@@ -53,7 +53,7 @@ class Events:
         return events
 
     def rest(self) -> Body | None:
-        """Return the data of an event that the stream broke off: a lenient client may act on it."""
+        """Return the data of an incomplete last event, because a lenient client may act on it."""
         return self._end_line() or self._end_event()
 
     def _grow(self, content: bytes) -> None:
@@ -66,7 +66,7 @@ class Events:
             self._first_line = False
             head = head.removeprefix(_BOM)
         self._head = head
-        if self._first_line or len(head) <= len(_DATA):  # the space after the colon is not yet seen
+        if self._first_line or len(head) <= len(_DATA):  # the byte after the colon is not here yet
             return
         self._head = None
         self._is_data = head.startswith(_DATA)
@@ -91,10 +91,10 @@ class Events:
 
 
 def splitter_for(status: int, headers: list[tuple[bytes, bytes]]) -> Splitter | None:
-    """Choose how a response is cut, or None where it carries no messages.
+    """Return the splitter for a response, or None if it carries no messages.
 
-    What is neither SSE nor JSON is no message; of an error it is kept all the same, since it says why
-    a call failed. Content codings are not undone: the proxy asks its server for none.
+    Only SSE and JSON carry messages. Error responses of any type are recorded too, because they say why a
+    call failed. Content codings are not decoded: the proxy asks its server for none.
     """
     types = [value.partition(b";")[0].strip().lower() for name, value in headers if name == b"content-type"]
     kind = types[0] if types else JSON_TYPE

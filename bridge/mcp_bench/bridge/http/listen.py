@@ -1,33 +1,40 @@
-"""Runs an ASGI app on a socket inside our own event loop, with uvicorn."""
+"""Runs an ASGI app on a socket in our own event loop, with uvicorn."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 from collections.abc import Generator
 from functools import partial
+from typing import Any, cast
 
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mcp_bench.bridge.http.access import client_of
-from mcp_bench.bridge.http.patience import SECONDS, Impatient
 from mcp_bench.servers.errors import BenchError
 
 DRAIN_SECONDS = 5
 MAX_CONNECTIONS = 1024
+PATIENCE_SECONDS = 30.0
+MAX_HEAD = 1 << 16
+"""Approximate limit in bytes of a request's head."""
+TCP = "mcp_bench.tcp"
+"""Key of the ASGI scope that holds the `TcpConnection` of a request."""
 _log = logging.getLogger(__name__)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 takes a free one.
+    """Return a listening socket. Port 0 takes a free port.
 
     Raises:
-        BenchError: the address is in use, or not this machine's.
+        BenchError: the address is in use, or does not belong to this machine.
     """
     bare = host.strip("[]")
     try:
@@ -51,21 +58,26 @@ async def listen(
     *,
     max_connections: int = MAX_CONNECTIONS,
     drain: int = DRAIN_SECONDS,
-    patience: float = SECONDS,
+    patience: float = PATIENCE_SECONDS,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve `app` until cancelled; then end open GET streams, and give other requests `drain` seconds.
+    """Serve `app` until cancelled. Write nothing to stdout, and set no signal handlers.
 
-    More than `max_connections` at once are answered 503. A request whose head is not whole, or of whose body
-    nothing more has come, after `patience` seconds is given up (408 where that can still be said).
-    Nothing is written to stdout, and no signal handler is set.
+    Args:
+        app: The ASGI app.
+        listener: A listening socket.
+        max_connections: Further connections are answered with 503.
+        drain: Seconds for running requests after the cancellation. GET streams are closed at once.
+        patience: Seconds to wait for the head of a request, and for each next part of its body. After that
+            the request is dropped, if possible with status 408.
+        task_status: Started once the app is served.
     """
     streams = _Streams(app, patience)
     config = uvicorn.Config(
         streams, lifespan="off", ws="none", log_config=None, log_level=logging.CRITICAL, access_log=False,
         proxy_headers=False, server_header=False, date_header=False, limit_concurrency=max_connections,
         timeout_graceful_shutdown=drain,
-        http=partial(Impatient, patience=patience),  # type: ignore[arg-type]
+        http=partial(HeadTimeoutProtocol, patience=patience),  # type: ignore[arg-type]
     )  # fmt: skip
     server = _Server(config)
 
@@ -86,12 +98,12 @@ async def listen(
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals to the command."""
+        """Leave signal handling to the command."""
         yield
 
 
 class _Streams:
-    """Between uvicorn and an app: knows the GET requests, whose responses need not end by themselves."""
+    """Middleware that can end GET requests, whose responses may be endless, and drops slow requests."""
 
     def __init__(self, app: ASGIApp, patience: float) -> None:
         self._app = app
@@ -99,7 +111,7 @@ class _Streams:
         self._open: set[anyio.CancelScope] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # RFC 9110, section 5.5: space around a value is no part of it. httptools leaves it there
+        # RFC 9110, section 5.5: whitespace around a value is not part of it, but httptools keeps it
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         with anyio.CancelScope() as whole:
             if scope["method"] == "GET":
@@ -133,11 +145,65 @@ class _Streams:
 
         await self._app(scope, receive_in_time, send_noted)
         if late:
-            _log.warning("gave up a request of %s: its body did not come", client_of(scope))
+            _log.warning("dropped a request of %s: its body did not arrive", client_of(scope))
             if not started:
-                text = f"nothing more of the request came within {self._patience:.0f} seconds"
+                text = f"no more of the request arrived within {self._patience:.0f} seconds"
                 await PlainTextResponse(text, 408, {"Connection": "close"})(scope, receive, send)
 
     def end(self) -> None:
         for scope in self._open:
             scope.cancel()
+
+
+class TcpConnection:
+    """Identifies a TCP connection across its requests."""
+
+
+class HeadTimeoutProtocol(HttpToolsProtocol):
+    """Close a connection if the head of a request is not complete after `patience` seconds, or too large.
+
+    uvicorn waits for a head forever, and accepts one of any size. Some hundred clients that send a byte now
+    and then would lock out all others.
+    """
+
+    def __init__(self, *args: Any, patience: float = PATIENCE_SECONDS, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._patience = patience
+        self._deadline: asyncio.TimerHandle | None = None
+        """Set while a head is awaited."""
+        self._received = 0
+        self._connection = TcpConnection()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_complete()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._deadline is not None:
+            self._received += len(data)
+            if self._received > MAX_HEAD:
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast(dict[str, object], self.scope)[TCP] = self._connection
+        if self._deadline is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_complete()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        self._received = 0
+        self._deadline = self.loop.call_later(self._patience, self.transport.close)
+
+    def _head_complete(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

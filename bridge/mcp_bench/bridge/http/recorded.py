@@ -1,8 +1,7 @@
 """ASGI middleware that stores the messages of an MCP endpoint while they stream through it.
 
-A message is stored before the chunk that completes it is passed on, in both directions; the chunks
-before that pass as they come, so that nothing is held back but the end of a JSON body. Not a byte
-is changed.
+In both directions, a message is stored before the chunk that completes it is passed on. Earlier chunks pass
+at once, so only the end of a JSON body is held back. No byte is changed.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(Protocol):
-    """Where the messages of one HTTP request and its response go."""
+    """Receives the messages of one HTTP request and its response."""
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        """Return when these messages are committed."""
+        """Store messages. Return when they are committed."""
         ...
 
     def answered(self, status: int, headers: Headers) -> None:
-        """Take note of the response's head, before any message of the server."""
+        """Note the head of the response, before any message of the server."""
         ...
 
     def close(self, left: bool) -> None:
-        """Nothing more comes in this exchange: `left` tells that its client went away before the end."""
+        """End the exchange. `left` means that the client went away before the end of the response."""
         ...
 
 
 OpenExchange = Callable[[Scope], Exchange]
-"""Gets the ASGI scope of a request: its method, path and headers."""
+"""Opens an exchange for the ASGI scope of a request."""
 
 
 class Recorded:
-    """Passes every request to `app`, and what goes to and from its MCP endpoint to an exchange, too."""
+    """Pass every request to `app`, and the messages of its MCP endpoint also to an exchange."""
 
     def __init__(self, app: ASGIApp, open_exchange: OpenExchange, *, path: str | None = None) -> None:
-        """Record the requests for `path` (default: all), with or without a slash at the end."""
+        """Record the requests for `path` (default: all). A trailing slash does not matter."""
         self._app = app
         self._open = open_exchange
         self._path = None if path is None else path.rstrip("/")
@@ -62,11 +61,11 @@ class Recorded:
 
 
 class _Watch:
-    """Who ended an exchange."""
+    """How an exchange ended."""
 
     left = False
-    """The client went away before the response was whole."""
-    whole = False
+    """The client went away before the response was complete."""
+    complete = False
 
 
 def _tee(exchange: Exchange, watch: _Watch, receive: Receive, send: Send) -> tuple[Receive, Send]:
@@ -76,7 +75,7 @@ def _tee(exchange: Exchange, watch: _Watch, receive: Receive, send: Send) -> tup
     async def receive_recorded() -> Message:
         message = await receive()
         if message["type"] == "http.disconnect":
-            watch.left = not watch.whole
+            watch.left = not watch.complete
         if message["type"] == "http.request":
             more = message.get("more_body", False)
             message["body"] = await request.record(message.get("body", b""), more)
@@ -93,14 +92,14 @@ def _tee(exchange: Exchange, watch: _Watch, receive: Receive, send: Send) -> tup
             if more and not body:
                 return
             message = {**message, "body": body}
-            watch.whole = not more
+            watch.complete = not more
         await send(message)
 
     return receive_recorded, send_recorded
 
 
 class _Stream:
-    """One body on its way through. Without a splitter it is not recorded."""
+    """One body that streams through. Without a splitter it is not recorded."""
 
     def __init__(self, splitter: Splitter | None, store: Store) -> None:
         self.splitter = splitter
@@ -108,7 +107,7 @@ class _Stream:
         self._withheld = b""
 
     async def record(self, chunk: bytes, more: bool) -> bytes:
-        """Store what `chunk` completes, and return the bytes that may pass now."""
+        """Store the messages that `chunk` completes. Return the bytes that may pass now."""
         if self.splitter is None:
             return chunk
         bodies = self.splitter.feed(chunk)
@@ -118,7 +117,7 @@ class _Stream:
             await self._store(bodies)
         if not isinstance(self.splitter, Whole):
             return chunk
-        if more:  # the newest chunk stays here: it may be the last one
+        if more:  # hold back the newest chunk: it may be the last one
             if chunk:
                 chunk, self._withheld = self._withheld, chunk
             return chunk

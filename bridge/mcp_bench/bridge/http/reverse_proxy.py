@@ -1,9 +1,9 @@
 """A reverse proxy for MCP servers and model endpoints: an ASGI app that streams in both directions.
 
-It forwards a request's bytes and a response's bytes as they come, and waits for the slower side: at
-most a few chunks are in memory. What it changes is what a proxy has to (RFC 9110, section 7.6): the
-headers that concern one connection only, `Host`, and a redirect to the server's own address, which
-would lead a client past the proxy. It asks for no content coding, so that messages can be read.
+It forwards bytes as they arrive and waits for the slower side, so at most a few chunks are in memory. It
+changes only what a proxy must (RFC 9110, section 7.6): hop-by-hop headers, `Host`, and redirects to the
+server's own address, which would lead the client past the proxy. It requests no content coding, so that
+messages are readable.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mcp_bench.servers.errors import WrongUseError
 
 CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 4.0
-"""How long an idle connection is kept: less than the 5 s after which common servers close theirs."""
+"""Lifetime of an idle connection: less than the 5 seconds after which common servers close it."""
 MAX_HEADER = 1 << 16
 SERVER_ERROR = -32000
-"""The first of the JSON-RPC codes that an implementation may define."""
+"""First of the JSON-RPC codes for errors that the implementation defines."""
 
 _ONE_CONNECTION = {
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
@@ -43,21 +43,23 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class ReverseProxy:
-    """Forwards every request to the server that `url` is on. Use it as an async context manager."""
+    """Forward every request to the server of a URL. Use it as an async context manager."""
 
     def __init__(self, url: str, *, peer: str = "MCP server") -> None:
-        """Set up a proxy for the server that is at `url`; `peer` says in errors what it is.
+        """Set up a proxy for the server at `url`. Errors call the server `peer`.
 
         Raises:
-            WrongUseError: it is no http or https URL, or has a password in it.
+            WrongUseError: the URL is not http or https, or contains a user or password.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts.netloc):
-            raise WrongUseError(f"{url!r} is no URL of a server: give one like http://127.0.0.1:8000/mcp")
+            raise WrongUseError(
+                f"{url!r} is not the URL of a server: give one like http://127.0.0.1:8000/mcp"
+            )
         if parts.username or parts.password:
-            raise WrongUseError("the URL has a user or password in it: let the client send a header instead")
+            raise WrongUseError("the URL contains a user or password: let the client send a header instead")
         self.path = parts.path or "/"
-        """Path of the endpoint, here as there."""
+        """Path of the endpoint, at the server and at this proxy."""
         self._peer = peer
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.netloc
@@ -84,9 +86,9 @@ class ReverseProxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one exchange.
 
-        When the client goes away, the server's side is closed, too. When the server breaks off, the
-        response stays unfinished, and whoever runs this app closes the client's connection: a cut
-        response must not look whole.
+        When the client goes away, the connection to the server is closed too. When the server breaks off, the
+        response stays incomplete and the ASGI server closes the client's connection, because a truncated
+        response must not look complete.
         """
         first = await receive()
         if first["type"] == "http.disconnect":
@@ -116,13 +118,13 @@ class ReverseProxy:
         started = False
         try:
             async with self._open(scope, body) as response:
-                headers = [self._seen_from_here(header) for header in _end_to_end(response.raw_headers)]
+                headers = [self._rewrite_redirect(header) for header in _end_to_end(response.raw_headers)]
                 await send({"type": "http.response.start", "status": response.status, "headers": headers})
                 started = True
                 async for chunk in response.content.iter_any():
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except aiohttp.ClientError as error:
-            await checkpoint_if_cancelled()  # it may be the client that broke off
+            await checkpoint_if_cancelled()  # the client may have caused it
             if started:
                 _log.warning("the %s at %s broke off its response: %s", self._peer, self.origin, error)
             else:
@@ -145,7 +147,7 @@ class ReverseProxy:
             scope["method"], url, headers=headers, data=body or None, allow_redirects=False
         )
 
-    def _seen_from_here(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    def _rewrite_redirect(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
         name, value = header
         if name == b"location" and value.startswith(self.origin.encode() + b"/"):
             return name, value[len(self.origin) :]
@@ -167,7 +169,7 @@ async def _request_body(
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers that a proxy passes on, names in lower case."""
+    """Return the headers that a proxy forwards, with names in lower case."""
     lower = [(name.lower(), value) for name, value in headers]
     named = {
         token.strip().lower() for name, value in lower if name == b"connection" for token in value.split(b",")
@@ -184,7 +186,7 @@ async def _refuse(send: Send, text: str) -> None:
 
 
 def _has_port(netloc: str) -> bool:
-    """Whether the port, where there is one, is a number of a port."""
+    """Return whether the port, if present, is valid."""
     try:
         urlsplit(f"//{netloc}").port  # noqa: B018 - reading it checks it
     except ValueError:

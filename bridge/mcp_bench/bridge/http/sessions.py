@@ -1,9 +1,8 @@
-"""Which connection, and which episode, an HTTP exchange belongs to.
+"""Assigns HTTP exchanges to connections and episodes.
 
-All exchanges of one session (`Mcp-Session-Id`, 2025-03-26 to 2025-11-25) are one connection: an
-answer may come on another exchange than its call, after a stream broke. A request without a session
-(2026-07-28, and servers that keep none) is a connection of its own, because ids of different
-clients may coincide.
+All exchanges of one session (`Mcp-Session-Id`, 2025-03-26 to 2025-11-25) are one connection: after a stream
+broke, an answer may arrive on another exchange than its call. A request without a session (2026-07-28, and
+servers without sessions) is a separate connection, because different clients may use the same ids.
 """
 
 from __future__ import annotations
@@ -22,41 +21,48 @@ from mcp_bench.recorder.store.recording import Recording
 
 SESSION = b"mcp-session-id"
 CONNECTION = "mcp_bench.connection"
-"""Key of the ASGI scope that holds the number of the recorder's connection."""
+"""Key of the ASGI scope that holds the number of the connection in the recording."""
 
 
 class Episodes(Protocol):
-    """Who decides what the messages of a session are part of. None: they are stored outside any."""
+    """Decides which episode messages belong to. None stores them outside any episode."""
 
     def opened(self, session: str, handshake: Body) -> None:
-        """A server has begun a session; `handshake` is the request that asked for it, or the first one that
-        came of a session that is older than this recording."""
+        """Note a new session.
+
+        Args:
+            session: Its id.
+            handshake: The request that started it. If the session is older than this recording, the first
+                request that was seen.
+        """
         ...
 
     def current(self, session: str) -> str | None:
-        """Return the episode of a session's messages now."""
+        """Return the current episode of a session."""
         ...
 
     def without_session(self, request: Body) -> str | None:
-        """Return the episode of a request that belongs to no session, and of what answers it."""
+        """Return the episode of a request without a session, and of its answer."""
         ...
 
     def closed(self, session: str, *, unknown: bool = False) -> None:
-        """A session was deleted, or its server knows it no longer. `unknown`: it never did, as far as can be
-        seen."""
+        """Note that a session was deleted, or that its server no longer knows it.
+
+        `unknown` means that the server never accepted the session.
+        """
         ...
 
 
 class SessionExchanges:
-    """Opens exchanges for `Recorded`. One for a recording: it numbers the connections."""
+    """Open exchanges for `Recorded`. Use one per recording, because it numbers the connections."""
 
     def __init__(self, recording: Recording, episodes: Episodes) -> None:
         self.recording = recording
         self.episodes = episodes
         self.connections: dict[str, int] = {}
-        """Open sessions."""
+        """Connection numbers of the open sessions, by id."""
         self._adopted: set[str] = set()
-        """Those that began before we came, until their server shows that it knows them."""
+        """Sessions older than this recording, until the server accepts them."""
         self._numbers = itertools.count(1)
 
     def __call__(self, scope: Scope) -> SessionExchange:
@@ -71,19 +77,18 @@ class SessionExchanges:
         self.connections[session] = number
 
     def adopt(self, session: str, number: int, request: Body) -> int:
-        """Take up a session that its server began before we came, if it is one: it is not mixed with any
-        other. Return the number of its connection."""
+        """Return the connection number of a session. Begin a session that is older than the recording."""
         if session not in self.connections:
             self.begin(session, number, request)
             self._adopted.add(session)
         return self.connections[session]
 
     def accepted(self, session: str) -> None:
-        """The server knows the session."""
+        """Note that the server knows the session."""
         self._adopted.discard(session)
 
     def end(self, session: str) -> None:
-        """Settle what the session left open; unknown sessions are none."""
+        """End a session and settle its open calls. Ignore a session that is not open."""
         number = self.connections.pop(session, None)
         if number is not None:
             if episode := self.episodes.current(session):
@@ -131,15 +136,15 @@ class SessionExchange:
             self._session = given
             self._owner.begin(given, self._number, self._handshake)
         if self._session is not None and status < 400:
-            if self._method == "GET":  # a stream: it has no message of the client
+            if self._method == "GET":  # a stream, without a message of the client
                 self._number = self._owner.adopt(self._session, self._number, b"")
             self._owner.accepted(self._session)
-        # a server that knows the session no longer says 404
+        # 404 means that the server no longer knows the session
         self._over = status == 404 or (self._method == "DELETE" and status < 300)
 
     def close(self, left: bool) -> None:
         if self._session is None:
-            if self._episode is not None:  # without a session, to leave is to cancel (2026-07-28)
+            if self._episode is not None:  # without a session, a client cancels by disconnecting (2026-07-28)
                 self._owner.recording.close_connection(self._episode, self._number, cancelled=left)
         elif self._over:
             self._owner.end(self._session)

@@ -1,8 +1,8 @@
-"""Which process is at the other end of a TCP connection from this machine (/proc/net/tcp, see proc(5)).
+"""Finds the process at the other end of a local TCP connection (/proc/net/tcp, see proc(5)).
 
-TCP has no SO_PEERCRED. What there is, is the socket's inode, and the open files of the processes that may
-have it. Both may change while they are read, so nobody counts as foreign before a second and a third look;
-what cannot be read (a process that is closed to its own user) decides nothing.
+TCP has no SO_PEERCRED. Instead, this module looks up the inode of the socket, and searches the open files of
+processes for it. Both may change in the meantime, so a peer counts as foreign only after three attempts. A
+process whose files are not readable is never evidence against the peer.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from weakref import WeakSet
 import anyio
 from starlette.types import Scope
 
-from mcp_bench.bridge.http.patience import TCP, TcpConnection
+from mcp_bench.bridge.http.listen import TCP, TcpConnection
 from mcp_bench.bridge.process.supervisor import descendants, parents
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 Origin = Literal["below", "foreign", "gone"]
-"""`gone`: nobody holds the socket any more, or waits for an answer."""
-LOOKS = 3
-LOOK_SECONDS = 0.05
+"""`gone` means that no process holds the socket any more."""
+ATTEMPTS = 3
+ATTEMPT_SECONDS = 0.05
 
 
 class TcpPeers:
-    """Says whether connections to a port of ours come from below a process."""
+    """Find out whether connections to a local port come from the descendants of a process."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._known: WeakSet[TcpConnection] = WeakSet()
-        """Connections that came from below the process: looking takes some hundredths of a second."""
+        """Connections known to come from a descendant: a search takes some hundredths of a second."""
 
     async def origin(self, scope: Scope, root: int) -> Origin:
-        """Say whether the connection that a request came on belongs to a process below `root`."""
+        """Return whether the connection of a request belongs to `root` or one of its descendants."""
         if (connection := scope[TCP]) in self._known:
             return "below"
         (_, port), inode = scope["client"], None
-        for look in range(LOOKS):
-            if look:
-                await anyio.sleep(LOOK_SECONDS)
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await anyio.sleep(ATTEMPT_SECONDS)
             inode = await anyio.to_thread.run_sync(socket_inode, port, self._port)
             if inode is None:
                 continue
@@ -52,7 +52,7 @@ class TcpPeers:
 
 
 def socket_inode(local: int, remote: int) -> str | None:
-    """Return the inode of the socket between two ports of this machine, as the side at `local` has it."""
+    """Return the inode of the socket at port `local` that is connected to port `remote`, if any."""
     ends = (f":{local:04X}", f":{remote:04X}")
     for table in TABLES:
         try:
@@ -68,7 +68,7 @@ def socket_inode(local: int, remote: int) -> str | None:
 
 
 def owners(local: int, remote: int) -> set[int]:
-    """Return the processes that hold the socket, as far as can be seen, and all above them."""
+    """Return the processes that visibly hold the socket, and all their ancestors."""
     inode, table = socket_inode(local, remote), parents()
     found: set[int] = set()
     for pid in table if inode else ():
@@ -81,7 +81,7 @@ def owners(local: int, remote: int) -> set[int]:
 
 
 def holds(root: int, inode: str) -> bool:
-    """Whether a process below `root` has the socket open, or may have it: its files cannot be read."""
+    """Return whether a descendant of `root` has the socket open, or may have it: its files are unreadable."""
     return any(_has(pid, f"socket:[{inode}]") for pid in descendants(root))
 
 
@@ -91,11 +91,11 @@ def _has(pid: int, socket: str) -> bool:
     except PermissionError:
         return not _has_ended(pid)
     except OSError:
-        return False  # it ended meanwhile
+        return False  # it has ended
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process is gone, or only waits to be reaped: that has no open files."""
+    """Return whether a process is gone or a zombie, which has no open files."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
     except OSError:
@@ -103,8 +103,8 @@ def _has_ended(pid: int) -> bool:
 
 
 def _files(pid: int) -> Iterator[str]:
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
+    for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            yield str(entry.readlink())
+            yield str(link.readlink())
         except FileNotFoundError:
-            continue  # closed meanwhile
+            continue  # closed by now

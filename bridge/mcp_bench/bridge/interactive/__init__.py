@@ -1,1 +1,1 @@
-"""Interactive use: an agent's own configuration names a benchmark, and a person has it work on tasks."""
+"""Interactive use: an agent with its own configuration works on benchmark tasks when a person asks it to."""

@@ -1,7 +1,7 @@
-"""One client's entry: a list of tools that never changes, and at most one open task.
+"""One client: a list of tools that never changes, and at most one open task.
 
-State belongs to the entry, not to a connection: several connections may share it, and clients of
-2026-07-28 have none.
+A client outlives its connections: several connections may share it, and protocol version 2026-07-28 has no
+connections at all.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from mcp_types import RequestId
 
 from mcp_bench.bridge.episode.attempt import Attempt, told
 from mcp_bench.bridge.episode.episode import begin, close, finish
-from mcp_bench.bridge.interactive.answer_tool import with_answer
-from mcp_bench.bridge.interactive.control_tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT
-from mcp_bench.bridge.interactive.open_task import Client, OpenTask
-from mcp_bench.bridge.interactive.run import HandRun
-from mcp_bench.bridge.interactive.task_queue import TaskQueue
+from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask
+from mcp_bench.bridge.interactive.run import InteractiveRun, TaskQueue
+from mcp_bench.bridge.interactive.tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT, with_answer
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, Task, ToolResult, ToolSpec
@@ -33,12 +31,15 @@ logger = logging.getLogger(__name__)
 NO_TASK = "No task is open. Call next_task to start one."
 
 
-class Entry:
-    """Opens and ends tasks. The task group runs until every entry is closed."""
+class Client:
+    """Open and end the tasks of one client.
+
+    The task group must run until the client is closed.
+    """
 
     def __init__(
         self,
-        run: HandRun,
+        run: InteractiveRun,
         tools: Sequence[ToolSpec],
         queue: TaskQueue,
         tasks: TaskGroup,
@@ -47,28 +48,34 @@ class Entry:
         seed: int = 0,
         idle: float,
     ) -> None:
-        """`tools` is the benchmark's whole set; `idle` the seconds without a call that end a task.
+        """Create a client without an open task.
+
+        Args:
+            tools: All tools of the benchmark.
+            idle: Seconds without a call after which an open task ends.
 
         Raises:
-            ToolTableError: a tool's name is one of ours.
+            ToolTableError: a tool has the name of a control tool.
         """
         if taken := CONTROL & {tool.name for tool in tools}:
-            raise ToolTableError(f"the benchmark has a tool named {min(taken)!r}, which hand use needs")
+            raise ToolTableError(
+                f"the benchmark has a tool named {min(taken)!r}, which interactive use needs"
+            )
         self.run = run
         self.name = name
         self.task_tools = with_answer(tools)
         self.tools = (NEXT_TASK, FINISH_TASK, *self.task_tools)
         self.done = 0
-        """Tasks that were ended."""
-        self.client: Client | None = None
-        """Who opened a task last."""
+        """Number of tasks that have ended."""
+        self.info: ClientInfo | None = None
+        """Name and version of the client that opened a task last."""
         self._queue = queue
         self._tasks = tasks
         self._seed = seed
         self._idle = idle
         self._names = frozenset(tool.name for tool in self.task_tools)
         self._task: OpenTask | None = None
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._closed = False
 
     @property
@@ -76,31 +83,31 @@ class Entry:
         """The open task."""
         return self._task
 
-    async def next_task(self, client: Client | None) -> str:
+    async def next_task(self, info: ClientInfo | None) -> str:
         """End the open task, start the next one, and return its prompt.
 
         Raises:
-            BenchError: there is none left, or it cannot be started.
+            BenchError: no task is left, or the next one cannot be started.
         """
-        async with self._turn:
+        async with self._lock:
             await self._end("agent_exit")
             if self._closed:
                 raise BenchError("The server is ending.")
             task = await self._queue.take()
             if task is None:
                 raise BenchError("There are no more tasks.")
-            self.client = client
-            self._task = opened = await self._start(task, client)
+            self.info = info
+            self._task = opened = await self._start(task, info)
             self._tasks.start_soon(self._watch, opened)
             return task.prompt
 
     async def finish_task(self) -> str:
-        """End the open task; return what the agent is told: nothing of how well it was done.
+        """End the open task. Return a text for the agent that reveals nothing about the grade.
 
         Raises:
             BenchError: no task is open.
         """
-        async with self._turn:
+        async with self._lock:
             if self._task is None:
                 raise BenchError(NO_TASK)
             await self._end("agent_exit")
@@ -108,46 +115,46 @@ class Entry:
         return f"The task is over and stored. {after}"
 
     async def end_task(self, termination: Termination, only: OpenTask | None = None) -> None:
-        """End the task that is open, if any; with `only`, not a later one."""
+        """End the open task, if any. With `only`, end it only if it is this task."""
         with anyio.CancelScope(shield=True):
-            async with self._turn:
+            async with self._lock:
                 if only is None or only is self._task:
                     await self._end(termination)
 
     async def close(self, termination: Termination) -> None:
-        """End what is open; no task is started any more."""
+        """End the open task and refuse to start another one."""
         self._closed = True
         await self.end_task(termination)
 
-    async def _start(self, task: Task, client: Client | None) -> OpenTask:
+    async def _start(self, task: Task, info: ClientInfo | None) -> OpenTask:
         planned = self.run.plan(task, self._seed)
         try:
             world = await self.run.benchmark.open(task.id, seed=self._seed)
-        except Exception as error:  # a benchmark's own code
+        except Exception as error:  # raised by the benchmark's code
             logger.exception("task %s cannot be opened", task.id)
-            self._store_failure(planned, client, error)
+            self._store_failure(planned, info, error)
             raise BenchError("The task cannot be opened. Call next_task for another one.") from error
         try:
-            return OpenTask(self.run, planned, world, self.task_tools, client)
+            return OpenTask(self.run, planned, world, self.task_tools, info)
         except BaseException:
             await close(world)
             raise
 
-    def _store_failure(self, planned: PlannedEpisode, client: Client | None, error: Exception) -> None:
+    def _store_failure(self, planned: PlannedEpisode, info: ClientInfo | None, error: Exception) -> None:
         attempt, episode = Attempt(), new_id("ep")
         attempt.spoil("world_failed", told(error))
-        begin(self.run.folder, episode, planned, 1, self.task_tools, client)
+        begin(self.run.folder, episode, planned, 1, self.task_tools, info)
         finish(self.run.folder, episode, planned, attempt)
 
     async def _end(self, termination: Termination) -> None:
-        # detached first: from here on no call finds it
+        # detach it first: from here on, no call can reach it
         task, self._task = self._task, None
         if task is not None:
             task.ending.cancel()
             try:
                 with anyio.CancelScope(shield=True):
                     await task.end(termination)
-            except StorageError as error:  # the text names files, which are not for the agent
+            except StorageError as error:  # its message names files, which the agent must not see
                 logger.exception("task %s could not be stored", task.planned.task)
                 raise BenchError("The task is over, but it could not be stored.") from error
             self.done += 1
@@ -158,39 +165,46 @@ class Entry:
             await self.end_task(termination, task)
 
 
-class EntrySession:
-    """An entry as one connection, or one request, uses it: the tools and prompts that are served."""
+class ClientTools:
+    """The tools and prompts of a client, as one connection or one request sees them."""
 
     prompts: Sequence[PromptSpec] = (NEXT_TASK_PROMPT,)
 
     def __init__(
         self,
-        entry: Entry,
+        client: Client,
         connection: int,
-        client: Callable[[], Client | None],
+        info: Callable[[], ClientInfo | None],
         *,
         request: RequestId | None = None,
     ) -> None:
-        """`connection` is its number in the recording; `request` the one request it is for, if so."""
-        self._entry = entry
-        self._connection = connection
+        """Serve one connection, or one request.
+
+        Args:
+            client: The client that the connection belongs to.
+            connection: Its number in the recording.
+            info: Returns the client's name and version, or None while they are unknown.
+            request: Id of the request, if this object serves only one.
+        """
         self._client = client
+        self._connection = connection
+        self._read_info = info
         self._request = request
         self._executing: OpenTask | None = None
-        self.tools = entry.tools
+        self.tools = client.tools
 
     async def call(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
     ) -> ToolResult:
-        """Run a tool of the open task's world, or go from task to task."""
+        """Run a control tool, or a tool of the open task's world."""
         try:
             if name == NEXT_TASK.name:
-                return ToolResult(text=await self._entry.next_task(self._client()))
+                return ToolResult(text=await self._client.next_task(self._read_info()))
             if name == FINISH_TASK.name:
-                return ToolResult(text=await self._entry.finish_task())
+                return ToolResult(text=await self._client.finish_task())
         except BenchError as error:
             return refusal(str(error))
-        task = self._entry.task
+        task = self._client.task
         if task is None:
             return refusal(NO_TASK)
 
@@ -207,14 +221,14 @@ class EntrySession:
             return refusal(f"{name} was called before the task had started, and nothing was done.")
 
     def executes(self, rpc_id: RequestId) -> None:
-        """The server's `on_execute`.
+        """Record that a call starts to run. The server calls this as `on_execute`.
 
         Raises:
-            NotOfThisTaskError: the call came in when another task was open, or none.
+            NotOfThisTaskError: the call arrived while another task was open, or none.
         """
         task = self._executing
-        assert task is not None  # noqa: S101 - `call` has just set it
-        recording = self._entry.run.recording
+        assert task is not None  # noqa: S101 - set by `call` just before
+        recording = self._client.run.recording
         if not recording.mark_executed(task.episode, self._connection, rpc_id):
             raise NotOfThisTaskError
 
@@ -223,12 +237,12 @@ class EntrySession:
 
         Raises:
             UnknownNameError: there is no such prompt.
-            BenchError: there is no task left, or it cannot be started.
+            BenchError: no task is left, or the next one cannot be started.
         """
         if name != NEXT_TASK_PROMPT.name:
             raise UnknownNameError("prompt", name, [NEXT_TASK_PROMPT.name])
-        return await self._entry.next_task(self._client())
+        return await self._client.next_task(self._read_info())
 
 
 class NotOfThisTaskError(Exception):
-    """A call is not part of the task that it was about to run in."""
+    """A call does not belong to the task in which it was about to run."""

@@ -1,17 +1,17 @@
-"""All entries of one process: which there are, and the benchmarks and recordings behind them."""
+"""All clients of one process, and the benchmarks and recordings behind them."""
 
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_bench.bridge.interactive.client import Entry
-from mcp_bench.bridge.interactive.run import HandRun
-from mcp_bench.bridge.interactive.task_queue import TaskChoice, queue_of
+from mcp_bench.bridge.interactive.client import Client
+from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, open_queue
 from mcp_bench.recorder.records import FlagKind, now_us
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -22,138 +22,155 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Guest:
-    """An entry, and who uses it now."""
+class ClientState:
+    """A client, and how many connections it has now."""
 
-    entry: Entry
+    client: Client
     benchmark: str
     choice: TaskChoice
     name: str
-    """What others may see of it: never its token."""
+    """Name for status and logs. It never contains the token."""
     since_us: int = field(default_factory=now_us)
     connections: int = 0
 
 
 @dataclass(frozen=True)
-class _Offer:
-    run: HandRun
+class _OpenBenchmark:
+    run: InteractiveRun
     tools: tuple[ToolSpec, ...]
 
 
-class Desk:
-    """Hands out entries. Used inside a task group that runs until `close` has returned."""
+class Clients:
+    """Create and end clients. Needs a task group that runs until `close` has returned."""
 
     def __init__(
         self, tasks: TaskGroup, *, idle: float, on_create: Callable[[str], None] = lambda run: None
     ) -> None:
-        """`idle` is the seconds without a call that end a task; `on_create` is told of each new run."""
-        self.guests: dict[object, Guest] = {}
-        """By (benchmark, token), or by an object of its own where there is no token."""
+        """Start without any client.
+
+        Args:
+            tasks: Runs the timers of open tasks.
+            idle: Seconds without a call after which an open task ends.
+            on_create: Called with the id of each new run.
+        """
+        self.states: dict[object, ClientState] = {}
+        """Keyed by (benchmark, token), or by a unique object for clients without a token."""
         self.done = 0
-        """Tasks that were ended in entries that are gone."""
+        """Number of tasks that former clients have ended."""
         self._tasks = tasks
         self._idle = idle
         self._on_create = on_create
-        self._offers: dict[str, _Offer] = {}
-        self._turn = anyio.Lock()
+        self._benchmarks: dict[str, _OpenBenchmark] = {}
+        self._lock = anyio.Lock()
         self._closed = False
 
     async def check(self, benchmark: str, choice: TaskChoice) -> None:
-        """See whether entries could be had.
+        """Check that the benchmark can serve clients.
 
         Raises:
-            BenchError: there is no such benchmark or task, or it cannot be used.
+            BenchError: the benchmark or a task does not exist, or the benchmark is unusable.
         """
-        async with self._turn:
+        async with self._lock:
             await self._open(benchmark, choice, "-")
 
-    async def join(self, benchmark: str, token: str | None, choice: TaskChoice, name: str) -> Guest:
-        """Return the entry of a token, or a new one; with one more connection.
+    async def join(self, benchmark: str, token: str | None, choice: TaskChoice, name: str) -> ClientState:
+        """Return the client of a token, or a new client, and count one more connection.
 
-        The tasks of an entry are chosen with its first connection, and may be chosen anew where no
-        connection is left.
+        The first connection of a client chooses its tasks. Once no connection is left, the next one may
+        choose again.
 
         Raises:
-            BenchError: there is no such benchmark or task, it cannot be used, or others who are there
-                use the entry with another choice of tasks.
+            BenchError: the benchmark or a task does not exist, the benchmark is unusable, or another
+                connection of this client has chosen other tasks.
         """
-        async with self._turn:
+        async with self._lock:
             if self._closed:
                 raise BenchError("the server is ending")
             key = (benchmark, token) if token is not None else object()
-            guest = self.guests.get(key)
-            if guest is not None and guest.choice != choice:
-                if guest.connections:
+            state = self.states.get(key)
+            if state is not None and state.choice != choice:
+                if state.connections:
                     raise WrongUseError(
-                        "this entry is in use with another choice of tasks: leave the options out that "
-                        "choose tasks, or use an entry of another name"
+                        "this --entry is in use with another choice of tasks. Leave out --split, --task, "
+                        "--seed and --limit, or use another --entry"
                     )
                 await self._drop(key)
-                guest = None
-            if guest is None:
-                entry = await self._open(benchmark, choice, name)
-                guest = self.guests[key] = Guest(entry, benchmark, choice, name)
-            guest.connections += 1
-            return guest
+                state = None
+            if state is None:
+                client = await self._open(benchmark, choice, name)
+                state = self.states[key] = ClientState(client, benchmark, choice, name)
+            state.connections += 1
+            return state
 
-    async def leave(self, guest: Guest) -> None:
-        """Take one connection off an entry; with the last one its task ends."""
+    async def leave(self, state: ClientState) -> None:
+        """Count one connection less. With the last one the open task ends."""
         with anyio.CancelScope(shield=True):
-            async with self._turn:
-                guest.connections -= 1
-                if guest.connections:
+            async with self._lock:
+                state.connections -= 1
+                if state.connections:
                     return
-                key = next((key for key, known in self.guests.items() if known is guest), None)
-                task = guest.entry.task
-            # grading may take its time: others may come and go meanwhile
+                key = next((key for key, known in self.states.items() if known is state), None)
+                task = state.client.task
+            # outside the lock: grading may take long, and other clients must be able to join and leave
             if isinstance(key, tuple):
                 if task is not None:
-                    await self._end(guest, guest.entry.end_task("agent_exit", task))
+                    await self._end(state, state.client.end_task("agent_exit", task))
             else:
-                await self._end(guest, guest.entry.close("agent_exit"))
-                if self.guests.pop(key, None) is not None:
-                    self.done += guest.entry.done
+                await self._end(state, state.client.close("agent_exit"))
+                if self.states.pop(key, None) is not None:
+                    self.done += state.client.done
 
     def flag(self, kind: FlagKind, detail: str) -> None:
-        """Store, in every run under way, that something was refused: of whose agent, nobody can say."""
-        for offer in self._offers.values():
-            offer.run.flag(kind, detail)
+        """Store a flag in every run, because the agent that caused it is unknown."""
+        for opened in self._benchmarks.values():
+            opened.run.flag(kind, detail)
 
     async def end_tasks(self) -> None:
-        """End and grade every open task; none is started any more."""
+        """End and grade every open task, and refuse to start another one."""
         with anyio.CancelScope(shield=True):
-            async with self._turn:
+            async with self._lock:
                 self._closed = True
                 async with anyio.create_task_group() as ending:
-                    for guest in self.guests.values():
-                        ending.start_soon(self._end, guest, guest.entry.close("cancelled"))
+                    for state in self.states.values():
+                        ending.start_soon(self._end, state, state.client.close("cancelled"))
 
     async def close(self) -> None:
-        """Let go of benchmarks and recordings, once no connection is left."""
+        """Close benchmarks and recordings. No connection may be left."""
         with anyio.CancelScope(shield=True):
-            for offer in self._offers.values():
-                await offer.run.benchmark.aclose()
-                offer.run.close()
+            for opened in self._benchmarks.values():
+                await opened.run.benchmark.aclose()
+                opened.run.close()
 
-    async def _open(self, benchmark: str, choice: TaskChoice, name: str) -> Entry:
+    async def _open(self, benchmark: str, choice: TaskChoice, name: str) -> Client:
         found: Benchmark = load("benchmark", benchmark)
-        if other := getattr(found, "by_hand", None):  # the same tasks, with tools that do not change
+        if other := getattr(found, "by_hand", None):  # the same tasks, with a fixed set of tools
             found = load("benchmark", other)
-        offer = self._offers.get(found.name)
-        if offer is None:
+        opened = self._benchmarks.get(found.name)
+        if opened is None:
             tools = tuple(await anyio.to_thread.run_sync(found.tools))
             refuse_control(tools, found.name)
-            offer = self._offers[found.name] = _Offer(HandRun(found, self._on_create), tools)
-        queue = await anyio.to_thread.run_sync(queue_of, offer.run.benchmark, choice)
-        return Entry(offer.run, offer.tools, queue, self._tasks, name=name, seed=choice.seed, idle=self._idle)
+            opened = self._benchmarks[found.name] = _OpenBenchmark(
+                InteractiveRun(found, self._on_create), tools
+            )
+        queue = await anyio.to_thread.run_sync(open_queue, opened.run.benchmark, choice)
+        return Client(
+            opened.run, opened.tools, queue, self._tasks, name=name, seed=choice.seed, idle=self._idle
+        )
 
     async def _drop(self, key: object) -> None:
-        guest = self.guests.pop(key)
-        await self._end(guest, guest.entry.close("agent_exit"))
-        self.done += guest.entry.done
+        state = self.states.pop(key)
+        await self._end(state, state.client.close("agent_exit"))
+        self.done += state.client.done
 
-    async def _end(self, guest: Guest, ending: Awaitable[None]) -> None:
+    async def _end(self, state: ClientState, ending: Awaitable[None]) -> None:
         try:
             await ending
         except BenchError as error:
-            logger.error("%s: %s", guest.name, error)
+            logger.error("%s: %s", state.name, error)
+
+
+async def stop_on_signal(scope: anyio.CancelScope) -> None:
+    """Cancel `scope` at the first SIGINT, SIGTERM or SIGHUP. Later signals have no further effect."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async for _ in signals:
+            scope.cancel()

@@ -1,4 +1,4 @@
-"""Entries on streamable HTTP: the SDK's server and transport, with our recording and access rules."""
+"""Serve clients over streamable HTTP: the SDK's server and transport, with recording and access rules."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from starlette.requests import Request
 
 from mcp_bench.bridge.http.access import AccessRules, is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.bridge.interactive.client import EntrySession
-from mcp_bench.bridge.interactive.clients import Desk
-from mcp_bench.bridge.interactive.http_sessions import EXCHANGE, AddressOf, SeatExchange, Seats, one_benchmark
-from mcp_bench.bridge.interactive.recorded_stdio import SERVER_NAME
-from mcp_bench.bridge.interactive.stop import stop_on_signal
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.client import ClientTools
+from mcp_bench.bridge.interactive.clients import Clients, stop_on_signal
+from mcp_bench.bridge.interactive.http_sessions import (
+    EXCHANGE,
+    AddressOf,
+    HttpExchange,
+    HttpSessions,
+    one_benchmark,
+)
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.servers.mcp_server import Context, build_server
 
 logger = logging.getLogger(__name__)
@@ -29,43 +34,43 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HttpOptions:
-    """Where to listen, for whom, and how much of it."""
+    """Address and limits of the HTTP listener."""
 
     host: str
     port: int
     token: str | None
-    """Bearer token; where none is given and others can reach the address, one is made."""
+    """Bearer token. If it is None and other machines can reach the address, a token is generated."""
     max_sessions: int
     max_body: int
-    """Bytes of a request."""
+    """Limit in bytes of one request."""
     idle: float
-    """Seconds without a request after which a session is forgotten, and without a call a task."""
+    """Seconds without a request after which a session ends, and without a call after which a task ends."""
 
 
-async def session_of(context: Context) -> EntrySession:
-    """Return the entry of a request, as this one request sees it."""
+async def session_of(context: Context) -> ClientTools:
+    """Return the tools of the client that a request belongs to."""
     request = context.request
-    assert isinstance(request, Request)  # noqa: S101 - so for streamable HTTP
+    assert isinstance(request, Request)  # noqa: S101 - always, over streamable HTTP
     exchange = request.scope[EXCHANGE]
-    assert isinstance(exchange, SeatExchange)  # noqa: S101 - `Seats` has put it there
-    seat = exchange.seat
-    return EntrySession(seat.guest.entry, seat.number, lambda: seat.client, request=context.request_id)
+    assert isinstance(exchange, HttpExchange)  # noqa: S101 - set by `HttpSessions`
+    session = exchange.session
+    return ClientTools(session.state.client, session.number, lambda: session.info, request=context.request_id)
 
 
-async def serve_entries(
-    desk: Desk,
+async def serve_clients(
+    clients: Clients,
     address_of: AddressOf,
     choice: TaskChoice,
     options: HttpOptions,
     *,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the entries of a desk until cancelled; requests under way then get a few seconds.
+    """Serve clients until cancelled. Running requests then get a few seconds to finish.
 
     The task status is the base URL.
 
     Raises:
-        BenchError: the address cannot be listened on.
+        BenchError: it cannot listen on the address.
     """
     token = options.token
     if token is None and not is_loopback(options.host):
@@ -77,44 +82,46 @@ async def serve_entries(
         max_request_body_size=options.max_body,
         max_sessions=options.max_sessions,
     )
-    seats = Seats(manager.handle_request, desk, address_of, choice, max_sessions=options.max_sessions)
+    sessions = HttpSessions(
+        manager.handle_request, clients, address_of, choice, max_sessions=options.max_sessions
+    )
     with contextlib.closing(bind(options.host, options.port)) as listener:
         port = listener.getsockname()[1]
-        app = AccessRules(seats, options.host, port, token=token, max_body=options.max_body)
+        app = AccessRules(sessions, options.host, port, token=token, max_body=options.max_body)
         try:
             async with manager.run(), anyio.create_task_group() as tasks:
-                tasks.start_soon(seats.sweep, options.idle)
+                tasks.start_soon(sessions.sweep, options.idle)
                 await tasks.start(lambda task_status: listen(app, listener, task_status=task_status))
                 task_status.started(f"http://{url_host(options.host)}:{port}")
         finally:
-            seats.close()
+            sessions.close()
 
 
 async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -> None:
-    """Serve a benchmark until a signal comes; what is open is then graded.
+    """Serve a benchmark until a signal arrives; then grade the open tasks.
 
     Raises:
-        BenchError: there is no such benchmark or task, or the address cannot be listened on.
+        BenchError: the benchmark or a task does not exist, or it cannot listen on the address.
     """
     async with anyio.create_task_group() as tasks:
-        desk = Desk(tasks, idle=options.idle)
+        clients = Clients(tasks, idle=options.idle)
         try:
             with anyio.CancelScope() as serving:
                 tasks.start_soon(stop_on_signal, serving)
-                await desk.check(benchmark, choice)
+                await clients.check(benchmark, choice)
                 url = await tasks.start(
-                    partial(serve_entries, desk, one_benchmark(benchmark), choice, options)
+                    partial(serve_clients, clients, one_benchmark(benchmark), choice, options)
                 )
-                logger.info("%s at %s/mcp, named entries at %s/mcp/NAME", benchmark, url, url)
+                logger.info("%s at %s/mcp, named clients at %s/mcp/NAME", benchmark, url, url)
                 await anyio.sleep_forever()
         finally:
-            await desk.end_tasks()
+            await clients.end_tasks()
             tasks.cancel_scope.cancel()
-    await desk.close()
+    await clients.close()
 
 
 def url_host(host: str) -> str:
-    """Return a host as it stands in a URL that leads there from this machine."""
+    """Return a host as a URL needs it to reach the host from this machine."""
     bare = host.strip("[]")
     with contextlib.suppress(ValueError):
         address = ipaddress.ip_address(bare)

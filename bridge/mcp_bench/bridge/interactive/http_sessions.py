@@ -1,8 +1,8 @@
-"""Which entry an HTTP request belongs to, and how its messages are recorded.
+"""Assigns HTTP requests to clients, and records their messages.
 
-In the handshake era a session (`Mcp-Session-Id`) at the plain URL is an entry of its own. Requests of
-2026-07-28 have no session: at the plain URL they share one entry, and whoever wants one of its own
-puts a name behind it: `.../mcp/NAME` is one entry for all who use that URL, in both eras.
+Up to protocol version 2025-11-25, each session (`Mcp-Session-Id`) at the plain URL is a separate client.
+Requests of 2026-07-28 have no session: at the plain URL they all share one client. At `.../mcp/NAME`, all
+requests share one client in every protocol version.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bench.bridge.http.access import client_of
 from mcp_bench.bridge.http.recorded import Headers, Recorded
-from mcp_bench.bridge.interactive.clients import Desk, Guest
-from mcp_bench.bridge.interactive.open_task import Client
+from mcp_bench.bridge.http.sessions import session_id
+from mcp_bench.bridge.interactive.clients import Clients, ClientState
+from mcp_bench.bridge.interactive.open_task import ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
-from mcp_bench.bridge.tap.client_info import client_info
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
 from mcp_bench.servers.errors import BenchError
@@ -34,8 +35,7 @@ from mcp_bench.servers.errors import BenchError
 logger = logging.getLogger(__name__)
 
 EXCHANGE = "mcp_bench.exchange"
-"""Key of the ASGI scope that holds the request's `SeatExchange`."""
-SESSION = b"mcp-session-id"
+"""Key of the ASGI scope that holds the request's `HttpExchange`."""
 VERSION = b"mcp-protocol-version"
 NAME = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 SWEEP_SECONDS = 30.0
@@ -43,176 +43,172 @@ SWEEP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Address:
-    """What a URL's path stands for."""
+    """Benchmark and client name in the path of a URL."""
 
     benchmark: str
     name: str | None
 
 
 AddressOf = Callable[[str], Address | None]
-"""Reads a path; None where there is nothing."""
+"""Parses a path. Returns None for an unknown one."""
 
 
 @dataclass(eq=False)
-class Seat:
-    """One recorder connection of an entry: a session, or a request without one."""
+class HttpSession:
+    """One connection in the recording: an MCP session, or a single request without a session."""
 
-    guest: Guest
+    state: ClientState
     own: bool
-    """Whether the entry ends with it."""
+    """Whether the client ends with this session."""
     number: int
     routes: Routes
     address: Address
-    client: Client | None = None
+    info: ClientInfo | None = None
     exchanges: int = 0
-    """Under way."""
+    """Number of running HTTP exchanges."""
     left: bool = False
-    """Its only request was given up by its client before the answer: without a session that cancels."""
+    """Whether the client gave up its only request. Without a session, this cancels the request."""
     last_used: float = field(default_factory=time.monotonic)
 
     def close(self) -> None:
-        """Settle what it leaves open in the recording."""
+        """Settle the open calls of this session in the recording."""
         for episode in self.routes.close():
-            self.guest.entry.run.recording.close_connection(episode, self.number, cancelled=self.left)
+            self.state.client.run.recording.close_connection(episode, self.number, cancelled=self.left)
 
 
-class SeatExchange:
-    """One request and its response, for `Recorded`."""
+class HttpExchange:
+    """One request and its response. Implements `recorded.Exchange`."""
 
-    def __init__(self, seat: Seat, on_session: Callable[[str, Seat], None]) -> None:
-        """`on_session` is told of the session that the response begins."""
-        self.seat = seat
+    def __init__(self, session: HttpSession, on_session: Callable[[str, HttpSession], None]) -> None:
+        """`on_session` gets the id of the session that the response starts."""
+        self.session = session
         self.status = 0
         self.left = False
         self._on_session = on_session
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        seat = self.seat
-        if direction == "client" and seat.client is None:
-            told = [client_info(body) for body in bodies if not isinstance(body, LargeBody)]
-            seat.client = next((client for client in told if client is not None), None)
-        route = seat.routes.from_client if direction == "client" else seat.routes.from_server
-        await seat.guest.entry.run.recording.store(route, seat.number, direction, bodies)
+        session = self.session
+        if direction == "client" and session.info is None:
+            reported = [client_info(body) for body in bodies if not isinstance(body, LargeBody)]
+            session.info = next((info for info in reported if info is not None), None)
+        route = session.routes.from_client if direction == "client" else session.routes.from_server
+        await session.state.client.run.recording.store(route, session.number, direction, bodies)
 
     def answered(self, status: int, headers: Headers) -> None:
         self.status = status
-        session = header(headers, SESSION)
-        if session is not None and status < 400:
-            self._on_session(session, self.seat)
+        given = session_id(headers)
+        if given is not None and status < 400:
+            self._on_session(given, self.session)
 
     def close(self, left: bool) -> None:
-        self.left = left  # the seat is closed by whoever gave it
+        self.left = left  # `HttpSessions` closes the session
 
 
-class Seats:
-    """ASGI middleware that gives each request its seat, and records it."""
+class HttpSessions:
+    """ASGI middleware that assigns each request to a session, and records it."""
 
     def __init__(
-        self, app: ASGIApp, desk: Desk, address_of: AddressOf, choice: TaskChoice, *, max_sessions: int
+        self, app: ASGIApp, clients: Clients, address_of: AddressOf, choice: TaskChoice, *, max_sessions: int
     ) -> None:
-        self._recorded = Recorded(app, lambda scope: cast(SeatExchange, scope[EXCHANGE]))
-        self._desk = desk
+        self._recorded = Recorded(app, lambda scope: cast(HttpExchange, scope[EXCHANGE]))
+        self._clients = clients
         self._address_of = address_of
         self._choice = choice
         self._max_sessions = max_sessions
-        self._sessions: dict[str, Seat] = {}
-        self._named: dict[Address, Guest] = {}
-        self._turn = anyio.Lock()
+        self._sessions: dict[str, HttpSession] = {}
+        self._named: dict[Address, ClientState] = {}
+        self._lock = anyio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = self._address_of(scope["path"])
-        session = header(scope["headers"], SESSION)
+        given = session_id(scope["headers"])
         try:
             if address is None:
-                raise BenchError("there is nothing at this path")
-            if session is not None and not self._is_of(session, address):
-                logger.warning("refused %s: a session that is none, or of another URL", client_of(scope))
+                raise BenchError("there is no MCP server at this path")
+            if given is not None and not self._is_of(given, address):
+                logger.warning("refused %s: an unknown session, or one of another URL", client_of(scope))
                 raise BenchError("Session not found")
-            seat = self._sessions[session] if session else await self._new_seat(address, scope["headers"])
+            session = self._sessions[given] if given else await self._new_session(address, scope["headers"])
         except BenchError as error:
             body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": str(error)}}
             status = 503 if isinstance(error, FullError) else 404
             await JSONResponse(body, status)(scope, receive, send)
             return
-        exchange = scope[EXCHANGE] = SeatExchange(seat, self._begin)
-        seat.exchanges += 1
+        exchange = scope[EXCHANGE] = HttpExchange(session, self._begin)
+        session.exchanges += 1
         try:
             await self._recorded(scope, receive, send)
         finally:
-            seat.exchanges -= 1
-            seat.last_used = time.monotonic()
+            session.exchanges -= 1
+            session.last_used = time.monotonic()
             gone = exchange.status == 404 or (scope["method"] == "DELETE" and exchange.status < 300)
-            if session is None:
-                if seat not in self._sessions.values():
-                    seat.left = exchange.left
-                    await self._leave(seat)
-            elif gone and self._sessions.pop(session, None) is not None:
-                await self._leave(seat)
+            if given is None:
+                if session not in self._sessions.values():
+                    session.left = exchange.left
+                    await self._leave(session)
+            elif gone and self._sessions.pop(given, None) is not None:
+                await self._leave(session)
 
     async def sweep(self, idle: float) -> None:
-        """Forget sessions that were not used for `idle` seconds and some more, until cancelled."""
+        """Until cancelled, end sessions that were unused for `idle` seconds plus `SWEEP_SECONDS`."""
         while True:
             await anyio.sleep(min(idle, SWEEP_SECONDS))
             now = time.monotonic()
-            for session, seat in list(self._sessions.items()):
-                if not seat.exchanges and now - seat.last_used > idle + SWEEP_SECONDS:
-                    del self._sessions[session]
-                    await self._leave(seat)
+            for identifier, session in list(self._sessions.items()):
+                if not session.exchanges and now - session.last_used > idle + SWEEP_SECONDS:
+                    del self._sessions[identifier]
+                    await self._leave(session)
 
     def close(self) -> None:
-        """Settle what is open in the recording; no request comes any more."""
-        for seat in self._sessions.values():
-            seat.close()
+        """Settle all open calls in the recording. No request may arrive any more."""
+        for session in self._sessions.values():
+            session.close()
 
-    def _is_of(self, session: str, address: Address) -> bool:
-        seat = self._sessions.get(session)
-        return seat is not None and seat.address == address
+    def _is_of(self, identifier: str, address: Address) -> bool:
+        session = self._sessions.get(identifier)
+        return session is not None and session.address == address
 
-    def _begin(self, session: str, seat: Seat) -> None:
-        self._sessions[session] = seat
+    def _begin(self, identifier: str, session: HttpSession) -> None:
+        self._sessions[identifier] = session
 
-    async def _new_seat(self, address: Address, headers: Headers) -> Seat:
-        """Return a seat at the entry that is meant: one for all at this URL, or a new one.
+    async def _new_session(self, address: Address, headers: Headers) -> HttpSession:
+        """Return a session of the client that all requests to this URL share, or of a new client.
 
         Raises:
-            BenchError: there are too many, or no such benchmark.
+            BenchError: there are too many clients, or the benchmark does not exist.
         """
-        version = header(headers, VERSION)
+        version = next((value.decode("latin-1") for name, value in headers if name == VERSION), None)
         own = address.name is None and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
-        async with self._turn:
-            guest = None if own else self._named.get(address)
-            if guest is None:
-                if len(self._desk.guests) >= self._max_sessions:
-                    raise FullError(f"{self._max_sessions} entries are in use already")
+        async with self._lock:
+            state = None if own else self._named.get(address)
+            if state is None:
+                if len(self._clients.states) >= self._max_sessions:
+                    raise FullError(f"{self._max_sessions} clients are in use already")
                 name = address.name or ("http" if own else "default")
                 token = None if own else f"url {address.name or ''}"
-                guest = await self._desk.join(address.benchmark, token, self._choice, name)
-                if not own:  # stays: who has no session does not say goodbye
-                    self._named[address] = guest
-        number = guest.entry.run.next_connection()
-        return Seat(guest, own, number, Routes(number, lambda: guest.entry.task), address)
+                state = await self._clients.join(address.benchmark, token, self._choice, name)
+                if not own:  # keep it: without a session, no request says that it is the last one
+                    self._named[address] = state
+        number = state.client.run.next_connection()
+        return HttpSession(state, own, number, Routes(number, lambda: state.client.task), address)
 
-    async def _leave(self, seat: Seat) -> None:
-        seat.close()
-        if seat.own:
-            await self._desk.leave(seat.guest)
+    async def _leave(self, session: HttpSession) -> None:
+        session.close()
+        if session.own:
+            await self._clients.leave(session.state)
 
 
 class FullError(BenchError):
-    """No more entries are given."""
-
-
-def header(headers: Headers, name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in headers if key == name), None)
+    """The limit of clients is reached."""
 
 
 def one_benchmark(benchmark: str) -> AddressOf:
-    """Serve a benchmark at `/mcp`, and named entries of it at `/mcp/NAME`."""
+    """Serve a benchmark at `/mcp`, and named clients of it at `/mcp/NAME`."""
     return lambda path: _address(benchmark, path.strip("/").split("/"))
 
 
 def every_benchmark(path: str) -> Address | None:
-    """Serve each benchmark at `/BENCHMARK/mcp`, and named entries of it at `/BENCHMARK/mcp/NAME`."""
+    """Serve each benchmark at `/BENCHMARK/mcp`, and named clients of it at `/BENCHMARK/mcp/NAME`."""
     benchmark, *rest = path.strip("/").split("/")
     return _address(benchmark, rest)
 

@@ -1,4 +1,4 @@
-"""The task that an entry works on: a world, its calls, and how it is brought to its end."""
+"""The open task of a client: its world, its calls, and how it ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt
 from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
-from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
-from mcp_bench.bridge.interactive.run import HandRun
+from mcp_bench.bridge.interactive.run import InteractiveRun
+from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.world_session import WorldSession, refusal
@@ -20,26 +20,29 @@ from mcp_bench.servers.world_session import WorldSession, refusal
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_SECONDS = 30.0
-"""How long the calls under way may take once the task is over."""
-FAREWELL_SECONDS = 5.0
-"""How long those that are then cut off may take to be answered."""
+"""Limit for running calls once the task is over."""
+CANCEL_SECONDS = 5.0
+"""Limit for answering the calls that are then cancelled."""
 
-Client = tuple[str, str]
-"""Name and version, as the client told them."""
+ClientInfo = tuple[str, str]
+"""Name and version that the client reports."""
 
 
 class OpenTask:
-    """One episode of hand use, from the world's opening to the grade."""
+    """One episode of interactive use, from opening the world to the grade."""
 
     def __init__(
         self,
-        run: HandRun,
+        run: InteractiveRun,
         planned: PlannedEpisode,
         world: World,
         tools: tuple[ToolSpec, ...],
-        client: Client | None,
+        client: ClientInfo | None,
     ) -> None:
-        """Store that the episode begins; `tools` is what the client has listed, without control.
+        """Record the start of the episode.
+
+        Args:
+            tools: The tools that the client lists, without the control tools.
 
         Raises:
             BenchError: the world's tools cannot be served, or the recording cannot be written.
@@ -47,7 +50,7 @@ class OpenTask:
         self.episode = new_id("ep")
         self.planned = planned
         self.ending = anyio.CancelScope()
-        """Around whoever waits for the task to run out of time."""
+        """Cancels the timer that waits for the task to run out of time."""
         self._run = run
         self._world = AnsweredWorld(world)
         self._session = WorldSession(self._world, max_calls=planned.max_calls)
@@ -59,19 +62,19 @@ class OpenTask:
         self._opened = self._last_used = time.monotonic()
         begin(run.folder, self.episode, planned, 1, tools, client)
 
-    def asked(self, connection: int, rpc_id: str | None) -> None:
-        """A request was stored in this episode."""
+    def request_stored(self, connection: int, rpc_id: str | None) -> None:
+        """Note that a request was stored in this episode."""
         self._connections.add(connection)
         self._unanswered.add((connection, rpc_id))
 
-    def settled(self, connection: int, rpc_id: str | None) -> None:
-        """Its answer was stored, or none will come."""
+    def request_settled(self, connection: int, rpc_id: str | None) -> None:
+        """Note that the answer to a request was stored, or that none will come."""
         self._unanswered.discard((connection, rpc_id))
         self._change.set()
         self._change = anyio.Event()
 
     async def call(self, name: str, arguments: dict[str, JSON], begins: Callable[[], None]) -> ToolResult:
-        """Run a tool of the world; a call that is under way for too long when the task ends is cut."""
+        """Run a tool of the world. A call that still runs some time after the task has ended is cancelled."""
         if name not in self._names:
             return refusal(
                 f"{name} does not belong to this task, and nothing was done. Use the tools that do, "
@@ -87,7 +90,7 @@ class OpenTask:
         return refusal(f"{name} was cut off: its task is over. Call next_task to start one.")
 
     async def out_of_time(self, idle: float) -> Termination:
-        """Return when there was no call for `idle` seconds, or the task's own time is up."""
+        """Return once there was no call for `idle` seconds, or the task's own timeout has passed."""
         deadline = self._opened + (self.planned.timeout or inf)
         while True:
             now = time.monotonic()
@@ -97,12 +100,12 @@ class OpenTask:
             await anyio.sleep(left)
 
     async def end(self, termination: Termination) -> None:
-        """Let the calls under way finish, then grade, then close. No call may come in any more.
+        """Let running calls finish, grade, and close the world. The caller must not admit further calls.
 
         Raises:
             StorageError: the recording cannot be written.
         """
-        await self._calm()
+        await self._drain()
         attempt = Attempt(termination=termination)
         if self._session.limit_reached.is_set():
             attempt.termination = "max_calls"
@@ -118,12 +121,12 @@ class OpenTask:
         fault = f", invalid: {attempt.invalid}" if attempt.invalid else ""
         logger.info("task %s is over and stored as %s%s", self.planned.task, self.episode, fault)
 
-    async def _calm(self) -> None:
+    async def _drain(self) -> None:
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
             await self._all_answered()
         for scope in self._scopes:
             scope.cancel()
-        with anyio.move_on_after(FAREWELL_SECONDS):  # a world may not heed it
+        with anyio.move_on_after(CANCEL_SECONDS):  # a world may ignore cancellation
             await self._all_answered()
 
     async def _all_answered(self) -> None:

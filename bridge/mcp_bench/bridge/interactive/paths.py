@@ -1,6 +1,6 @@
-"""Where the long-lived referee lives: its sockets, its lock and its secret, below MCP_BENCH_HOME.
+"""Files of the long-lived referee below MCP_BENCH_HOME: sockets, locks, secret and log.
 
-Standard library only, like all that `mcp-bench connect` imports: an agent waits for it.
+This module imports no third-party package, because the agent waits while `mcp-bench connect` starts.
 """
 
 from __future__ import annotations
@@ -15,53 +15,51 @@ from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import BenchError
 
 SOCKET_PATH_BYTES = 107
-"""The longest path of a Unix socket (sun_path less its closing zero, see unix(7))."""
+"""The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 POLL_SECONDS = 0.02
 
 
-class Place:
-    """The folder `referee/`, mode 0700."""
+class RefereePaths:
+    """Paths in the folder `referee/`, which has mode 0700."""
 
     def __init__(self) -> None:
         self.home = home()
         self.folder = self.home / "referee"
-        self.entry_socket = self.folder / "entry.sock"
+        self.client_socket = self.folder / "entry.sock"
         self.control_socket = self.folder / "control.sock"
         self.secret = self.folder / "secret"
-        """What control demands; made anew by every referee."""
+        """Required on the control socket. Each referee creates a new one."""
         self.lock = self.folder / "lock"
-        """Held by the referee that is up: by the kernel's word, not by the file's being there."""
+        """Locked by the referee that is up. The lock counts, not the existence of the file."""
         self.starting = self.folder / "starting"
-        """Held from before a referee is launched until it listens."""
+        """Locked from before a referee is launched until it listens."""
         self.log = self.folder / "log"
         self.runs = self.folder / "runs"
-        """The ids of the runs that the referee writes, a line each."""
+        """Ids of the runs that the referee writes, one per line."""
 
     def prepare(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            BenchError: it cannot be written, or its path is too long for a socket.
+            BenchError: the folder is not writable, or its path is too long for a socket.
         """
         if len(os.fsencode(self.control_socket)) > SOCKET_PATH_BYTES:
             raise BenchError(
-                f"the path of {self.folder} is too long for a Unix socket. "
-                "Set MCP_BENCH_HOME to a shorter one"
+                f"the path {self.folder} is too long for a Unix socket. Set MCP_BENCH_HOME to a shorter path"
             )
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.chmod(0o700)
         except OSError as error:
             raise BenchError(
-                f"cannot write to {error.filename}: {error.strerror}. Set MCP_BENCH_HOME to a folder that "
-                "you can write"
+                f"cannot write to {error.filename}: {error.strerror}. Set MCP_BENCH_HOME to a writable folder"
             ) from error
 
 
 def take(path: Path, seconds: float) -> int | None:
-    """Lock a file and return its descriptor, None where another process keeps it for `seconds`.
+    """Lock a file and return its descriptor, or None if another process still holds it after `seconds`.
 
-    The kernel lets go of the lock when its last holder is gone, however it went.
+    The kernel releases the lock when the last process that holds it ends, even after SIGKILL.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + seconds
@@ -76,7 +74,7 @@ def take(path: Path, seconds: float) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock."""
+    """Return whether a process holds the lock."""
     try:
         descriptor = take(path, 0)
     except OSError:  # no such file

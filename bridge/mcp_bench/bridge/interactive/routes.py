@@ -1,7 +1,7 @@
-"""Which episode each message of one connection belongs to.
+"""Assigns each message of one connection to an episode.
 
-A call of a world's tool belongs to the task that is open when it comes in, and its answer goes where
-it went. Handshakes, listings and the control of tasks belong to none.
+A call of a world's tool belongs to the task that is open when the call arrives, and so does its answer.
+Handshakes, listings and calls of control tools belong to no episode.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Callable
 
 import anyio
 
-from mcp_bench.bridge.interactive.control_tools import CONTROL
 from mcp_bench.bridge.interactive.open_task import OpenTask
+from mcp_bench.bridge.interactive.tools import CONTROL
 from mcp_bench.recorder.frames.jsonrpc import Frame
 
 
 class Routes:
-    """Follows one connection; its methods suit `Recording.store`."""
+    """Track one connection. `from_client` and `from_server` are routes for `Recording.store`."""
 
     def __init__(self, connection: int, current: Callable[[], OpenTask | None]) -> None:
-        """`current` tells which task is open."""
+        """Track connection number `connection`; `current` returns the open task."""
         self._connection = connection
         self._current = current
-        self._asked: dict[str | None, OpenTask | None] = {}
-        self._unanswered: dict[str | None, None] = {}  # in their order
+        self._requests: dict[str | None, OpenTask | None] = {}
+        self._unanswered: dict[str | None, None] = {}  # in order of arrival
         self._broken = 0
-        """Lines that are no message, for which the server owes an error without an id."""
+        """Invalid lines for which the server still owes an error without an id."""
         self._change = anyio.Event()
 
     def from_client(self, frame: Frame) -> str | None:
@@ -37,46 +37,48 @@ class Routes:
         return next((task.episode for task in found if task is not None), None)
 
     def close(self) -> set[str]:
-        """The connection is gone: nothing is answered any more. Return the episodes it was part of."""
+        """Settle all open requests: the connection is gone. Return the episodes it was part of."""
         for rpc_id in list(self._unanswered):
-            self._settle(rpc_id, self._asked.get(rpc_id))
-        return {task.episode for task in self._asked.values() if task is not None}
+            self._settle(rpc_id, self._requests.get(rpc_id))
+        return {task.episode for task in self._requests.values() if task is not None}
 
     async def answered(self) -> None:
-        """Return when no request waits for its answer."""
+        """Return once every request is answered."""
         while self._unanswered:
             await self._change.wait()
 
     def _client_task(self, message: Frame) -> OpenTask | None:
-        if message.cancels is not None:  # an answer may come all the same, but nobody waits for it
-            task = self._asked.get(message.cancels)
+        if message.cancels is not None:  # an answer may still come, but is not waited for
+            task = self._requests.get(message.cancels)
             self._settle(message.cancels, task)
             return task
         if message.kind != "request":
             self._broken += message.kind == "invalid"
             return None
         task = self._current() if message.is_call and message.tool not in CONTROL else None
-        self._asked[message.rpc_id] = task
+        self._requests[message.rpc_id] = task
         self._unanswered[message.rpc_id] = None
         if task is not None:
-            task.asked(self._connection, message.rpc_id)
+            task.request_stored(self._connection, message.rpc_id)
         return task
 
     def _server_task(self, message: Frame) -> OpenTask | None:
         if message.kind == "response":
             rpc_id = self._answered_id(message)
-            task = self._asked.pop(rpc_id, None)
+            task = self._requests.pop(rpc_id, None)
             self._settle(rpc_id, task)
             return task
-        return next((task for task in self._asked.values() if task is not None), None)  # progress of a call
+        return next(
+            (task for task in self._requests.values() if task is not None), None
+        )  # progress of a call
 
     def _answered_id(self, response: Frame) -> str | None:
-        """Return the id of the request that a response is for.
+        """Return the id of the request that a response answers.
 
-        An error without an id is for a line that was none, else for a request that the server could
-        not read: most likely the last one.
+        An error without an id answers an invalid line if there was one. Otherwise it answers a request
+        that the server could not parse, most likely the last one.
         """
-        if response.rpc_id not in (None, "null") or response.rpc_id in self._asked:
+        if response.rpc_id not in (None, "null") or response.rpc_id in self._requests:
             return response.rpc_id
         if self._broken:
             self._broken -= 1
@@ -88,4 +90,4 @@ class Routes:
         self._change.set()
         self._change = anyio.Event()
         if task is not None:
-            task.settled(self._connection, rpc_id)
+            task.request_settled(self._connection, rpc_id)

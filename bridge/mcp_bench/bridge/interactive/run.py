@@ -1,7 +1,9 @@
-"""Where hand use is recorded: one run for a benchmark and the process that serves it.
+"""The run of interactive use, and the tasks that its clients get.
 
-Its episodes are not planned: they come as the tasks are taken. The folder is made with the first
-connection, and goes again where nobody took a task.
+Each process records one run per benchmark that it serves.
+
+Episodes are not planned: each is created when a client takes a task. The first connection creates the run's
+folder; a run without any task is removed at the end.
 """
 
 from __future__ import annotations
@@ -9,34 +11,39 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+import anyio
+
+from mcp_bench.bridge.episode.plan import chosen_tasks
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, Task
+from mcp_bench.servers.errors import WrongUseError
 
 AGENT = "hand"
-"""The run's agent; that of an episode is what its client told."""
+"""Agent of the run. The agent of an episode is the name that its client reports."""
 
 
-class HandRun:
-    """The recordings and grades of hand use on one benchmark."""
+class InteractiveRun:
+    """The recordings and grades of interactive use on one benchmark."""
 
     def __init__(self, benchmark: Benchmark, on_create: Callable[[str], None] = lambda run: None) -> None:
-        """Nothing is written yet. `on_create` is told the run's id once its folder is made."""
+        """Set up a run without writing anything. `on_create` gets the run's id when its folder is created."""
         self.benchmark = benchmark
         self._on_create = on_create
         self._folder: RunFolder | None = None
         self._connections = itertools.count(1)
-        self._times: Counter[tuple[str, int]] = Counter()
+        self._repeats: Counter[tuple[str, int]] = Counter()
 
     @property
     def folder(self) -> RunFolder:
         """The run's folder.
 
         Raises:
-            StorageError: it cannot be made.
+            StorageError: it cannot be created.
         """
         if self._folder is None:
             info = RunInfo(
@@ -59,13 +66,13 @@ class HandRun:
         return self.folder.recording
 
     def next_connection(self) -> int:
-        """Return the number of a new connection, unique in the run."""
+        """Return a connection number that is unique in the run."""
         return next(self._connections)
 
     def plan(self, task: Task, seed: int) -> PlannedEpisode:
-        """Return the slot of one more episode of a task."""
-        repeat = self._times[task.id, seed]
-        self._times[task.id, seed] += 1
+        """Return the plan of one more episode of a task."""
+        repeat = self._repeats[task.id, seed]
+        self._repeats[task.id, seed] += 1
         return PlannedEpisode(
             task=task.id,
             split=task.split,
@@ -78,14 +85,63 @@ class HandRun:
         )
 
     def flag(self, kind: FlagKind, detail: str) -> None:
-        """Store that something was refused, if there is a run by now."""
+        """Store a flag, if the run has a folder by now."""
         if self._folder is not None:
             self._folder.recording.flag(None, kind, detail)
 
     def close(self) -> None:
-        """Close the folder; every episode has ended."""
+        """Close the folder. Every episode must have ended."""
         folder, self._folder = self._folder, None
         if folder is not None:
             folder.close()
-            if not self._times:
+            if not self._repeats:
                 shutil.rmtree(folder.path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """The tasks that a client wants: named ones, or those of a split; at most `limit`."""
+
+    split: str | None = None
+    """None means the default tasks of the benchmark."""
+    tasks: tuple[str, ...] = ()
+    seed: int = 0
+    limit: int | None = None
+
+
+class TaskQueue:
+    """Return each chosen task once. Reads lazily, because a benchmark may have any number of tasks."""
+
+    def __init__(self, tasks: Iterator[Task]) -> None:
+        """Read the first task. Raises StopIteration if there is none; see `open_queue`."""
+        self._tasks = tasks
+        self._next: Task | None = next(tasks)
+        self._lock = anyio.Lock()
+
+    @property
+    def has_more(self) -> bool:
+        return self._next is not None
+
+    async def take(self) -> Task | None:
+        """Return the next task, or None after the last one."""
+        async with self._lock:
+            task = self._next
+            if task is not None:
+                self._next = await anyio.to_thread.run_sync(next, self._tasks, None)
+            return task
+
+
+def open_queue(benchmark: Benchmark, choice: TaskChoice) -> TaskQueue:
+    """Return the queue of the chosen tasks. Blocks, because a benchmark may start a worker for it.
+
+    Raises:
+        BenchError: the split or a task does not exist, no task is chosen, or the benchmark is unusable.
+    """
+    if choice.tasks:
+        return TaskQueue(iter(chosen_tasks(benchmark, choice.split, choice.tasks, choice.limit)))
+    try:
+        return TaskQueue(benchmark.tasks(choice.split, choice.limit))
+    except StopIteration:
+        raise WrongUseError(
+            f"benchmark {benchmark.name!r} has no task in split {choice.split or 'default'!r}"
+        ) from None

@@ -1,4 +1,4 @@
-"""The long-lived referee: entries on one Unix socket, control on another."""
+"""The long-lived referee. It serves clients on one Unix socket and control commands on another."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mcp_bench.bridge.interactive.clients import Desk, Guest
-from mcp_bench.bridge.interactive.http_server import HttpOptions, serve_entries
+from mcp_bench.bridge.interactive.clients import Clients, ClientState, stop_on_signal
+from mcp_bench.bridge.interactive.control import PROTOCOL
+from mcp_bench.bridge.interactive.http_server import HttpOptions, serve_clients
 from mcp_bench.bridge.interactive.http_sessions import every_benchmark
-from mcp_bench.bridge.interactive.paths import Place, take
-from mcp_bench.bridge.interactive.recorded_stdio import Wire
-from mcp_bench.bridge.interactive.relay import PROTOCOL
-from mcp_bench.bridge.interactive.stop import stop_on_signal
-from mcp_bench.bridge.interactive.task_queue import TaskChoice
+from mcp_bench.bridge.interactive.paths import RefereePaths, take
+from mcp_bench.bridge.interactive.run import TaskChoice
+from mcp_bench.bridge.interactive.stdio import RecordedConnection
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
@@ -35,14 +34,14 @@ from mcp_bench.servers.sanitize import sanitize_line
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 60.0
-"""How long one that is ending, and grades what was open, may keep us waiting."""
+"""Limit for waiting on a previous referee, which may still grade its open tasks."""
 HELLO_SECONDS = 10.0
 HELLO_BYTES = 1 << 20
 MAX_CONNECTIONS = 256
 
 
 class Hello(BaseModel):
-    """The first line of an entry's connection."""
+    """First line that a client sends."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,106 +55,114 @@ class Hello(BaseModel):
 
 
 class Referee:
-    """Serves until it is told to end, by control, a signal or for want of entries."""
+    """Serve until a command, a signal or the lack of clients ends it."""
 
     def __init__(
-        self, place: Place, *, idle: float, quit_after: float | None, http: HttpOptions | None
+        self, paths: RefereePaths, *, idle: float, quit_after: float | None, http: HttpOptions | None
     ) -> None:
-        """`idle` is the seconds without a call that end a task, `quit_after` those without an entry
-        that end the referee (None: it stays)."""
-        self._place = place
+        """Set up a referee.
+
+        Args:
+            paths: Its sockets and locks.
+            idle: Seconds without a call after which an open task ends.
+            quit_after: Seconds without a client after which the referee ends; None means never.
+            http: Where to listen for streamable HTTP, if at all.
+        """
+        self._paths = paths
         self._idle = idle
         self._quit_after = quit_after
         self._http = http
         self._url: str | None = None
         self._since_us = now_us()
         self._secret = secrets.token_urlsafe(32)
-        self._desk: Desk
-        self._wires: dict[Wire, Guest] = {}
+        self._clients: Clients
+        self._connections: dict[RecordedConnection, ClientState] = {}
         self._numbers = 0
         self._change = anyio.Event()
         self._stopping = anyio.CancelScope()
 
     async def run(self, listening: Callable[[], None]) -> None:
-        """Serve; `listening` is called once clients get through.
+        """Serve until the end. Call `listening` as soon as clients can connect.
 
         Raises:
-            BenchError: another one is up.
+            BenchError: another referee is up.
         """
-        lock = await anyio.to_thread.run_sync(take, self._place.lock, LOCK_SECONDS)
+        lock = await anyio.to_thread.run_sync(take, self._paths.lock, LOCK_SECONDS)
         if lock is None:
-            raise BenchError("another referee is up, or still ends: see `mcp-bench status`")
+            raise BenchError("another referee is up, or has not ended yet: see `mcp-bench status`")
         try:
             self._claim()
             await self._serve(listening)
-            for path in (self._place.runs, self._place.secret):
+            for path in (self._paths.runs, self._paths.secret):
                 path.unlink(missing_ok=True)
         finally:
             os.close(lock)
 
     def _claim(self) -> None:
-        """Take the place of one that is gone: what it left open is marked, its sockets mean nothing."""
-        place = self._place
-        for run_id in place.runs.read_text().split() if place.runs.exists() else ():
-            with suppress(BenchError):  # moved away, or gone on with by nobody knows whom
+        """Take over from a referee that died: mark its open episodes, and remove its stale files."""
+        paths = self._paths
+        for run_id in paths.runs.read_text().split() if paths.runs.exists() else ():
+            with suppress(BenchError):  # moved away, or another process has resumed it
                 with RunFolder.resume(run_id) as run:
                     empty = not run.recording.attempts()
                 if empty:
                     shutil.rmtree(run.path, ignore_errors=True)
-        for stale in (place.entry_socket, place.control_socket, place.secret, place.runs):
+        for stale in (paths.client_socket, paths.control_socket, paths.secret, paths.runs):
             stale.unlink(missing_ok=True)
-        descriptor = os.open(place.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(paths.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(self._secret)
 
     def _note_run(self, run_id: str) -> None:
-        with self._place.runs.open("a") as file:
+        with self._paths.runs.open("a") as file:
             file.write(run_id + "\n")
 
     async def _serve(self, listening: Callable[[], None]) -> None:
         async with anyio.create_task_group() as tasks:
-            self._desk = Desk(tasks, idle=self._idle, on_create=self._note_run)
+            self._clients = Clients(tasks, idle=self._idle, on_create=self._note_run)
             tasks.start_soon(stop_on_signal, self._stopping)
             async with (
-                await anyio.create_unix_listener(self._place.entry_socket, mode=0o600) as entries,
-                await anyio.create_unix_listener(self._place.control_socket, mode=0o600) as control,
+                await anyio.create_unix_listener(self._paths.client_socket, mode=0o600) as client_listener,
+                await anyio.create_unix_listener(self._paths.control_socket, mode=0o600) as control_listener,
             ):
                 if self._http is not None:
                     self._url = await tasks.start(self._serve_http, self._http)
                 with self._stopping:
                     async with anyio.create_task_group() as accepting:
-                        accepting.start_soon(entries.serve, self._handle_entry, tasks)
-                        accepting.start_soon(control.serve, self._handle_control, tasks)
+                        accepting.start_soon(client_listener.serve, self._handle_client, tasks)
+                        accepting.start_soon(control_listener.serve, self._handle_control, tasks)
                         accepting.start_soon(self._end_unused)
                         logger.info("the referee is up, process %d", os.getpid())
                         listening()
-                for path in (self._place.entry_socket, self._place.control_socket):
-                    path.unlink(missing_ok=True)  # whoever comes now starts the next one
-            await self._desk.end_tasks()
+                for path in (self._paths.client_socket, self._paths.control_socket):
+                    path.unlink(missing_ok=True)  # a client that connects from now on starts a new referee
+            await self._clients.end_tasks()
             tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
-            await self._desk.close()
+            await self._clients.close()
         logger.info("the referee has ended")
 
     async def _serve_http(self, options: HttpOptions, *, task_status: TaskStatus[str]) -> None:
-        await serve_entries(self._desk, every_benchmark, TaskChoice(), options, task_status=task_status)
+        await serve_clients(self._clients, every_benchmark, TaskChoice(), options, task_status=task_status)
 
     async def _end_unused(self) -> None:
         while True:
             with anyio.move_on_after(self._quit_after):
                 await self._change.wait()
                 continue
-            if not self._wires and all(guest.entry.task is None for guest in self._desk.guests.values()):
-                logger.info("nobody was here for %.0f seconds", self._quit_after)
+            if not self._connections and all(
+                state.client.task is None for state in self._clients.states.values()
+            ):
+                logger.info("no client for %.0f seconds", self._quit_after)
                 self._stopping.cancel()
 
     def _changed(self) -> None:
         self._change.set()
         self._change = anyio.Event()
 
-    # Entries -------------------------------------------------------------------------------------
+    # Clients -------------------------------------------------------------------------------------
 
-    async def _handle_entry(self, stream: SocketStream) -> None:
+    async def _handle_client(self, stream: SocketStream) -> None:
         async with stream:
             source = BufferedByteReceiveStream(stream)
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -163,36 +170,36 @@ class Referee:
                     hello = await read_hello(source)
                     if hello is None:
                         return
-                    guest = await self._join(hello)
+                    state = await self._join(hello)
                 except BenchError as error:
                     await send_json(stream, {"error": str(error), "exit_code": error.exit_code})
                     return
                 try:
                     await send_json(stream, {"ok": True})
-                    await self._serve_entry(guest, source, stream)
+                    await self._serve_client(state, source, stream)
                 except BenchError as error:
-                    logger.error("%s: %s", guest.name, error)
+                    logger.error("%s: %s", state.name, error)
                 finally:
-                    await self._desk.leave(guest)
+                    await self._clients.leave(state)
 
-    async def _join(self, hello: Hello) -> Guest:
-        if len(self._wires) >= MAX_CONNECTIONS:
+    async def _join(self, hello: Hello) -> ClientState:
+        if len(self._connections) >= MAX_CONNECTIONS:
             raise BenchError(f"{MAX_CONNECTIONS} connections are open already: close some")
         self._numbers += 1
         name = f"{hello.entry[:4]}..." if hello.entry else f"#{self._numbers}"
         choice = TaskChoice(hello.split, hello.tasks, hello.seed, hello.limit)
-        return await self._desk.join(hello.benchmark, hello.entry, choice, name)
+        return await self._clients.join(hello.benchmark, hello.entry, choice, name)
 
-    async def _serve_entry(
-        self, guest: Guest, source: BufferedByteReceiveStream, stream: SocketStream
+    async def _serve_client(
+        self, state: ClientState, source: BufferedByteReceiveStream, stream: SocketStream
     ) -> None:
-        wire = Wire(guest.entry, source, stream)
-        self._wires[wire] = guest
+        connection = RecordedConnection(state.client, source, stream)
+        self._connections[connection] = state
         self._changed()
         try:
-            await wire.run()
+            await connection.run()
         finally:
-            del self._wires[wire]
+            del self._connections[connection]
             self._changed()
 
     # Control -------------------------------------------------------------------------------------
@@ -201,19 +208,19 @@ class Referee:
         async with stream:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 with peer_of(stream) as peer:
-                    told = str(peer)
-                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), told))
+                    sender = str(peer)
+                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
 
-    async def _control(self, source: BufferedByteReceiveStream, told: str) -> dict[str, Any]:
+    async def _control(self, source: BufferedByteReceiveStream, sender: str) -> dict[str, Any]:
         line = await receive_line(source)
         try:
-            asked = json.loads(line or b"null")
-            secret, command = str(asked.get("secret", "")), str(asked["command"])
+            request = json.loads(line or b"null")
+            secret, command = str(request.get("secret", "")), str(request["command"])
         except (ValueError, TypeError, KeyError, AttributeError):
             return {"error": "not a command"}
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
-            logger.warning("refused %s: control without the secret", sanitize_line(told))
-            self._desk.flag("forged_control", f"{told} asked for {command[:40]!r} without the secret")
+            logger.warning("refused a control command without the secret from %s", sanitize_line(sender))
+            self._clients.flag("forged_control", f"{sender} sent {command[:40]!r} without the secret")
             return {"error": "wrong secret"}
         if command == "down":
             self._stopping.cancel()
@@ -225,62 +232,64 @@ class Referee:
         return self._status()
 
     def _status(self) -> dict[str, Any]:
-        guests = list(self._desk.guests.values())
+        states = list(self._clients.states.values())
         return {
             "pid": os.getpid(),
             "version": version("mcp-bench-kit"),
             "since_us": self._since_us,
             "quit_after": self._quit_after,
             "http": self._url and f"{self._url}/BENCHMARK/mcp",
-            "done": self._desk.done + sum(guest.entry.done for guest in guests),
-            "entries": [self._describe(guest) for guest in guests],
+            "done": self._clients.done + sum(state.client.done for state in states),
+            "entries": [self._describe(state) for state in states],
         }
 
-    def _describe(self, guest: Guest) -> dict[str, Any]:
-        here = [wire.client for wire, of in self._wires.items() if of is guest and wire.client]
-        client = here[0] if here else guest.entry.client
-        task = guest.entry.task
+    def _describe(self, state: ClientState) -> dict[str, Any]:
+        here = [
+            connection.info for connection, of in self._connections.items() if of is state and connection.info
+        ]
+        info = here[0] if here else state.client.info
+        task = state.client.task
         return {
-            "entry": guest.name,
-            "benchmark": guest.benchmark,
-            "client": client and {"name": client[0], "version": client[1]},
-            "connections": guest.connections,
-            "since_us": guest.since_us,
+            "entry": state.name,
+            "benchmark": state.benchmark,
+            "client": info and {"name": info[0], "version": info[1]},
+            "connections": state.connections,
+            "since_us": state.since_us,
             "task": task and task.planned.task,
-            "done": guest.entry.done,
+            "done": state.client.done,
         }
 
 
 async def run_referee(
-    place: Place,
+    paths: RefereePaths,
     idle: float,
     quit_after: float | None,
     http: HttpOptions | None,
     listening: Callable[[], None],
 ) -> None:
-    """Serve until the end; see `Referee`."""
-    await Referee(place, idle=idle, quit_after=quit_after, http=http).run(listening)
+    """Run a `Referee` until it ends."""
+    await Referee(paths, idle=idle, quit_after=quit_after, http=http).run(listening)
 
 
 async def read_hello(source: BufferedByteReceiveStream) -> Hello | None:
-    """Return what a client wants, None where it went away without a word.
+    """Return the first line of a client, or None if the client left without sending one.
 
     Raises:
-        BenchError: it is of another version, or says something else.
+        BenchError: the line is invalid, or comes from another version of mcp-bench.
     """
     line = await receive_line(source)
     if line is None:
         return None
     try:
-        told = json.loads(line)
-        if isinstance(told, dict) and told.get("protocol") != PROTOCOL:
+        hello = json.loads(line)
+        if isinstance(hello, dict) and hello.get("protocol") != PROTOCOL:
             raise BenchError(
-                "the referee that is up belongs to another version of mcp-bench: end it with "
-                "`mcp-bench down`, of that version if need be"
+                "the referee that is up belongs to another version of mcp-bench. End it with "
+                "`mcp-bench down`, if necessary of that version"
             )
-        return Hello.model_validate(told)
+        return Hello.model_validate(hello)
     except (ValueError, ValidationError) as error:
-        raise BenchError("this socket is for `mcp-bench connect`: the first line was not its") from error
+        raise BenchError("the first line is invalid: this socket is for `mcp-bench connect`") from error
 
 
 async def receive_line(source: BufferedByteReceiveStream) -> bytes | None:

@@ -1,7 +1,7 @@
-"""One episode's way to its model endpoint: a recording reverse proxy of its own.
+"""The recording reverse proxy between one episode's agent and its model endpoint.
 
-It listens on 127.0.0.1, under a path that begins with a token of the episode; whoever does not know that
-gets a 404. Every request goes to the one endpoint. When the episode is over, it is gone.
+It listens on 127.0.0.1, under a path that begins with a token of the episode. Requests without the token get
+a 404. All others go to the same endpoint. The proxy ends with the episode.
 """
 
 from __future__ import annotations
@@ -14,29 +14,28 @@ from anyio.abc import TaskGroup, TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
-from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.model_proxy.exchange import ModelExchange
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import BenchError
 
 LOOPBACK = "127.0.0.1"
 SETTLE_SECONDS = 60.0
-"""For storing one answer, however large."""
+"""Time for storing one answer of any size."""
 _log = logging.getLogger(__name__)
 
 
 class ModelCapture:
-    """A context manager: it holds a port."""
+    """The model proxy of one episode. Use it as a context manager, because it holds a port."""
 
     def __init__(self, episode: str, upstream: str, recording: Recording) -> None:
-        """Take a port, for the model endpoint at `upstream`.
+        """Take a port for the proxy to the model endpoint at `upstream`.
 
         Raises:
-            WrongUseError: `upstream` is no URL of an endpoint.
-            BenchError: there is no port left.
+            WrongUseError: `upstream` is not the URL of an endpoint.
+            BenchError: no port is free.
         """
         self._episode = episode
         self._recording = recording
@@ -47,8 +46,8 @@ class ModelCapture:
         path = self._proxy.path.rstrip("/")
         self.upstream = upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
-        """What the agent is to take for its endpoint."""
-        self._asked = False
+        """The URL that the agent uses as its endpoint."""
+        self._used = False
         self._open = 0
         self._closed = anyio.Event()
         self._settling: TaskGroup
@@ -60,9 +59,9 @@ class ModelCapture:
         self._listener.close()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Pass requests on until cancelled; on return, what came of them is stored."""
+        """Forward requests until cancelled. On return, all responses are stored."""
         app = AccessRules(self._admit, LOOPBACK, self._port)
-        # what is stored has tasks of its own: those of requests are torn away when the server has to end
+        # storing runs in separate tasks: those of requests are cancelled when the server ends
         async with self._proxy, anyio.create_task_group() as self._settling:
             try:
                 await listen(app, self._listener, drain=1, task_status=task_status)
@@ -71,16 +70,16 @@ class ModelCapture:
                     while self._open:
                         self._closed = anyio.Event()
                         await self._closed.wait()
-                if not self._asked:
+                if not self._used:
                     _log.warning(
-                        "episode %s: the agent asked nothing at the endpoint that is captured, %s: if it "
-                        "worked, it has another one in a configuration of its own",
+                        "episode %s: the agent sent no request to the captured endpoint %s. If it worked "
+                        "anyway, its own configuration names another endpoint",
                         self._episode,
                         self.upstream,
                     )
 
     def named(self, text: str) -> str:
-        """Return a text with the endpoint's own URL in it, where it has that of this proxy."""
+        """Replace this proxy's URL in a text by the endpoint's own, and hide the token."""
         return text.replace(self.base_url, self.upstream.rstrip("/")).replace(self._token, "...")
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +88,7 @@ class ModelCapture:
             await PlainTextResponse("not found", 404)(scope, receive, send)
             return
         exchange = ModelExchange(inner, self._episode, self._recording.writer, receive, send)
-        self._asked = True
+        self._used = True
         self._open += 1
         try:
             await self._proxy(inner, exchange.receive, exchange.send)
@@ -102,5 +101,5 @@ class ModelCapture:
         try:
             with anyio.fail_after(SETTLE_SECONDS, shield=True):
                 await exchange.settle()
-        except (BenchError, TimeoutError) as error:  # the agent goes on, and what it asked is stored
-            _log.error("episode %s: an answer of the model was not stored: %s", self._episode, error)
+        except (BenchError, TimeoutError) as error:  # the agent continues, and its request is stored
+            _log.error("episode %s: a model response could not be stored: %s", self._episode, error)

@@ -1,7 +1,7 @@
-"""One model request and its response, on their way through the proxy: a copy of both is kept.
+"""One model request and its response. Both are copied while they pass through the proxy.
 
-The request's last bytes are passed on once it is stored. Of the response nothing is held back: it is
-stored when it has ended, whole or not.
+The end of a request is forwarded only once the request is stored. A response is not held back: it is stored
+when it has ended, even if it is incomplete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
 
 
 class ModelExchange:
-    """Stands between the sides of one exchange. A request that never was complete leaves no row."""
+    """Record one exchange. An incomplete request is not stored."""
 
     def __init__(self, scope: Scope, episode: str, writer: Writer, receive: Receive, send: Send) -> None:
         self._scope = scope
@@ -35,8 +35,8 @@ class ModelExchange:
         self._receive = receive
         self._send = send
         self._secrets = secrets_of(scope["headers"], scope["query_string"])
-        self._asked = GrowingBody()
-        self._answered = GrowingBody()
+        self._request_body = GrowingBody()
+        self._response_body = GrowingBody()
         self._request: ModelRequest | None = None
         self._status: int | None = None
         self._headers: Headers = ()
@@ -45,14 +45,14 @@ class ModelExchange:
         self._ending: Ending = "cut"
 
     async def receive(self) -> Message:
-        """Take from the agent; a complete request is stored first.
+        """Receive from the agent. Store the request as soon as it is complete.
 
         Raises:
-            StorageError: it cannot be stored.
+            StorageError: the request cannot be stored.
         """
         message = await self._receive()
         if message["type"] == "http.request" and self._request is None:
-            self._asked.add(message.get("body", b""))
+            self._request_body.add(message.get("body", b""))
             if not message.get("more_body", False):
                 await self._begin()
         elif message["type"] == "http.disconnect" and self._ended_us is None:
@@ -60,34 +60,34 @@ class ModelExchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Give to the agent."""
+        """Send to the agent."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._headers = [(name.lower(), value) for name, value in message.get("headers", ())]
         elif message["type"] == "http.response.body" and self._ended_us is None:
             if body := message.get("body", b""):
                 self._first_us = self._first_us or now_us()
-                self._answered.add(body)
+                self._response_body.add(body)
             if not message.get("more_body", False):
                 self._ending, self._ended_us = "complete", now_us()
         await self._send(message)
 
     async def settle(self) -> None:
-        """Store what came back.
+        """Store the response.
 
         Raises:
-            StorageError: it cannot be stored.
+            StorageError: the response cannot be stored.
         """
         request = self._request
         if request is None:
-            self._asked.close()
+            self._request_body.close()
             return
         response = ModelResponse(
             first_us=self._first_us,
             ended_us=self._ended_us or now_us(),
             status=self._status,
             headers=stored_headers(self._headers, RESPONSE_HEADERS, self._secrets),
-            body=without_secrets(self._answered.take(), self._secrets),
+            body=without_secrets(self._response_body.take(), self._secrets),
             ending=self._ending,
         )
         await model_calls.settle(self._writer, request, response)
@@ -101,7 +101,7 @@ class ModelExchange:
             method=scope["method"],
             path=stored_path(scope["raw_path"], scope["query_string"], self._secrets),
             headers=stored_headers(scope["headers"], REQUEST_HEADERS, self._secrets),
-            body=without_secrets(self._asked.take(), self._secrets),
+            body=without_secrets(self._request_body.take(), self._secrets),
         )
         await model_calls.begin(self._writer, request)
         self._request = request

@@ -1,4 +1,4 @@
-"""What is not stored of a model request: keys, wherever they are, and all headers but a few."""
+"""Redaction of model requests: keys are removed everywhere, and only a few headers are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcp_bench.recorder.frames.body import Body, LargeBody
 
 REDACTED = "[redacted]"
 SECRET_LETTERS = 8
-"""What is shorter is no secret: it may be a word of the request (`none`)."""
+"""Shorter values do not count as secrets: they may be words of the request (`none`)."""
 
 KEY_HEADERS = {
     b"authorization", b"api-key", b"cookie", b"proxy-authorization", b"x-api-key", b"x-auth-token",
@@ -24,13 +24,13 @@ RESPONSE_HEADERS = {
     b"x-request-id",
 }  # fmt: skip
 QUERY = {"alt", "api-version", "beta"}
-"""Names of parameters whose values are stored."""
+"""Query parameters whose values are stored."""
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 def secrets_of(headers: Headers, query: bytes) -> tuple[bytes, ...]:
-    """Return what a request logs in with, the longest first. Header names are in lower case."""
+    """Return the secrets of a request, longest first. Header names must be in lower case."""
     words = [word for name, value in headers if name in KEY_HEADERS for word in value.split()]
     words += [value.encode() for name, value in _pairs(query) if name not in QUERY]
     found = {word for word in words if len(word) >= SECRET_LETTERS}
@@ -47,7 +47,7 @@ def stored_headers(headers: Headers, allowed: set[bytes], secrets: Iterable[byte
 
 
 def stored_path(path: bytes, query: bytes, secrets: Iterable[bytes]) -> str:
-    """Return path and query; of parameters that need not be harmless, only the name."""
+    """Return path and query. Values of parameters that may be secret are redacted."""
     shown = _clean(path, secrets).decode("utf-8", "replace")
     if not query:
         return shown
@@ -56,7 +56,7 @@ def stored_path(path: bytes, query: bytes, secrets: Iterable[bytes]) -> str:
 
 
 def without_secrets(body: Body, secrets: Iterable[bytes]) -> Body:
-    """Return a body with `[redacted]` in place of every secret; the same one where there is none in it.
+    """Return a body with `[redacted]` in place of each secret, or the same object if it contains none.
 
     Raises:
         StorageError: a large body cannot be read or written.
@@ -80,7 +80,7 @@ def _clean(text: bytes, secrets: Iterable[bytes]) -> bytes:
 
 
 def _windows(body: LargeBody, secrets: tuple[bytes, ...]) -> Iterator[bytes]:
-    """Yield a body in pieces that overlap, so that each secret is whole in one of them."""
+    """Yield a body in overlapping pieces, so that one of them contains each secret completely."""
     overlap = max(map(len, secrets)) - 1
     held = b""
     for chunk in body.chunks():

@@ -1,4 +1,4 @@
-"""Which model endpoint an agent would ask, so that its requests can be captured on the way there."""
+"""Finds the model endpoint of an agent, so that its requests can be captured."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ OPTION = "--capture-llm"
 def upstream(
     agent: Agent, base_url: str | None, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
-    """Return the URL of the endpoint: the one that is named, else the agent's default one.
+    """Return the URL of an agent's model endpoint: `base_url` if given, else the agent's default.
 
-    Raises:
-        WrongUseError: it asks no model, it cannot be pointed elsewhere, its login is bound to its own
-            endpoint, or nobody knows which one it asks.
+    Raises: WrongUseError: the agent uses no model, its endpoint cannot be changed or is unknown, or
+    its login only works at its own endpoint.
     """
     needs: Needs | None = getattr(agent, "needs", None)
     if needs is None:
@@ -26,11 +25,11 @@ def upstream(
             raise WrongUseError(f"{OPTION}: name the model endpoint of {agent.name!r} with --base-url")
         return base_url
     if not needs.model:
-        raise WrongUseError(f"agent {agent.name!r} asks no model: leave out {OPTION}")
+        raise WrongUseError(f"agent {agent.name!r} uses no model: leave out {OPTION}")
     if not needs.own_endpoint:
         raise WrongUseError(
-            f"the model requests of {agent.name!r} cannot be pointed elsewhere, so that there is nothing to "
-            f"capture: leave out {OPTION}"
+            f"the model requests of {agent.name!r} cannot be captured, because its endpoint is fixed: "
+            f"leave out {OPTION}"
         )
     if hasattr(agent, "variables"):
         environ = agent.variables(options, environ)
@@ -40,13 +39,11 @@ def upstream(
     keys = [name for name in needs.login if name not in needs.bound]
     if keys and not any(map(environ.get, keys)):
         raise WrongUseError(
-            f"{OPTION} needs a login of {agent.name!r} by key: set {' or '.join(keys)}, or name an endpoint "
-            "of your own with --base-url. Any other login is bound to the agent's own endpoint"
+            f"{OPTION} needs an API key for {agent.name!r}: set {' or '.join(keys)}, or name an endpoint "
+            "of your own with --base-url. Any other login only works at the agent's own endpoint"
         )
     free = {name: value for name, value in environ.items() if name not in needs.bound}
     found = needs.endpoint_for(free)
     if found is None:
-        raise WrongUseError(
-            f"the endpoint that {agent.name!r} asks depends on the model: name it with --base-url"
-        )
+        raise WrongUseError(f"the endpoint of {agent.name!r} depends on the model: name it with --base-url")
     return found

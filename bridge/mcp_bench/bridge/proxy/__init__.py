@@ -1,1 +1,1 @@
-"""Recording proxies in front of any MCP server, on stdio and over HTTP."""
+"""Recording proxies for any MCP server, on stdio and over HTTP."""

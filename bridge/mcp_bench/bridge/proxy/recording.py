@@ -1,4 +1,4 @@
-"""The recording of one session with a server that is no benchmark's: a run of one episode, not graded."""
+"""The recording of one proxied session: a run with one ungraded episode."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from mcp_bench.bridge.tap.client_info import client_info
 from mcp_bench.bridge.tap.pump import Lines
+from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.recorder.conversations.align import merge
 from mcp_bench.recorder.frames.body import Body
@@ -25,13 +25,13 @@ from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
 
 AGENT = "proxy"
-"""Stands in a run for the agent, which tells its name itself."""
+"""Agent of the run. The episode has the name that the client reports."""
 TASK = "session"
 CONNECTION = 1
 
 
 def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
-    """Describe the run of a proxy in front of `server`: a command, or a URL alone."""
+    """Return the description of a proxy's run. `server` is a command, or only a URL."""
     return RunInfo(
         id=new_id("run"),
         created_us=now_us(),
@@ -48,7 +48,7 @@ def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
 
 
 class SessionRecording:
-    """Stores frames as they come, from any thread; nothing is stored once it has ended."""
+    """Store frames as they arrive, from any thread, until `end`."""
 
     lines = Lines
 
@@ -56,7 +56,7 @@ class SessionRecording:
         """Begin a run and its episode.
 
         Raises:
-            StorageError: there is no place to record to.
+            StorageError: the recording cannot be created.
         """
         self._run = RunFolder.create(proxy_run(server, durability))
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class SessionRecording:
 
     @property
     def unanswered(self) -> bool:
-        """Whether a request of the client is open."""
+        """Whether a request of the client is unanswered."""
         return bool(self._open)
 
     def append_unparsed(self, direction: Direction, bodies: Sequence[Body]) -> None:
@@ -95,19 +95,25 @@ class SessionRecording:
             self._open.discard(message.rpc_id)
         elif message.kind == "request" and direction == "client":
             self._open.add(message.rpc_id)
-            if not self._known and isinstance(body, bytes) and (told := client_info(body)):
+            if not self._known and isinstance(body, bytes) and (info := client_info(body)):
                 self._known = True
-                self._run.recording.identify(self.episode, *told)
+                self._run.recording.identify(self.episode, *info)
         elif message.cancels is not None:
             self._open.discard(message.cancels)
 
     def end(
         self, termination: Termination | None, invalid: str | None, detail: str | None, exit_code: int | None
     ) -> None:
-        """End the episode and close the run. `exit_code` is the server's.
+        """End the episode and close the run.
+
+        Args:
+            termination: How the session ended.
+            invalid: Reason why the episode is invalid, if it is.
+            detail: Explanation of `invalid`.
+            exit_code: Exit code of the server.
 
         Raises:
-            StorageError: it cannot be stored.
+            StorageError: the end cannot be stored.
         """
         with self._lock:
             recording = self._run.recording

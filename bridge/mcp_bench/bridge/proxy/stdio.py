@@ -1,11 +1,11 @@
-"""`mcp-bench proxy CMD`: a stdio MCP server as its client sees it, and a recording of all that passes.
+"""`mcp-bench proxy CMD`: a transparent proxy for a stdio MCP server that records all traffic.
 
-Blocking threads rather than an event loop: a chunk is read, what it completes is journalled, and it is
-written, without a hop in between. A session ends as it would without us: the client ends its input and
-the server's ends, too; the server ends, and the client is told. Nothing that the server started
-outlives the proxy, which is a child subreaper (prctl(2)).
+It uses blocking threads instead of an event loop: a thread reads a chunk, journals the frames that it
+completes, and writes it, without a hop in between. A session ends as it would without the proxy: when the
+client closes its input, the server's input is closed too; when the server ends, the client sees the end of
+output. No process that the server started outlives the proxy, which is a child subreaper (prctl(2)).
 
-How a session is shut down: https://modelcontextprotocol.io/specification, "Lifecycle", stdio.
+For the shutdown of a session, see https://modelcontextprotocol.io/specification, "Lifecycle", stdio.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.store.database import Durability
 
 CHUNK = 1 << 16
-"""As much as a pipe holds."""
+"""The capacity of a pipe."""
 END_SECONDS = 5.0
-"""For a server to end by itself, once its input has ended and nobody waits for an answer."""
+"""Time for a server to exit, once its input has ended and no answer is expected."""
 STOP_SECONDS = 3.0
-"""Between SIGTERM and SIGKILL."""
+"""Time between SIGTERM and SIGKILL."""
 DELIVERY_SECONDS = 30.0
-"""For a slow client to read what a server said before it ended."""
+"""Time for a slow client to read the last output of the server."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128  # exit codes as shells have them
+NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128  # exit codes as in shells
 
 
 class ServerStartError(BenchError):
-    """The server's command cannot be run."""
+    """The command of the server cannot be run."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -51,14 +51,14 @@ class ServerStartError(BenchError):
 
 
 class Event(NamedTuple):
-    """What a thread or a signal tells the main thread."""
+    """A message to the main thread, from another thread or a signal."""
 
     kind: Literal[
-        "input_ended",  # the client's
+        "input_ended",  # by the client
         "settled",  # the server owes no answer
-        "client_gone",  # it reads no more
-        "output_ended",  # the server's, and the client has all of it
-        "exited",  # the server
+        "client_gone",  # the client reads no more
+        "output_ended",  # by the server, and the client has received all of it
+        "exited",  # the server did
         "signal",
         "failed",
         "overdue",
@@ -68,20 +68,20 @@ class Event(NamedTuple):
 
 
 def run_proxy(command: Sequence[str], durability: Durability) -> int:
-    """Join the client on stdin and stdout to a server until the session is over; return the exit code.
+    """Connect the client on stdin and stdout to a server until the session ends. Return the exit code.
 
-    That is the server's own where it ended because the client did, and never 0 where it did not.
+    If the client ended the session, it is the server's exit code. Otherwise it is never 0.
 
     Raises:
         ServerStartError: the command cannot be run.
-        StorageError: there is no place to record to.
+        StorageError: the recording cannot be created.
     """
     become_subreaper()
     session = Session()
     watch_signals(session.events)
     server = start(command)
     try:
-        # the imports take longer than all the rest: the server starts meanwhile
+        # these imports take longer than anything else; the server starts in the meantime
         recording = open_recording(command, durability)
     except BaseException:
         server.kill()
@@ -91,15 +91,15 @@ def run_proxy(command: Sequence[str], durability: Durability) -> int:
 
 
 def watch_signals(events: queue.SimpleQueue[Event]) -> None:
-    """Have signals told as events. The system may hand them to any thread, and the main one would sleep."""
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    """Turn signals into events. The system may deliver them to any thread while the main thread sleeps."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in SIGNALS:
         signal.signal(number, lambda *_: None)
 
     def pass_on() -> None:
-        while numbers := os.read(told, 64):
+        while numbers := os.read(reader, 64):
             for number in numbers:
                 events.put(Event("signal", number))
 
@@ -109,7 +109,7 @@ def watch_signals(events: queue.SimpleQueue[Event]) -> None:
 def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     try:
-        # in our process group: what is sent to it by a terminal or a launcher reaches the server, too
+        # in our process group, so that signals of a terminal or launcher reach the server too
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0)
     except FileNotFoundError as error:
         raise ServerStartError(f"there is no command {command[0]!r}: is it installed?", NOT_FOUND) from error
@@ -125,7 +125,7 @@ def open_recording(command: Sequence[str], durability: Durability) -> SessionRec
 
 
 class Session:
-    """A client, a server, and what passes between them."""
+    """A client, a server, and the traffic between them."""
 
     server: subprocess.Popen[bytes]
     recording: SessionRecording
@@ -137,15 +137,15 @@ class Session:
         self._delivered = False
 
     def run(self, server: subprocess.Popen[bytes], recording: SessionRecording) -> int:
-        """Pump until the session is over, end what is left of it, and return the exit code."""
+        """Pump until the session is over, end all remaining processes, and return the exit code."""
         self.server, self.recording = server, recording
         for thread in (self._from_client, self._from_server, self._watch_client, self._reap):
-            threading.Thread(target=thread, daemon=True).start()  # one that reads cannot be woken
+            threading.Thread(target=thread, daemon=True).start()  # daemon: a read may block forever
         over = self._until_over()
         client_left = self._input_ended or self._client_gone
         if server.returncode is None:
             self._stop()
-        end_descendants()  # some may hold the server's output open
+        end_descendants()  # they may hold the server's output open
         if over.kind == "failed":
             return self._close(
                 1, invalid="recording_failed", detail=f"It could not be recorded: {over.error}"
@@ -169,25 +169,25 @@ class Session:
         detail: str | None = None,
     ) -> int:
         if detail is not None:
-            say(f"{detail} ({self.recording.episode})")
+            log(f"{detail} ({self.recording.episode})")
         try:
             self.recording.end(termination, invalid, detail, self.server.returncode)
         except BenchError as error:
-            say(f"The end of the session is not recorded: {error}")
+            log(f"The end of the session is not recorded: {error}")
             return code or 1
         return code
 
     # The main thread -----------------------------------------------------------------------------
 
     def _until_over(self) -> Event:
-        """Wait until one side has ended, or the server should have."""
+        """Wait until one side has ended, or the server has exceeded its time."""
         deadline: float | None = None
         while True:
             event = self._next(deadline)
             if event.kind in ("exited", "signal", "failed", "overdue"):
                 return event
             waits = self.recording.unanswered and not self._client_gone
-            # a server without output is of no use, and a client that waits will tell us when to stop
+            # a server without output is useless, but a client that still waits decides when to stop
             if deadline is None and (self._delivered or (self._input_ended and not waits)):
                 deadline = time.monotonic() + END_SECONDS
 
@@ -203,7 +203,7 @@ class Session:
         return event
 
     def _stop(self) -> None:
-        """End the server: at once, where it does not listen or a second signal comes."""
+        """Stop the server with SIGTERM. Kill it if it ignores that, or if a second signal arrives."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.server.pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
@@ -215,22 +215,22 @@ class Session:
             self._next(None)
 
     def _deliver(self) -> None:
-        """Wait until the client has what the server said, while it reads."""
+        """Wait until the client has received all output of the server, or no longer reads."""
         deadline = time.monotonic() + DELIVERY_SECONDS
         while not (self._delivered or self._client_gone):
             if self._next(deadline).kind in ("signal", "failed", "overdue"):
                 return
 
-    # The others ----------------------------------------------------------------------------------
+    # Other threads -------------------------------------------------------------------------------
 
     def _from_client(self) -> None:
-        assert self.server.stdin is not None  # noqa: S101 - it was asked for
+        assert self.server.stdin is not None  # noqa: S101 - it is a pipe
         sink = self.server.stdin.fileno()
         try:
             if self._pump(0, sink, "client"):
                 self.events.put(Event("input_ended"))
                 self.server.stdin.close()
-            else:  # the server takes no more: neither do we
+            else:  # the server takes no more input: close ours too
                 nowhere = os.open(os.devnull, os.O_RDONLY)
                 os.dup2(nowhere, 0)
                 os.close(nowhere)
@@ -238,7 +238,7 @@ class Session:
             self.events.put(Event("failed", error=error))
 
     def _from_server(self) -> None:
-        assert self.server.stdout is not None  # noqa: S101 - it was asked for
+        assert self.server.stdout is not None  # noqa: S101 - it is a pipe
         try:
             all_passed = self._pump(self.server.stdout.fileno(), 1, "server")
             self.server.stdout.close()
@@ -247,14 +247,14 @@ class Session:
             self.events.put(Event("failed", error=error))
 
     def _pump(self, source: int, sink: int, direction: Direction) -> bool:
-        """Forward until `source` ends; return False where `sink` takes no more."""
+        """Forward until `source` ends. Return False if `sink` takes no more."""
         lines = self.recording.lines()
         taken = True
         while taken and (chunk := os.read(source, CHUNK)):
             if frames := lines.feed(chunk):
                 self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
-            # whoever waits for the chunk has it by now
+            # parse it only now: the receiver already has the chunk
             if frames and self.recording.parse_pending() and self._input_ended:
                 self.events.put(Event("settled"))
         if rest := lines.rest():
@@ -263,14 +263,14 @@ class Session:
         return taken
 
     def _watch_client(self) -> None:
-        """Notice that nobody reads our output any more (POLLERR of a pipe, POLLHUP of a socket)."""
+        """Notice when the client stops reading (POLLERR of a pipe, POLLHUP of a socket)."""
         poll = select.poll()
         poll.register(1, 0)
         poll.poll()
         self.events.put(Event("client_gone"))
 
     def _reap(self) -> None:
-        """Wait for the server, and for the orphans that come to us."""
+        """Reap the server, and the orphans that this process inherits."""
         while True:
             pid, status = os.waitpid(-1, 0)
             if pid == self.server.pid:
@@ -280,7 +280,7 @@ class Session:
 
 
 def write_all(fd: int, data: bytes) -> bool:
-    """Return False where nobody is there to read it."""
+    """Write all of `data`. Return False if the reader is gone."""
     view = memoryview(data)
     try:
         while view:
@@ -290,7 +290,7 @@ def write_all(fd: int, data: bytes) -> bool:
     return True
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(f"mcp-bench proxy: {text}\n")
         sys.stderr.flush()

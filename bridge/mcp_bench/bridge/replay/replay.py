@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
+from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.servers.contracts import JSON, Benchmark, ToolResult

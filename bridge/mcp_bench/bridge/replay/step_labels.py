@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from mcp_bench.bridge.interactive.answer_tool import AnsweredWorld
+from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
 from mcp_bench.bridge.replay.replay import Normal, result_differences
 from mcp_bench.recorder.export.steps import Replayed, Step, step

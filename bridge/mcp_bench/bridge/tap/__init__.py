@@ -1,1 +1,1 @@
-"""Copies bytes into the recording on their way from one side to the other."""
+"""The tap records the bytes that pass between an agent and its server."""

@@ -1,9 +1,9 @@
-"""The byte pump between an agent and a server. It reads a copy, and forwards what it was given.
+"""The byte pump between an agent and a server.
 
-A frame is stored before its last byte is forwarded, so whatever either side can act on is in the
-recording, even after `kill -9`. Nothing is rewritten: unknown methods, odd ids and lines that are
-no JSON pass as they are, byte for byte. Nothing is held back either: the beginning of a long line
-goes on while its end is still to come, so memory stays flat and a slow reader slows the sender.
+A frame is stored before its last byte is forwarded. So everything that either side can act on is in the
+recording, even after `kill -9`. The pump changes nothing: unknown methods, odd ids and invalid JSON pass byte
+for byte. It does not buffer lines: the start of a long line is forwarded before its end arrives. So memory
+stays flat, and a slow reader slows the sender.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from anyio.abc import AnyByteReceiveStream
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 
 Store = Callable[[Sequence[Body]], Awaitable[None]]
-"""Gets the frames of one direction, terminators included; returns when they are on disk."""
+"""Gets frames of one direction, terminators included. Returns when they are on disk."""
 
 
 class Splitter(Protocol):
-    """Cuts a stream of bytes into frames as it comes, in whatever pieces it comes."""
+    """Splits a stream of bytes into frames, however the stream is cut into chunks."""
 
     def feed(self, chunk: bytes) -> list[Body]:
         """Return the frames that `chunk` completes."""
         ...
 
     def rest(self) -> Body | None:
-        """Return what is left when the stream ends."""
+        """Return the incomplete frame that is left when the stream ends, if any."""
         ...
 
 
 class Lines:
-    """Cuts after each newline: a carriage return alone ends no JSON-RPC line."""
+    """Split after each newline. A carriage return alone does not end a JSON-RPC line."""
 
     def __init__(self) -> None:
         self._unfinished = GrowingBody()
@@ -52,13 +52,16 @@ class Lines:
 
 
 class Sink(Protocol):
-    """Where a chunk goes: a byte stream, or whoever takes it apart."""
+    """Receiver of chunks: a byte stream, or a parser."""
 
     async def send(self, item: bytes, /) -> None: ...
 
 
 async def pump(source: AnyByteReceiveStream, sink: Sink, store: Store) -> None:
-    """Forward lines until `source` ends, and with it what is left of an unfinished one."""
+    """Forward everything from `source` to `sink`, and store its lines, until `source` ends.
+
+    An incomplete last line is stored too.
+    """
     lines = Lines()
     try:
         async for chunk in source:
@@ -66,6 +69,6 @@ async def pump(source: AnyByteReceiveStream, sink: Sink, store: Store) -> None:
                 await store(frames)
             await sink.send(chunk)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        pass  # one side went away: the other one is told by the caller
+        pass  # one side is gone: the caller closes the other one
     if rest := lines.rest():
         await store([rest])

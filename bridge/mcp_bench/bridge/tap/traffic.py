@@ -1,4 +1,4 @@
-"""What passed between an agent and its server, as far as the life of an episode depends on it."""
+"""The state of the traffic between an agent and its server, as far as an episode depends on it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.jsonrpc import Frame
 
 HANDSHAKES = {"initialize", "server/discover"}
 IN_FLIGHT_SECONDS = 30.0
-"""How long calls that are under way when the agent ends may take to finish."""
+"""Limit for finishing running calls after the agent has ended."""
 
 
 @dataclass
 class Seen:
-    """What has passed by now."""
+    """What the agent has done so far."""
 
     connections: int = 0
     refused: int = 0
@@ -31,26 +32,26 @@ class Seen:
 
     @property
     def ready(self) -> bool:
-        """Whether the agent had the tools before it: a handshake and a `tools/list` were answered."""
+        """Whether the agent has received the tools: a handshake and a `tools/list` were answered."""
         return self.greeted and "tools/list" in self.answered
 
 
 class Traffic:
-    """Follows the frames of all connections of one episode."""
+    """Track the frames of all connections of one episode."""
 
     def __init__(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """`on_ready` is called once the agent has the tools."""
+        """`on_ready` is called once, when the agent has received the tools."""
         self.seen = Seen()
         self._on_ready = on_ready
         self._open: dict[tuple[int, str | None], str | None] = {}
         self._broken: dict[int, int] = {}
-        """Lines that are no message, for which a server owes an error without an id."""
+        """Number of invalid lines, by connection, for which the server still owes an error without an id."""
         self._change = anyio.Event()
 
     def from_client(self, number: int, frames: Iterable[Frame]) -> None:
-        """Take note of frames of connection `number`, before they are forwarded."""
+        """Note frames of connection `number`, before they are forwarded."""
         for message in _messages(frames):
-            if message.cancels is not None:  # nobody will answer it
+            if message.cancels is not None:  # it will not be answered
                 self._open.pop((number, message.cancels), None)
                 self._changed()
             if message.kind == "request":
@@ -66,20 +67,20 @@ class Traffic:
                 self._changed()
 
     def closed(self, number: int) -> None:
-        """Nothing more comes on a connection."""
+        """Note that a connection has ended."""
         for key in [key for key in self._open if key[0] == number]:
             del self._open[key]
         self._broken.pop(number, None)
         self._changed()
 
     async def settled(self, awaited: Callable[[int, str | None], bool]) -> None:
-        """Wait, for a bounded time, until no open request (connection, method) is an awaited one."""
+        """Wait, for a bounded time, until `awaited(connection, method)` is false for all open requests."""
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
             while any(awaited(number, method) for (number, _), method in self._open.items()):
                 await self._change.wait()
 
     async def calls_settled(self) -> None:
-        """Wait, for a bounded time, until no call is under way."""
+        """Wait, for a bounded time, until no call is running."""
         await self.settled(lambda _, method: method == "tools/call")
 
     def _answered(self, number: int, response: Frame) -> None:
@@ -93,15 +94,18 @@ class Traffic:
                 self._on_ready()
 
     def _refused(self, number: int) -> None:
-        """Settle what an error without an id answers: a line that was none, else a request that the
-        server could not read, which is most likely the last one."""
+        """Settle what an error without an id answers.
+
+        That is an invalid line if there was one. Otherwise it is a request that the server could not parse,
+        most likely the last one.
+        """
         if self._broken.get(number):
             self._broken[number] -= 1
         elif mine := [key for key in self._open if key[0] == number]:
             del self._open[mine[-1]]
 
     def _changed(self) -> None:
-        """Wake all who wait for requests to be settled: each change has an event of its own."""
+        """Wake all waiters. Each change has a separate event."""
         self._change.set()
         self._change = anyio.Event()
 
@@ -109,3 +113,25 @@ class Traffic:
 def _messages(frames: Iterable[Frame]) -> Iterable[Frame]:
     for frame in frames:
         yield from frame.items or (frame,)
+
+
+META_KEY = "io.modelcontextprotocol/clientInfo"
+
+
+def client_info(body: bytes) -> tuple[str, str] | None:
+    """Return the client's name and version, if this message contains them.
+
+    They are in `clientInfo` of a handshake, or in `_meta` of a request of 2026-07-28.
+    """
+    try:
+        message = jsonrpc.loads(body)
+    except ValueError:
+        return None
+    params = message.get("params") if isinstance(message, dict) else None
+    if not isinstance(params, dict):
+        return None
+    meta = params.get("_meta")
+    info = params.get("clientInfo") or (meta.get(META_KEY) if isinstance(meta, dict) else None)
+    if not isinstance(info, dict) or not isinstance(info.get("name"), str):
+        return None
+    return jsonrpc.clean(info["name"]), jsonrpc.clean(str(info.get("version", "")))

@@ -1,1 +1,1 @@
-"""What connects an agent to a world: socket, shim, admission, backend."""
+"""The connection between an agent and its server: socket, shim, admission and backend."""

@@ -1,4 +1,4 @@
-"""Who is let in to an episode, and whose attempt it was where somebody is not."""
+"""Admission to an episode: check the token and the process, and attribute refused attempts."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mcp_bench.recorder.store.recording import Recording
 
 TOKEN_SECONDS = 10.0
 TOKEN_BYTES = 256
-"""What is read of a first line, at most, to find the token."""
+"""Longest first line that is read for the token."""
 
 _open: dict[str, Gate] = {}
-"""The episodes of this referee that are under way, by id."""
+"""Running episodes of this referee, by id."""
 _over: dict[bytes, str] = {}
-"""Which episode a token belonged to, once that is over: it opens nothing any more."""
+"""Tokens of past episodes, and the episodes they belonged to. They no longer admit anyone."""
 
 
 class Gate:
-    """The way in to one episode. A context manager: its token dies with it."""
+    """The admission to one episode. Leaving the context invalidates the token."""
 
     def __init__(self, episode: str, token: str, recording: Recording) -> None:
         self.episode = episode
         self.token = token
         self.root: int | None = None
-        """The process that all of the agent's descend from; nobody gets in before it is known."""
+        """Root of the agent's process tree. Until it is set, every peer is refused."""
         self._recording = recording
 
     def __enter__(self) -> Self:
@@ -41,37 +41,46 @@ class Gate:
         _over[self.token.encode()] = self.episode
 
     def flag(self, kind: FlagKind, line: Collection[int], detail: str) -> None:
-        """Store that somebody was refused; `line` is who it was, and who that descends from.
+        """Store a flag for a refused attempt.
 
-        It counts against the agent that it came from, whoever's door that knocked on. Where it came from none
-        of ours, it counts against this episode if the token was right: only its agent was given that.
+        The flag is attributed to the agent that made the attempt, even if it targeted another episode. An
+        attempt by an unknown process is attributed to this episode if the token was right, because only its
+        agent knows the token. Otherwise it belongs to no episode.
+
+        Args:
+            kind: Why the attempt was refused.
+            line: Ids of the peer's process and all its ancestors.
+            detail: Text for the operator.
         """
-        whose = next((gate.episode for gate in _open.values() if gate.root in line), None)
-        if whose is None and kind == "foreign_peer":
-            whose = self.episode
-        if whose != self.episode:
+        episode = next((gate.episode for gate in _open.values() if gate.root in line), None)
+        if episode is None and kind == "foreign_peer":
+            episode = self.episode
+        if episode != self.episode:
             detail = f"{detail}, at {self.episode}"
-        self._recording.flag(whose, kind, detail)
+        self._recording.flag(episode, kind, detail)
 
 
 def refusal(shown: bytes, token: str, root: int | None, line: Collection[int]) -> FlagKind | None:
-    """Say why a peer is not let in, if it is not: it has to show the token, and to descend from `root`."""
+    """Return why a peer is refused, or None if it shows the token and descends from `root`."""
     if not hmac.compare_digest(shown, token.encode()):
         return "replay" if shown in _over else "wrong_token"
     return None if root in line else "foreign_peer"
 
 
-def described(shown: bytes) -> str:
-    """Say whose token was shown. What is shown is never repeated: it may nearly be right."""
+def describe_token(shown: bytes) -> str:
+    """Describe the token that was shown without repeating it, because it may almost be right."""
     if shown in _over:
-        return f"the token of {_over[shown]}, which is over"
-    whose = next((gate.episode for gate in _open.values() if gate.token.encode() == shown), None)
-    return f"the token of {whose}" if whose else "an unknown token" if shown else "no token"
+        return f"the token of {_over[shown]}, which has ended"
+    episode = next((gate.episode for gate in _open.values() if gate.token.encode() == shown), None)
+    return f"the token of {episode}" if episode else "an unknown token" if shown else "no token"
 
 
 async def shown_token(source: BufferedByteReceiveStream) -> bytes | None:
-    """Return the first line that a peer sends, empty where that is none; None where it goes away without a
-    word, as a process does that is ended while it starts. Its next bytes are left in `source`."""
+    """Return the first line of a peer, which should be the token.
+
+    The line is empty if it is too long, incomplete or late. None means that the peer left without sending
+    anything, as a process does that is killed while it starts. Later bytes stay in `source`.
+    """
     with anyio.move_on_after(TOKEN_SECONDS):
         try:
             return await source.receive_until(b"\n", TOKEN_BYTES)

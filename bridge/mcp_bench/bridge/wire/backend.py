@@ -1,4 +1,4 @@
-"""What an episode's wire leads to: a world in this process, or a server that is started for it."""
+"""Backends of an episode's wire: a world in this process, or a server that is started for it."""
 
 from __future__ import annotations
 
@@ -16,49 +16,53 @@ from mcp_bench.servers.world_session import WorldSession
 SERVER_NAME = "bench"
 
 Deliver = Callable[[bytes], Awaitable[None]]
-"""Records and forwards what a server says. Raises BrokenResourceError when nobody reads it."""
+"""Records and forwards output of the server. Raises BrokenResourceError if the client no longer reads."""
 
 
-class Peer(Protocol):
-    """The server of one connection."""
+class BackendConnection(Protocol):
+    """The server's side of one connection."""
 
     async def send(self, chunk: bytes, /) -> None:
-        """Give it what the client sent. Returns when more may come."""
+        """Pass on bytes of the client. Return when the server can take more."""
         ...
 
     async def send_eof(self) -> None:
-        """Tell it that the client sends no more."""
+        """Signal that the client sends no more."""
         ...
 
     async def ended(self) -> None:
-        """Return when it says no more."""
+        """Return when the server sends no more."""
         ...
 
 
 class Backend(Protocol):
-    """What all connections of one episode lead to."""
+    """The server or world behind all connections of one episode."""
 
     tools: tuple[str, ...]
-    """Names of the tools; empty where they are not known beforehand."""
+    """Names of the tools. Empty if they are not known in advance."""
     answers_before_eof: bool
-    """Whether it drops what it has not answered when its input ends."""
+    """Whether open requests must be answered before the end of input, because they are dropped after it."""
     fault: str | None
-    """What went wrong with it, so that the episode says nothing about the agent."""
+    """Failure of the backend that makes the episode invalid, if any."""
 
     def connect(
         self, deliver: Deliver, on_execute: Callable[[RequestId], None]
-    ) -> AbstractAsyncContextManager[Peer]:
-        """Open a connection; it is over when the context is left. `on_execute` gets the id of each call
-        at the moment it begins to run, where that can be told."""
+    ) -> AbstractAsyncContextManager[BackendConnection]:
+        """Open a connection. It ends when the context is left.
+
+        Args:
+            deliver: Gets the bytes that the server sends.
+            on_execute: Gets the id of each call when it starts to run, if the backend knows that.
+        """
         ...
 
     async def limit_reached(self) -> None:
-        """Return when the agent has made all the calls it may."""
+        """Return when the agent has used up its calls."""
         ...
 
 
 class WorldBackend:
-    """A world in this process, which all connections share."""
+    """A world in this process, shared by all connections."""
 
     answers_before_eof = True
     fault: str | None = None
@@ -68,17 +72,19 @@ class WorldBackend:
         self.tools = tuple(tool.name for tool in session.tools)
 
     @asynccontextmanager
-    async def connect(self, deliver: Deliver, on_execute: Callable[[RequestId], None]) -> AsyncIterator[Peer]:
+    async def connect(
+        self, deliver: Deliver, on_execute: Callable[[RequestId], None]
+    ) -> AsyncIterator[BackendConnection]:
         async with Connection(
             self._session, name=SERVER_NAME, send=deliver, on_execute=on_execute
         ) as connection:
-            yield _WorldPeer(connection)
+            yield _WorldConnection(connection)
 
     async def limit_reached(self) -> None:
         await self._session.limit_reached.wait()
 
 
-class _WorldPeer:
+class _WorldConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._line = UnfinishedLine(MAX_LINE)

@@ -1,4 +1,4 @@
-"""A server of the operator's choice at the far end of a wire: started for each connection."""
+"""Backend that starts the operator's server command for each connection."""
 
 from __future__ import annotations
 
@@ -11,59 +11,61 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from mcp_types import RequestId
 
 from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, piped_process
-from mcp_bench.bridge.wire.backend import Deliver, Peer
+from mcp_bench.bridge.wire.backend import BackendConnection, Deliver
 
 END_SECONDS = 3.0
-"""For a server to end by itself once its input has ended, and again once it was asked to (SIGTERM)."""
+"""Time for a server to exit after the end of its input, and again after SIGTERM."""
 
 
 class CommandBackend:
-    """Runs a command outside the agent's process tree, with the operator's environment."""
+    """Run a command outside the agent's process tree, with the operator's environment."""
 
     answers_before_eof = False
     tools: tuple[str, ...] = ()
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], stderr: Path) -> None:
-        """Set up the far end of an episode. `stderr` is the file that the server's stderr goes to."""
+        """Set up the backend. The server's stderr goes to the file `stderr`."""
         self.fault: str | None = None
-        """How a server ended though the agent had not; the first one counts."""
+        """How a server failed while the agent was connected. Only the first failure is kept."""
         self._command = tuple(command)
         self._environ = dict(environ)
         self._stderr = stderr
 
     @asynccontextmanager
-    async def connect(self, deliver: Deliver, on_execute: Callable[[RequestId], None]) -> AsyncIterator[Peer]:
+    async def connect(
+        self, deliver: Deliver, on_execute: Callable[[RequestId], None]
+    ) -> AsyncIterator[BackendConnection]:
         async with AsyncExitStack() as stack:
             try:
                 process, stdin, stdout = await stack.enter_async_context(piped_process(self._stderr))
                 await process.launch(self._command, self._environ, Path.cwd(), file_bytes=None)
             except LaunchError as error:
-                self._blame(f"The server: {error}")
-                yield _NobodyThere()
+                self._set_fault(f"The server: {error}")
+                yield _NoConnection()
                 return
-            peer = _ProcessPeer(process, stdin)
+            connection = _ProcessConnection(process, stdin)
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(peer.read, stdout, deliver)
-                    yield peer
+                    tasks.start_soon(connection.read, stdout, deliver)
+                    yield connection
                     tasks.cancel_scope.cancel()
             finally:
                 await end_gently(process, stdin)
-                if peer.died:
-                    self._blame(f"The server ended with exit code {process.exit_code}")
+                if connection.died:
+                    self._set_fault(f"The server ended with exit code {process.exit_code}")
 
     async def limit_reached(self) -> None:
-        """Nobody counts the calls."""
+        """Wait forever: calls are not limited."""
         await anyio.sleep_forever()
 
-    def _blame(self, fault: str) -> None:
+    def _set_fault(self, fault: str) -> None:
         self.fault = self.fault or f"{fault} while the agent was connected; its stderr is in {self._stderr}"
 
 
-class _ProcessPeer:
+class _ProcessConnection:
     def __init__(self, process: AgentProcess, stdin: ByteSendStream) -> None:
         self.died = False
-        """Whether it ended before the agent's side did."""
+        """Whether the server ended before the agent's side did."""
         self._process = process
         self._stdin = stdin
         self._client_left = False
@@ -86,8 +88,11 @@ class _ProcessPeer:
         await self._over.wait()
 
     async def read(self, stdout: ByteReceiveStream, deliver: Deliver) -> None:
-        """Deliver its output until it ends. When the server is gone, so is whoever holds it open; a server
-        that closes it and lives on is of no more use."""
+        """Deliver the server's output until it ends.
+
+        Once the server exits, its descendants that hold the output open are killed. A server that closes
+        its output but keeps running counts as ended.
+        """
         silent, exited = anyio.Event(), anyio.Event()
 
         async def forward() -> None:
@@ -115,8 +120,8 @@ class _ProcessPeer:
         self._over.set()
 
 
-class _NobodyThere:
-    """Stands in for a server that could not be started: the connection ends at once."""
+class _NoConnection:
+    """Stand-in for a server that could not be started. The connection ends at once."""
 
     async def send(self, chunk: bytes, /) -> None:
         pass
@@ -129,7 +134,7 @@ class _NobodyThere:
 
 
 async def end_gently(process: AgentProcess, stdin: ByteSendStream) -> None:
-    """Give a server time to end by itself, then ask it to; what is left then is the caller's to kill."""
+    """Let a server exit by itself, then send SIGTERM. The caller kills what is left."""
     with anyio.CancelScope(shield=True):
         with suppress(OSError, anyio.BrokenResourceError):
             await stdin.aclose()

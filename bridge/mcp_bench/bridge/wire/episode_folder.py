@@ -1,7 +1,7 @@
-"""The folder an agent lives in for one episode: private HOME, working directory, and its relay.
+"""The agent's folder for one episode: private HOME, working directory and shim.
 
-It lies in the system's temporary directory, not under MCP_BENCH_HOME: all of it belongs to the
-agent, and the path of a Unix socket has room for about a hundred characters only.
+It lies in the system's temporary directory, not under MCP_BENCH_HOME: all of it belongs to the agent, and the
+path of a Unix socket is limited to about a hundred characters.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from mcp_bench.bridge.wire import shim
 from mcp_bench.servers.errors import BenchError
 
 SOCKET_PATH_BYTES = 107
-"""The longest path of a Unix socket (sun_path less its closing zero, see unix(7))."""
-
+"""The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 
 _open: set[Path] = set()
 
 
 def remove_all() -> None:
-    """Remove the folders of all episodes that are under way: this process ends."""
+    """Remove the folders of all running episodes, because this process ends."""
     for path in _open:
         shutil.rmtree(path, ignore_errors=True)
 
 
 class EpisodeFolder:
-    """Made on construction, removed on leaving the context."""
+    """A folder that is created at once, and removed when the context is left."""
 
     def __init__(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            BenchError: the temporary directory cannot be written, or its path is too long.
+            BenchError: the temporary directory is not writable, or its path is too long.
         """
         try:
             self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
@@ -51,7 +50,7 @@ class EpisodeFolder:
                 raise
         except OSError as error:
             raise BenchError(
-                f"cannot make the folder of an episode: {error}. Set TMPDIR to a folder that you can write"
+                f"cannot create the folder of an episode: {error}. Set TMPDIR to a writable folder"
             ) from error
 
     def _fill(self) -> None:
@@ -76,17 +75,17 @@ class EpisodeFolder:
 
     @property
     def ready(self) -> Path:
-        """There once `mark_ready` was called."""
+        """File that exists once `mark_ready` was called."""
         return self.relay / "ready"
 
     def mark_ready(self) -> None:
-        """Tell the agent's side that the tools were listed. What it may have put there stays as it is."""
+        """Create the file that shows that the tools were listed. Never overwrite a file of the agent."""
         with suppress(OSError):
             os.close(os.open(self.ready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     @property
     def server_command(self) -> tuple[str, ...]:
-        """What the agent starts as its MCP server."""
+        """Command that the agent starts as its MCP server."""
         return (INTERPRETER, "-I", "-S", str(self.relay / "shim.py"))
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""An MCP server that is no benchmark's: how the operator names it, and the run that is made with it."""
+"""Third-party MCP servers: how `--server` names them, and the episodes that are recorded with them."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
 BENCHMARK = "server"
-"""Stands in a run for the benchmark."""
+"""Name in place of a benchmark."""
 NO_VERSION = "-"
 NO_SPLIT = "none"
 
 
 @dataclass(frozen=True)
 class ForeignServer:
-    """A command to start, or a URL."""
+    """A third-party server: a command to start, or a URL."""
 
     command: tuple[str, ...] = ()
     url: str | None = None
 
     @property
     def words(self) -> list[str]:
-        """The command, or the URL alone, as it is stored with the run."""
+        """The command, or only the URL, as stored with the run."""
         return [self.url] if self.url is not None else list(self.command)
 
 
 def parse_server(text: str, environ: Mapping[str, str] = os.environ) -> ForeignServer:
-    """Read `--server`: an http(s) URL, or a command line as a shell would split it.
+    """Parse `--server`: an http(s) URL, or a command line that is split as in a shell.
 
     Raises:
-        WrongUseError: it is neither.
-        MissingDependencyError: there is no such command.
+        WrongUseError: the text is neither, or the URL contains a login.
+        MissingDependencyError: the command does not exist.
     """
     if text.startswith(("http://", "https://")):
         parts = urlsplit(text)
         if parts.username or parts.password:
-            raise WrongUseError("--server: the URL has a user or password in it, and logins are never stored")
+            raise WrongUseError("--server: the URL contains a user or password, but logins are never stored")
         return ForeignServer(url=text)
     try:
         command = tuple(shlex.split(text))
     except ValueError as error:
-        raise WrongUseError(f"--server {text!r} is no command line: {error}") from error
+        raise WrongUseError(f"--server {text!r} is not a command line: {error}") from error
     if not command:
-        raise WrongUseError("--server is empty: give a command line, or a URL")
+        raise WrongUseError("--server is empty: give a command line or a URL")
     return found_server(command, environ)
 
 
 def found_server(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> ForeignServer:
-    """Return the server that a run was made with, if it can be started here.
+    """Return the server that a run was recorded with, if it can be started here.
 
     Raises:
-        MissingDependencyError: there is no such command.
+        MissingDependencyError: the command does not exist.
     """
     if len(words) == 1 and words[0].startswith(("http://", "https://")):
         return ForeignServer(url=words[0])
@@ -66,13 +66,13 @@ def found_server(words: Sequence[str], environ: Mapping[str, str] = os.environ) 
 
 
 def plan_prompts(prompts: Sequence[str], repeat: int) -> list[PlannedEpisode]:
-    """Return every episode of a run: all prompts once, then all of them again, `repeat` times.
+    """Return the planned episodes: all prompts in order, `repeat` times.
 
     Raises:
-        WrongUseError: there is no prompt, or one says nothing.
+        WrongUseError: there is no prompt, or one is empty.
     """
     if not prompts:
-        raise WrongUseError("say what the agent is to do with --prompt or --prompt-file")
+        raise WrongUseError("there is no prompt: give one with --prompt or --prompt-file")
     if not all(prompt.strip() for prompt in prompts):
         raise WrongUseError("a prompt is empty")
     return [

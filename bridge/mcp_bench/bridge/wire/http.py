@@ -1,9 +1,8 @@
-"""One episode's way to a server on streamable HTTP: a recording reverse proxy of its own.
+"""An episode's wire to a server on streamable HTTP: a recording reverse proxy.
 
-It listens on 127.0.0.1, under a path that begins with the episode's token; whoever does not know that,
-or was not started by the agent, gets a 404, and nobody gets anything once the episode is over. Connections
-come and go in HTTP: all of an episode's are one agent's, however many. Sessions are those that this episode
-began: one that the server has for another episode is of no use here.
+Each episode has its own proxy on 127.0.0.1, under a path that begins with the episode's token. Requests
+without the token, or from a process that the agent did not start, get a 404. The proxy ends with the episode.
+The agent may open any number of connections, but it can only use sessions that began in this episode.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ from anyio.abc import TaskStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from mcp_bench.bridge.http.access import AccessRules
+from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SESSION, session_id
 from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
-from mcp_bench.bridge.http.token_path import below_token
 from mcp_bench.bridge.tap.traffic import Traffic
-from mcp_bench.bridge.wire.admission import Gate, described, refusal
+from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal
 from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.frames.body import Body
@@ -34,19 +32,21 @@ from mcp_bench.recorder.store.recording import MAX_FLAGS, Recording
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY = 1 << 30
-"""Bytes of one request of an agent."""
+"""Limit in bytes of one request."""
 
 
 class HttpWire:
-    """Joins one agent to the server at a URL, and records every message. A context manager: it holds a
-    port."""
+    """Connect one agent to the server at a URL, and record every message.
+
+    Use it as a context manager, because it holds a port.
+    """
 
     def __init__(self, gate: Gate, url: str, recording: Recording, traffic: Traffic) -> None:
         """Take a port.
 
         Raises:
-            WrongUseError: `url` is no URL of a server.
-            BenchError: there is no port left.
+            WrongUseError: `url` is not the URL of a server.
+            BenchError: no port is free.
         """
         self.traffic = traffic
         self.seen = traffic.seen
@@ -60,9 +60,9 @@ class HttpWire:
         self._numbers = itertools.count(1)
         self._refused: Counter[FlagKind] = Counter()
         self._sessions: dict[bytes, int] = {}
-        entry = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
-        self.server = McpServer(SERVER_NAME, (), (), entry)
-        """The entry for the agent's configuration."""
+        address = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
+        self.server = McpServer(SERVER_NAME, (), (), address)
+        """The server, for the agent's configuration."""
         self.fault = None
 
     def __enter__(self) -> HttpWire:
@@ -72,7 +72,7 @@ class HttpWire:
         self._listener.close()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Answer the agent until cancelled."""
+        """Serve the agent until cancelled."""
         app = AccessRules(self._admit, LOOPBACK, self._port, max_body=MAX_BODY, on_refused=self._note_refused)
         async with self._proxy:
             self._recorded = Recorded(self._proxy, self._open, path=self._proxy.path)
@@ -83,11 +83,11 @@ class HttpWire:
                     self.close(number)
 
     async def limit_reached(self) -> None:
-        """Nobody counts the calls."""
+        """Wait forever: calls are not limited."""
         await anyio.sleep_forever()
 
     async def drain(self) -> None:
-        """Let the calls under way finish, for a bounded time."""
+        """Wait, for a bounded time, until running calls have finished."""
         await self.traffic.calls_settled()
 
     def close(self, number: int, *, cancelled: bool = False) -> None:
@@ -101,7 +101,7 @@ class HttpWire:
         elif not await self._comes_from_agent(scope):
             inner = None
         elif (session := session_id(scope["headers"])) and session.encode("latin-1") not in self._sessions:
-            self._note_refused(scope, "other_session", "a session that this episode did not begin")
+            self._note_refused(scope, "other_session", "a session of another episode")
             inner = None
         if inner is None:
             self.seen.refused += 1
@@ -117,19 +117,22 @@ class HttpWire:
         return origin == "below"
 
     def _note_wrong_token(self, scope: Scope) -> None:
-        """Flag what may be meant for us. Clients look for `/.well-known/...` and the like, too."""
+        """Flag a request that looks like an attempt to get in.
+
+        Paths such as `/.well-known/...` are not flagged, because clients request them too.
+        """
         shown, _, _ = scope["raw_path"].removeprefix(b"/").partition(b"/")
         bare = scope["path"] == self._proxy.path != "/"
         if not bare and len(shown) != len(self.gate.token):
             return
         shown = b"" if bare else shown
         kind = refusal(shown, self.gate.token, None, ())
-        assert kind is not None  # noqa: S101 - nothing descends from nobody
-        self._note_refused(scope, kind, described(shown))
+        assert kind is not None  # noqa: S101 - without ancestors, a peer is always refused
+        self._note_refused(scope, kind, describe_token(shown))
 
     def _note_refused(self, scope: Scope, kind: FlagKind, detail: str) -> None:
         self._refused[kind] += 1
-        if self._refused[kind] > MAX_FLAGS:  # no more are kept, and to find out who it is takes time
+        if self._refused[kind] > MAX_FLAGS:  # further flags are dropped, and finding the process is slow
             return
         _, port = scope["client"]
         self.gate.flag(kind, owners(port, self._port), f"from port {port}: {detail}")
@@ -141,18 +144,18 @@ class HttpWire:
     def new_connection(self) -> int:
         return next(self._numbers)
 
-    def count(self) -> None:
-        """Requests without a session are one connection to whoever counts."""
+    def count_connections(self) -> None:
+        """Update the number of connections. All requests without a session count as one."""
         self.seen.connections = max(1, len(self._sessions))
 
     def remember(self, session: str, number: int) -> None:
-        """Later requests of a session are of the connection that it began with."""
+        """Assign later requests of a session to the connection in which it began."""
         if session.encode("latin-1") not in self._sessions:
             self._sessions[session.encode("latin-1")] = number
 
 
 class _Exchange:
-    """One request and its response: of a session, or a connection of its own."""
+    """One request and its response, in a session or as a separate connection."""
 
     def __init__(self, wire: HttpWire, number: int | None) -> None:
         self._wire = wire
@@ -160,7 +163,7 @@ class _Exchange:
         self._number = wire.new_connection() if number is None else number
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        self._wire.count()
+        self._wire.count_connections()
         frames = await self._wire.recording.store(self._wire.episode, self._number, direction, bodies)
         if direction == "client":
             self._wire.traffic.from_client(self._number, frames)
@@ -174,5 +177,5 @@ class _Exchange:
             self._wire.remember(session, self._number)
 
     def close(self, left: bool) -> None:
-        if self._alone:  # without a session, to leave is to cancel (2026-07-28)
+        if self._alone:  # without a session, a client cancels by disconnecting (2026-07-28)
             self._wire.close(self._number, cancelled=left)

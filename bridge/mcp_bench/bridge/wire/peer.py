@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket (SO_PEERCRED, SO_PEERPIDFD, see unix(7))."""
+"""The process at the other end of a Unix socket (SO_PEERCRED, SO_PEERPIDFD, see unix(7))."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from anyio.abc import SocketAttribute, SocketStream
 
 SO_PEERPIDFD = getattr(socket, "SO_PEERPIDFD", 77)
-"""Linux 6.5. The number is that of all architectures but hppa and sparc."""
+"""Since Linux 6.5. This number is valid on all architectures except hppa and sparc."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The process that connected, not whoever holds the socket by now."""
+    """The process that connected, even if another process holds the socket by now."""
 
     pid: int
     handle: int | None
-    """A pidfd; None where the kernel has none to give."""
+    """A pidfd, or None if the kernel does not provide one."""
 
     @property
-    def is_there(self) -> bool:
-        """Whether `pid` still means the process that connected."""
+    def is_alive(self) -> bool:
+        """Whether `pid` still refers to the process that connected."""
         if self.handle is None:
             return Path(f"/proc/{self.pid}").exists()
         poll = select.poll()
@@ -45,13 +45,13 @@ class Peer:
 
 @contextmanager
 def peer_of(stream: SocketStream) -> Iterator[Peer]:
-    """Yield who connected."""
+    """Yield the process that connected."""
     raw = stream.extra(SocketAttribute.raw_socket)
     size = struct.calcsize("3i")
     pid, _uid, _gid = struct.unpack("3i", raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     try:
         handle = raw.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
-    except OSError:  # an older kernel, or the process is gone
+    except OSError:  # an older kernel, or the process has ended
         handle = None
     try:
         yield Peer(pid, handle)
@@ -61,17 +61,17 @@ def peer_of(stream: SocketStream) -> Iterator[Peer]:
 
 
 def has_hung_up(stream: SocketStream) -> bool:
-    """Whether nobody holds the other end any more."""
+    """Return whether the other end is closed."""
     poll = select.poll()
-    poll.register(stream.extra(SocketAttribute.raw_socket), 0)  # POLLHUP is told in any case
+    poll.register(stream.extra(SocketAttribute.raw_socket), 0)  # POLLHUP is always reported
     return bool(poll.poll(0))
 
 
 def ancestors(peer: Peer) -> list[int]:
-    """Return the ids of a process and of all above it; of one that is gone, nothing.
+    """Return the ids of a process and all its ancestors, or nothing if the process has ended.
 
-    Ids are used again: whoever is taken for a parent must have started before its child, and the peer must
-    still be there at the end, so that nobody has got its id meanwhile.
+    The kernel reuses ids. So each parent must have started before its child, and the peer must still be alive
+    at the end; otherwise another process may have its id by then.
     """
     found: list[int] = []
     pid, child_started = peer.pid, None
@@ -85,4 +85,4 @@ def ancestors(peer: Peer) -> list[int]:
             return []
         found.append(pid)
         pid, child_started = parent, started
-    return found if peer.is_there else []
+    return found if peer.is_alive else []

@@ -1,9 +1,9 @@
-"""The relay an agent starts as its "MCP server": its stdin and stdout, joined to the referee.
+"""The program that an agent starts as its MCP server. It connects stdin and stdout to the referee.
 
-This file is copied into the episode's folder and run as `python -I -S shim.py`, so it uses the
-standard library alone and starts in a few hundredths of a second. Beside it lie `socket` (the
-episode's Unix socket) and `token`, which is worth nothing once the episode is over: there is
-nothing else here to find.
+This file is copied into the episode's folder and runs as `python -I -S shim.py`. So it uses only the standard
+library, and starts in a few hundredths of a second. The same folder holds `socket` (the episode's Unix
+socket) and `token`, which becomes worthless when the episode ends. There is nothing else for the agent to
+find.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 import threading
 
 CHUNK = 1 << 16
-"""Bytes a read: what a pipe holds. Larger buffers are mapped anew for each, at three times the cost."""
+"""Bytes per read: the capacity of a pipe. Larger ones are mapped anew each time, at three times the cost."""
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     try:
         while chunk := wire.recv(CHUNK):
             write_all(1, chunk)
-    except OSError:  # the agent closed our stdout, or the referee went away
+    except OSError:  # the agent closed our stdout, or the referee is gone
         pass
     return 0
 
@@ -39,7 +39,7 @@ def forward_stdin(wire: socket.socket) -> None:
     try:
         while chunk := os.read(0, CHUNK):
             wire.sendall(chunk)
-        wire.shutdown(socket.SHUT_WR)  # answers still under way can arrive
+        wire.shutdown(socket.SHUT_WR)  # pending answers can still arrive
     except OSError:
         pass
 
@@ -51,5 +51,5 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    # _exit: the client may hold our stdin open, and the thread that reads it cannot be woken.
+    # os._exit, because the client may keep our stdin open, and the thread that reads it cannot be woken
     os._exit(main())

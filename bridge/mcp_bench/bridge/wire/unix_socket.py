@@ -1,9 +1,8 @@
-"""One episode's wire: the Unix socket its agent connects to, and what passes over it.
+"""An episode's wire over a Unix socket, which the agent connects to through the shim.
 
-A peer gets through with the episode's token, and only if it descends from the launched agent.
-Until the first tool call the agent may connect again (some start their servers twice); later
-connections are refused, so that nobody starts a fresh session in the middle of an attempt. Who is
-refused is flagged.
+A peer must show the episode's token and descend from the launched agent. Until its first tool call, the agent
+may connect again, because some agents start their servers twice. Later connections are refused: no session
+may start afresh in the middle of an attempt. Each refusal is flagged.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from collections.abc import Sequence
 from functools import partial
 
 import anyio
-from anyio.abc import ObjectStream, SocketStream, TaskStatus
+from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.stapled import StapledObjectStream
 from mcp_types import RequestId
 
 from mcp_bench.bridge.tap.pump import Lines, pump
 from mcp_bench.bridge.tap.traffic import Traffic
-from mcp_bench.bridge.wire.admission import Gate, described, refusal, shown_token
+from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal, shown_token
 from mcp_bench.bridge.wire.backend import SERVER_NAME, Backend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
@@ -29,19 +27,19 @@ from mcp_bench.recorder.records import FlagKind
 from mcp_bench.recorder.store.recording import Recording
 
 MAX_CONNECTIONS = 32
-"""Open at once in one episode, refused ones included: an agent cannot use up the referee's files."""
+"""Limit of open connections in one episode, including refused ones. It protects the referee's descriptors."""
 
 
-class Wire:
-    """Joins one agent to one far end, and records every byte of it."""
+class UnixSocketWire:
+    """Connect one agent to one backend, and record every byte."""
 
     def __init__(self, gate: Gate, folder: EpisodeFolder, backend: Backend, recording: Recording) -> None:
-        """Set up a wire for whom `gate` lets in."""
+        """Set up a wire for the peers that `gate` admits."""
         self.gate = gate
         self.traffic = Traffic(on_ready=folder.mark_ready)
         self.seen = self.traffic.seen
         self.server = McpServer(SERVER_NAME, folder.server_command, backend.tools)
-        """The entry for the agent's configuration."""
+        """The server, for the agent's configuration."""
         self._episode = gate.episode
         self._folder = folder
         self._backend = backend
@@ -56,17 +54,17 @@ class Wire:
             await listener.serve(self._handle)
 
     async def drain(self) -> None:
-        """Refuse new connections and let the calls under way finish, for a bounded time."""
+        """Refuse new connections, and wait for a bounded time until running calls have finished."""
         self._closing = True
         await self.traffic.calls_settled()
 
     @property
     def fault(self) -> str | None:
-        """What went wrong at the far end."""
+        """Failure of the backend, if any."""
         return self._backend.fault
 
     async def limit_reached(self) -> None:
-        """Return when the agent has made all the calls it may."""
+        """Return when the agent has used up its calls."""
         await self._backend.limit_reached()
 
     async def _handle(self, client: SocketStream) -> None:
@@ -92,20 +90,20 @@ class Wire:
 
     async def _admitted(self, client: SocketStream, source: BufferedByteReceiveStream) -> bool:
         with peer_of(client) as peer:
-            line, told = ancestors(peer), str(peer)
+            line, sender = ancestors(peer), str(peer)
             if self._peers > MAX_CONNECTIONS:
-                self.gate.flag("flood", line, f"{told} is one of more than {MAX_CONNECTIONS} connections")
+                self.gate.flag("flood", line, f"{sender} is one of more than {MAX_CONNECTIONS} connections")
                 return False
             shown = await shown_token(source)
             if shown is None or (not line and has_hung_up(client)):
-                return False  # it was ended while it started: nothing was tried
+                return False  # the peer was killed while it started: not an attempt
             kind: FlagKind | None = refusal(shown, self.gate.token, self.gate.root, line)
         if kind is not None:
-            self.gate.flag(kind, line, f"{told} showed {described(shown)}")
+            self.gate.flag(kind, line, f"{sender} showed {describe_token(shown)}")
         elif self._closing or self.seen.calls:
             kind = "late_reconnect"
             when = "while the episode was closing" if self._closing else "after the first tool call"
-            self.gate.flag(kind, line, f"{told} connected {when}")
+            self.gate.flag(kind, line, f"{sender} connected {when}")
         return kind is None
 
     async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
@@ -123,16 +121,16 @@ class Wire:
         def executed(rpc_id: RequestId) -> None:
             self._recording.mark_executed(self._episode, number, rpc_id)
 
-        async with self._backend.connect(deliver, executed) as peer, anyio.create_task_group() as tasks:
+        async with self._backend.connect(deliver, executed) as backend, anyio.create_task_group() as tasks:
 
             async def upstream() -> None:
-                await pump(source, peer, partial(self._from_agent, number))
+                await pump(source, backend, partial(self._from_agent, number))
                 if self._backend.answers_before_eof:
                     await self.traffic.settled(lambda at, _: at == number)
-                await peer.send_eof()
+                await backend.send_eof()
 
             async def downstream() -> None:
-                await peer.ended()
+                await backend.ended()
                 over.set()
 
             tasks.start_soon(upstream)
@@ -149,10 +147,3 @@ class Wire:
     async def _from_server(self, number: int, lines: Sequence[Body]) -> None:
         frames = await self._recording.store(self._episode, number, "server", lines)
         self.traffic.from_server(number, frames)
-
-
-def byte_stream_pair() -> tuple[ObjectStream[bytes], ObjectStream[bytes]]:
-    """Return two connected in-memory byte streams; a sender waits until the other side reads."""
-    to_right, from_left = anyio.create_memory_object_stream[bytes](0)
-    to_left, from_right = anyio.create_memory_object_stream[bytes](0)
-    return StapledObjectStream(to_right, from_right), StapledObjectStream(to_left, from_left)

@@ -1,4 +1,4 @@
-"""A capture at a model endpoint in tests: its proxy, the bytes on either side, and the rows behind it."""
+"""A model proxy in tests: the proxy, the bytes on both sides, and the stored rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.recorded import begin, planned, run_info
 
 KEY = "dummy-key-0123456789"
 LOGIN = f"Authorization: Bearer {KEY}"
-ASKED = b'{"model": "m", "stream": true, "temperature": 0.5, "tools": [{}]}'
+REQUEST = b'{"model": "m", "stream": true, "temperature": 0.5, "tools": [{}]}'
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "model": "m-1"}
 FINISH = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
@@ -46,7 +46,7 @@ class Captured:
     def path(self) -> str:
         return "/" + self.capture.base_url.split("/", 3)[3]
 
-    def ask(self, body: bytes = ASKED, *headers: str, path: str = "/chat/completions") -> bytes:
+    def ask(self, body: bytes = REQUEST, *headers: str, path: str = "/chat/completions") -> bytes:
         return post(self.port, body, LOGIN, *headers, path=self.path + path)
 
     def rows(self, query: str = "select * from model_calls order by id") -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ class Captured:
 
 @contextlib.asynccontextmanager
 async def capturing(upstream: str, root: Path) -> AsyncGenerator[Captured]:
-    """Run a capture for one episode until the block ends."""
+    """Run the model proxy of one episode until the block ends."""
     with anyio.fail_after(TIMEOUT), RunFolder.create(run_info(), root=root) as run:
         episode = begin(run, planned())
         with ModelCapture(episode, upstream, run.recording) as capture:
@@ -88,7 +88,7 @@ async def receive_all(stream: anyio.abc.SocketStream, data: bytes = b"") -> byte
 
 
 def unchunked(data: bytes) -> bytes:
-    """Return the body of a response in chunks."""
+    """Return the body of a chunked response."""
     rest, body = data.partition(b"\r\n\r\n")[2], b""
     while rest:
         size, _, rest = rest.partition(b"\r\n")
@@ -101,14 +101,14 @@ def endpoint(server: ScriptedServer) -> str:
 
 
 async def whole_exchange(
-    root: Path, *said: bytes, headers: tuple[str, ...] = (), body: bytes = ASKED, path: str = "/chat/completions"
+    root: Path, *said: bytes, headers: tuple[str, ...] = (), body: bytes = REQUEST, path: str = "/chat/completions"
 ) -> tuple[bytes, bytes, list[dict[str, Any]], Path]:  # fmt: skip
-    """Return what the endpoint got, what the agent got, the rows, and the run's folder."""
-    asked = b""
+    """Return what the endpoint received, what the agent received, the rows, and the run's folder."""
+    received = b""
 
     async def play(script: Script) -> None:
-        nonlocal asked
-        asked = await script.read_request()
+        nonlocal received
+        received = await script.read_request()
         await script.say(*said)
 
     async with (
@@ -118,7 +118,7 @@ async def whole_exchange(
     ):
         await client.send(captured.ask(body, "Connection: close", *headers, path=path))
         answer = await receive_all(client)
-    return asked, answer, captured.rows(), captured.folder
+    return received, answer, captured.rows(), captured.folder
 
 
 def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:

@@ -1,16 +1,43 @@
-"""`submit_answer` on every world, also on one whose benchmark grades no text."""
+"""The tools and the prompt that interactive use adds to a benchmark.
+
+With them an agent starts, answers and finishes tasks. Their results never reveal a grade.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.tool_session import PromptSpec
+
+_NO_ARGUMENTS: Final[dict[str, JSON]] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+NEXT_TASK: Final = ToolSpec(
+    name="next_task",
+    description=(
+        "Start the next task, and get what is to be done. Then work on it with the other tools, hand in "
+        "your answer with submit_answer where there is one to give, and call finish_task when you are "
+        "done. A task that is still open ends."
+    ),
+    input_schema=_NO_ARGUMENTS,
+)
+FINISH_TASK: Final = ToolSpec(
+    name="finish_task",
+    description="Say that you are done with the task. Nothing can be changed any more after that.",
+    input_schema=_NO_ARGUMENTS,
+)
+CONTROL: Final = frozenset({NEXT_TASK.name, FINISH_TASK.name})
+
+NEXT_TASK_PROMPT: Final = PromptSpec(
+    name=NEXT_TASK.name, description="Start the next task. One that is still open ends."
+)
 
 
 class AnsweredWorld:
-    """A world as it is, and the answer that was handed in last."""
+    """Add `submit_answer` to a world, and remember the last answer."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -38,6 +65,6 @@ class AnsweredWorld:
 
 
 def with_answer(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return tools with `submit_answer` among them."""
+    """Return the tools, with `submit_answer` added if it is missing."""
     own = any(tool.name == SUBMIT_ANSWER.name for tool in tools)
     return tuple(tools) if own else (*tools, SUBMIT_ANSWER)
