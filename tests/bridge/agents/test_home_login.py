@@ -121,7 +121,10 @@ def test_codex_uses_the_file_where_it_lies(bench, record: Record, user: Path, tm
     assert (file.stat().st_ino, file.read_bytes()) == (before.st_ino, content)
     assert "teal otter" not in json.dumps([request.body for request in endpoint.requests])
     nothing_kept(bench, tmp_path, token, "refresh-first")
-    assert f"--jobs is 1 here: the login in {file} is for one episode at a time" in done.stderr
+    assert (
+        f"Running one episode at a time despite --jobs: the login in {file} is for one episode at a time"
+        in done.stderr
+    )
     spans = bench.rows("select started_us, ended_us from episodes order by started_us")
     assert spans[0]["ended_us"] <= spans[1]["started_us"]
 

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.bridge.isolation.canaries import ANSWERS, BACKUP, FILES, VARIABLE, environment, planted
+from mcp_bench.bridge.isolation.canaries import (
+    ANSWERS,
+    BACKUP,
+    FILES,
+    VARIABLE,
+    canaries_in_place,
+    environment,
+)
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import planned, run_info
 
@@ -42,7 +49,7 @@ print(sorted(name for name in os.environ if "BENCH" in name))
 
 def test_the_decoys_of_a_run(bench_home: Path) -> None:
     with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
-        with planted(folder):
+        with canaries_in_place(folder):
             words = {canary.place: canary.value for canary in folder.grades.canaries()}
             assert set(words) == PLACES and len(set(words.values())) == 3
             for name in FILES:
@@ -57,7 +64,7 @@ def test_the_decoys_of_a_run(bench_home: Path) -> None:
         assert not [name for name in FILES if (folder.path / name).exists()]
         assert VARIABLE not in os.environ and environment() == {}
     (folder.path / ANSWERS).write_text("of a referee that was killed")
-    with RunFolder.resume(folder.id) as again, planted(again):
+    with RunFolder.resume(folder.id) as again, canaries_in_place(again):
         assert {canary.place: canary.value for canary in again.grades.canaries()} == words
         assert words[ANSWERS] in (folder.path / ANSWERS).read_text()
     stored = (folder.path / "recordings.db").read_bytes()

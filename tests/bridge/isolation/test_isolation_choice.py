@@ -11,7 +11,7 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.landlock import Landlock
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
-from mcp_bench.bridge.run.isolation_choice import examined
+from mcp_bench.bridge.run.isolation_choice import check_level
 from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.levels import SEALING, each_level
@@ -40,7 +40,7 @@ def test_auto_is_the_strongest_that_works(bench) -> None:
 
 def test_nothing_is_recorded_below_what_is_required(bench) -> None:
     done = bench.run(*NOOP, "--isolation", "none", "--require-isolation", "landlock", code=1)
-    assert "--require-isolation landlock: this would be none" in done.stderr
+    assert "--require-isolation landlock: the level is none" in done.stderr
     assert not list((bench.home / "runs").glob("run_*"))
 
 
@@ -80,7 +80,7 @@ def test_a_resumed_run_keeps_its_level(bench, level: str) -> None:
     )  # fmt: skip
     (first,) = bench.rows("select run, invalid, invalid_detail from episodes")
     assert first["invalid"] == "never_connected"
-    assert f"Was {level} in its way?" in first["invalid_detail"]
+    assert f"Did {level} isolation block it?" in first["invalid_detail"]
     bench.run("record", "--resume", first["run"], code=1)
     assert [row["isolation"] for row in bench.rows("select isolation from episodes")] == [level] * 2
 
@@ -103,9 +103,9 @@ def test_a_level_with_a_hole_is_not_offered(monkeypatch, bench_home: Path) -> No
     monkeypatch.setenv("MCP_BENCH_HOME", str(bench_home))
     agent = Noop()
     setup = Setup(BENCHMARK, agent, agent.find({}), 60.0)
-    whole = examined(setup, Landlock())
+    whole = check_level(setup, Landlock())
     assert whole.passed and str(whole) == f"{len(whole.probes)} probes passed"
-    verdict = examined(setup, Leaky("/"))
+    verdict = check_level(setup, Leaky("/"))
     assert set(verdict.failed) == {"home", "sealed", "benchmark", "neighbour"}
     assert not verdict.passed
     assert not list(bench_home.rglob(".preflight-*")), "the decoys are gone"

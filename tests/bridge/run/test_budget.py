@@ -24,7 +24,7 @@ def test_no_episode_is_started_once_the_money_is_spent(bench, script: Write) -> 
     summary = json.loads(done.stdout)
     assert summary["cost_usd"] == pytest.approx(1.2)
     assert (summary["graded"], summary["stopped"], summary["input_tokens"]) == (3, True, 4500)
-    assert "$1.20 were spent of the $1.00 of --max-cost" in done.stderr
+    assert "--max-cost is reached: $1.20 of $1.00 spent" in done.stderr
     run = bench.run_folder.name
     assert f"mcp-bench record --resume {run} --max-cost MORE" in done.stderr
 
@@ -40,13 +40,13 @@ def test_no_episode_is_started_once_the_money_is_spent(bench, script: Write) -> 
 def test_attempts_that_tell_no_cost_are_counted_and_named(bench, script: Write) -> None:
     silent = COSTS + 'if "colours" in CONFIG["prompt"]: os.unlink(os.path.join(os.environ["HOME"], "usage"))'
     done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(silent), code=1)
-    assert "(3 attempts told no cost)" in done.stderr
+    assert "(3 attempts reported no cost)" in done.stderr
     assert len(bench.grades()) == 6
 
 
 def test_an_agent_that_tells_no_cost_is_refused(bench) -> None:
     done = bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--max-cost", "1", code=2)
-    assert "'noop' does not tell what it costs" in done.stderr
+    assert "'noop' does not report its cost" in done.stderr
     assert "claude-code" in done.stderr
     assert not (bench.home / "runs").exists()
     bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.display import SILENCE_SECONDS, Display
-from mcp_bench.bridge.run.progress import Pace, Tally, short
+from mcp_bench.bridge.run.progress import Pace, Progress, short
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import Grade
@@ -98,7 +98,7 @@ def test_calls_under_way_are_counted_and_ctrl_c_gives_the_cursor_back(
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("Stopping")
     assert shown.end() == 1
-    assert "Stopped. Go on with" in shown.seen
+    assert "Stopped. Resume with" in shown.seen
     assert shown.seen.rindex("\x1b[?25h") > shown.seen.rindex("\x1b[?25l")
 
 
@@ -199,13 +199,13 @@ def test_an_attempt_that_is_tried_again_counts_once(capsys) -> None:
     with Display(1, 1, "agent on it", lambda: 0) as display:
         display.began(planned("a"), 0)
         display.ended(planned("a"), broken, 5.0)
-        assert (display.tally.done, display.tally.invalid) == (0, 1)
+        assert (display.progress.done, display.progress.invalid) == (0, 1)
         assert "0 running, 1 waiting, 1 invalid" in display.status()
         display.began(planned("a"), 1)
-        assert (display.tally.invalid, display.tally.retried) == (0, 1)
+        assert (display.progress.invalid, display.progress.retried) == (0, 1)
         display.ended(planned("a"), outcome(grade=GRADE), None)
-    assert str(display.tally) == "partial 0.500, strict 0/1, 6 calls, 1 retried"
-    assert "again in 5 s" in capsys.readouterr().err
+    assert str(display.progress) == "partial 0.500, strict 0/1, 6 calls, 1 retried"
+    assert "retry in 5 s" in capsys.readouterr().err
 
 
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["good", "bad", "again"])), max_size=30)
@@ -213,19 +213,19 @@ events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["good", "bad", "
 
 @given(events)
 def test_every_attempt_is_counted_in_one_place(told: list[tuple[int, str]]) -> None:
-    tally, waiting, over = Tally(), dict[int, int](), 0
+    progress, waiting, over = Progress(), dict[int, int](), 0
     for made, (slot, result) in enumerate(told, 1):
-        tally.began(waiting.pop(slot, 0))
+        progress.began(waiting.pop(slot, 0))
         invalid = None if result == "good" else "endpoint_error"
         again = 1.0 if result == "again" else None
-        tally.ended(outcome(invalid=invalid, grade=GRADE if invalid is None else None), again)
+        progress.ended(outcome(invalid=invalid, grade=GRADE if invalid is None else None), again)
         if result == "again":
             waiting[slot] = 1
         else:
             over += 1
-        assert (tally.done, tally.waiting) == (over, len(waiting))
-        assert tally.graded + tally.invalid + tally.retried == made
-        assert tally.calls == 3 * made
+        assert (progress.done, progress.waiting) == (over, len(waiting))
+        assert progress.graded + progress.invalid + progress.retried == made
+        assert progress.calls == 3 * made
 
 
 @given(st.integers(1, 8), st.integers(0, 40), st.floats(0.1, 1000))
@@ -241,7 +241,7 @@ def test_the_time_left_is_exact_where_every_episode_takes_as_long(
     for number in range(jobs):
         pace.finished(planned("t", number))
     assert pace.seconds_left == pytest.approx(rounds * each, rel=1e-6)
-    assert pace.under_way == 0
+    assert pace.running == 0
 
 
 def test_large_numbers_are_short() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.bridge.run.retry import PASSING, Retries
+from mcp_bench.bridge.run.retry import TRANSIENT, Retries
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
@@ -51,7 +51,7 @@ def test_a_fault_that_passes_is_tried_again_and_the_episode_is_not_invalid(bench
     summary = json.loads(done.stdout)
     assert (summary["invalid"], summary["retried"], summary["graded"], summary["strict"]) == (0, 2, 1, 1.0)
     assert attempts(bench) == [(1, "endpoint_error"), (2, "endpoint_error"), (3, None)]
-    assert "again in 0 s" in done.stderr
+    assert "retry in 0 s" in done.stderr
     (row,) = bench.report()
     assert (row["episodes"], row["invalid"], row["strict"]) == (1, 0, 1.0)
     assert row["earlier_attempts"] == 2
@@ -134,7 +134,7 @@ def test_a_missing_login_ends_the_run_at_once_and_it_goes_on_when_it_is_there(
 @pytest.mark.parametrize(("kind", "made"), [("approval_needed", 5), ("endpoint_error", 20)])
 def test_a_run_in_which_nothing_works_ends_early(bench, failing, kind: str, made: int) -> None:
     done = bench.run(*failing(f"{kind}: refused"), "--repeat", "25", "--retries", "0", code=1)
-    assert f"Ended early: {made} episodes in a row came out as {kind} (refused)" in done.stderr
+    assert f"Ended early: {made} episodes in a row were invalid: {kind} (refused)" in done.stderr
     assert len(attempts(bench)) == made
 
 
@@ -147,7 +147,7 @@ def test_ctrl_c_does_not_wait_for_the_next_attempt(bench, failing) -> None:
     command = failing("endpoint_error: 503", "number == 1")
     with bench.start(*command, "--retries", "1", "--retry-wait", "3000") as referee:
         assert referee.stderr is not None
-        while "again in" not in (line := referee.stderr.readline()):
+        while "retry in" not in (line := referee.stderr.readline()):
             assert line
         referee.send_signal(signal.SIGINT)
         _, err = referee.communicate(timeout=60)
@@ -162,7 +162,7 @@ def test_a_resumed_run_says_when_the_agent_has_another_version(bench, failing) -
     bench.run(*failing("login_missing: first", "number == 1"), "--repeat", "2", code=1)
     bench.environ["SCRIPT_VERSION"] = "2.0"
     done = bench.run("record", "--resume", bench.run_folder.name)
-    assert "began with script 1.0, and this is 2.0" in done.stderr
+    assert "The run started with script 1.0, but 2.0 is installed now" in done.stderr
     versions = bench.rows("select attempt, agent_version from episodes order by id")
     assert [row["agent_version"] for row in versions] == ["1.0", "2.0", "2.0"]
     episode = bench.rows("select id from episodes where attempt = 2")[0]["id"]
@@ -172,7 +172,7 @@ def test_a_resumed_run_says_when_the_agent_has_another_version(bench, failing) -
 @given(st.integers(0, 9), st.floats(0, 1e6), st.integers(0, 2000))
 def test_waits_are_doubled_within_bounds(most: int, first: float, made: int) -> None:
     retries = Retries(most, first)
-    for reason in PASSING:
+    for reason in TRANSIENT:
         wait = retries.next_wait(reason, made)
         assert (wait is None) == (made >= most)
         if wait is not None:

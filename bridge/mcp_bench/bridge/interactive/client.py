@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp_types import RequestId
 
-from mcp_bench.bridge.episode.attempt import Attempt, told
+from mcp_bench.bridge.episode.attempt import Attempt, error_text
 from mcp_bench.bridge.episode.episode import begin, close, finish
 from mcp_bench.bridge.interactive.answer_tool import with_answer
 from mcp_bench.bridge.interactive.control_tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT
@@ -135,7 +135,7 @@ class Entry:
 
     def _store_failure(self, planned: PlannedEpisode, client: Client | None, error: Exception) -> None:
         attempt, episode = Attempt(), new_id("ep")
-        attempt.spoil("world_failed", told(error))
+        attempt.invalidate("world_failed", error_text(error))
         begin(self.run.folder, episode, planned, 1, self.task_tools, client)
         finish(self.run.folder, episode, planned, attempt)
 

@@ -41,7 +41,7 @@ FILES: Mapping[str, Callable[[Path, RunFolder, str], None]] = {ANSWERS: _answers
 
 
 @contextmanager
-def planted(run: RunFolder) -> Iterator[None]:
+def canaries_in_place(run: RunFolder) -> Iterator[None]:
     """Have the decoys of a run in place. One that is resumed gets the words that it had.
 
     Raises:
