@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_bench.bridge.doctor.endpoint import reach
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.doctor.run_checks import said
+from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.plugins.contracts import Agent, Installation
 from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.errors import MissingDependencyError
@@ -44,7 +44,7 @@ def agent_check(
         try:
             found = agent.find(environ)
         except MissingDependencyError as error:
-            yield (problem if named else hint)("program", *said(error))
+            yield (problem if named else hint)("program", *text_and_advice(error))
             return
         yield ok("program", f"{found.version}, {found.executable}")
         needs = needs_of(agent)

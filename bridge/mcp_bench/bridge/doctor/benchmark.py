@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.doctor.run_checks import said
+from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load
@@ -25,7 +25,7 @@ def benchmark_check(name: str) -> Check:
                 if close := getattr(benchmark, "aclose", None):
                     anyio.run(close)
         except MissingDependencyError as error:
-            yield hint("package", *said(error))
+            yield hint("package", *text_and_advice(error))
             return
         if task is None:
             yield problem("tasks", f"version {benchmark.version} has no tasks", "tell who made it")

@@ -11,7 +11,7 @@ from mcp_bench.bridge.doctor.agent import agent_check, needs_of
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.machine import machine_checks
-from mcp_bench.bridge.doctor.subprocess_checks import examine_apart
+from mcp_bench.bridge.doctor.subprocess_checks import run_checks_in_subprocess
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 
@@ -89,5 +89,5 @@ def diagnose(named: Sequence[str], base_url: str | None, command: str | None, se
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
         for name in (dict.fromkeys(named) if named else known)
     ]
-    found = examine_apart(checks, seconds)
+    found = run_checks_in_subprocess(checks, seconds)
     return Diagnosis(list(zip(checks, found, strict=True)), tuple(named))
