@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 
+from mcp_bench.recorder.isolation_levels import SEALING
 from tests.support import ROOT
 from tests.support.attacks.arena import LEFT_OUT, Arena, Measured
-from tests.support.attacks.table import LEVELS, Row, table
+from tests.support.attacks.table import Row, table
 from tests.support.levels import each_level
 
 SECURITY = ROOT / "docs" / "security.md"
@@ -19,7 +20,7 @@ FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}
 def test_above_none_nothing_succeeds() -> None:
     rows = table(SECURITY)
     assert len(rows) >= 60 and len({row.kind for row in rows}) == 15
-    assert [row.name for row in rows if {row.outcome[level] for level in LEVELS[1:]} != {"no"}] == []
+    assert [row.name for row in rows if {row.outcome[level] for level in SEALING} != {"no"}] == []
 
 
 @each_level("none")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.isolation.levels import BY_NAME
-
-SEALING = tuple(name for name in BY_NAME if name != "none")
+from mcp_bench.recorder.isolation_levels import SEALING
 
 
 def each_level(*more: str) -> Any:

@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
+from mcp_bench.recorder.isolation_levels import SEALING
+
 Taint = Literal["clean", "tainted", "unknown"]
 EvidenceKind = Literal["canary", "path", "source", "process", "flag"]
 """A canary was seen; our home or a file of ours was named; our sources, or a benchmark's, were to be read;
 another process was to be read; the referee refused something."""
 
 SCANNER_VERSION = "1"
-SEALING = ("landlock", "bwrap", "uid")
-"""Levels of isolation that keep an agent from its grades."""
 
 
 @dataclass(frozen=True, slots=True)

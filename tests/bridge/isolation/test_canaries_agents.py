@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 
 from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
-from tests.support.levels import SEALING
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 

@@ -13,8 +13,9 @@ from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.run.isolation_choice import check_level
 from mcp_bench.plugins.own_clients.noop import Noop
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
-from tests.support.levels import SEALING, each_level
+from tests.support.levels import each_level
 
 NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
 HERE = [name for name in SEALING if BY_NAME[name].support().works]
@@ -65,7 +66,7 @@ def test_another_user_needs_root(bench) -> None:
 
 def test_the_users_own_home_is_not_closed_to_an_agent_that_works_in_it(bench) -> None:
     done = bench.run(*NOOP, "--home", "native", "--isolation", "landlock", code=2)
-    assert "leave out" in done.stderr
+    assert "Leave out" in done.stderr
 
 
 def test_unknown_levels_are_refused(bench) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
+
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
 
@@ -172,18 +174,18 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", "none", "landlock", "bwrap", "uid"]),
+    type=click.Choice(["auto", *LEVELS]),
     default="auto",
     metavar="LEVEL",
     envvar="MCP_BENCH_ISOLATION",
     show_default=True,
     show_envvar=True,
-    help="How the agent is kept apart from grades, recordings and other episodes: none, landlock, bwrap or "
-    "uid; auto is the strongest of them that works here.",
+    help=f"How the agent is isolated from grades, recordings and other episodes: {LIST}. `auto` is "
+    "the strongest level that works here.",
 )
 @click.option(
     "--require-isolation",
-    type=click.Choice(["landlock", "bwrap", "uid"]),
+    type=click.Choice(SEALING),
     metavar="LEVEL",
     help="Record nothing if the agent would be kept apart by less than this.",
 )

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
 from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, Place
-from mcp_bench.bridge.isolation.support import LEVELS, subreaper
+from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.bridge.isolation.support import subreaper
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.recorder.paths import home
 
 GIB = 1 << 30
@@ -106,7 +108,7 @@ def isolation() -> Iterator[Finding]:
     orphans = subreaper()
     if not orphans.works:
         yield problem("processes", orphans.detail, orphans.advice)
-    found = {level: probe() for level, probe in LEVELS.items()}
+    found = {name: BY_NAME[name].support() for name in SEALING}
     for level, support in found.items():
         if support.works:
             yield ok(level, support.detail)

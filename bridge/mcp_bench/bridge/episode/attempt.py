@@ -13,7 +13,7 @@ import anyio
 
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.isolation.level import Confinement, Level
-from mcp_bench.bridge.isolation.unconfined import Unconfined
+from mcp_bench.bridge.isolation.none import Unconfined
 from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer
 from mcp_bench.bridge.tap.traffic import Seen, Traffic

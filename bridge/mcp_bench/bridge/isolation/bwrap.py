@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mcp_bench.bridge.isolation import confine, support
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 
 OWN = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -44,3 +44,6 @@ class Bwrap:
         sealed = ("--remount-ro", "/proc", "--remount-ro", "/")
         # files are bwrap's business; Landlock closes abstract sockets, which belong to the network
         yield Confinement(rules(None, ()), (*argv, *sealed, "--"))
+
+
+LEVEL: Level = Bwrap()

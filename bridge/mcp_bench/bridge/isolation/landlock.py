@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mcp_bench.bridge.isolation import support
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 
 PROC = (Path("/proc"),)
@@ -32,3 +32,6 @@ class Landlock:
     def confined(self, access: Access) -> Iterator[Confinement]:
         read, listed = access.unmasked()
         yield Confinement(rules((*read, *PROC), (*access.write, *DEVICES), listed=listed))
+
+
+LEVEL: Level = Landlock()

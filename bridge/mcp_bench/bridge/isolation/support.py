@@ -9,7 +9,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 PROBE_SECONDS = 5.0
@@ -109,7 +108,3 @@ def subreaper() -> Support:
         f"the kernel knows no child subreaper ({error})",
         "use Linux 3.4 or newer, outside of an emulation",
     )
-
-
-LEVELS: Mapping[str, Callable[[], Support]] = {"landlock": landlock, "bwrap": bwrap, "uid": uid}
-"""Each level of `--isolation` that needs something of the machine."""

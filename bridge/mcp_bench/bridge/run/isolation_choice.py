@@ -15,11 +15,10 @@ from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.run.preflight import Verdict, preflight
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.plugins.contracts import Launch
+from mcp_bench.recorder.isolation_levels import LEVELS, strength
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 AUTO = "auto"
-ORDER = tuple(BY_NAME)
-"""Weakest first."""
 
 
 class IsolationError(BenchError):
@@ -40,7 +39,7 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
             "--home native lets the agent work in your own home, but --isolation would block access to it. "
             "Leave out one of them"
         )
-    tried = ORDER if wanted == AUTO else (wanted,)
+    tried = LEVELS if wanted == AUTO else (wanted,)
     tried = ("none",) if setup.home == "native" else tried
     found, refused = None, {}
     for name in reversed(tried):
@@ -55,7 +54,7 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
             f"isolation level {wanted} does not work here: {refused[wanted]}. Run `mcp-bench doctor` to see "
             "which levels work, or use --isolation auto for the strongest of them"
         )
-    if required is not None and ORDER.index(found.level.name) < ORDER.index(required):
+    if required is not None and strength(found.level.name) < strength(required):
         why = f" ({'; '.join(reasons)})" if reasons else ""
         raise IsolationError(
             f"--require-isolation {required}: the level is {found.level.name}{why}. Nothing was recorded"

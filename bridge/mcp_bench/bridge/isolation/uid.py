@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcp_bench.bridge.isolation import support
 from mcp_bench.bridge.isolation.landlock import DEVICES, PROC
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.servers.errors import BenchError
 
@@ -26,7 +26,7 @@ TERMINALS = (Path("/dev/pts"),)
 """Those of others belong to others."""
 
 
-class OtherUid:
+class OtherUser:
     name = "uid"
 
     def support(self) -> Support:
@@ -52,6 +52,9 @@ class OtherUid:
                     links=access.links,
                 )
             )
+
+
+LEVEL: Level = OtherUser()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mcp_bench.bridge.isolation.level import Access
+from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.isolation.support import Support
 
 
@@ -21,3 +21,6 @@ class Unconfined:
     @contextmanager
     def confined(self, access: Access) -> Iterator[None]:
         yield None
+
+
+LEVEL: Level = Unconfined()
