@@ -103,7 +103,7 @@ def test_one_agent_that_works_is_enough_and_those_that_ask_no_model_are_not(
 @pytest.mark.parametrize(
     ("version", "level", "words"),
     [
-        ("0.169.0", "ok", "is the version that its plugin is tested with"),
+        ("0.169.0", "ok", "is the tested version"),
         ("0.169.1", "hint", "newer than 0.169.0"),
         ("0.170.0-alpha.2", "hint", "newer than 0.169.0"),
         ("0.99.12", "hint", "older than 0.169.0"),
@@ -157,7 +157,7 @@ def test_a_login_file_is_looked_for_and_not_read(bench, bin_folder: Path, listen
         if variable:
             bench.environ[variable] = str(folder)
         done = bench.run("doctor", "codex", code=1)
-        assert f"ok       login: the file {file} is there" in done.stdout and KEY not in done.stdout
+        assert f"ok       login: the file {file} exists" in done.stdout and KEY not in done.stdout
         assert file.stat().st_atime == 1
     told = document(bench, "codex", "--base-url", listener.url, code=0)
     assert findings(told, "codex")["login"]["level"] == "hint"  # of no use there, and perhaps not needed
@@ -194,8 +194,8 @@ def test_endpoints_that_do_not_work(bench, listener: Listener) -> None:
         for url, words in {
             nobody: "cannot be reached",
             listener.url.replace("http", "https"): "cannot be reached",
-            "ftp://127.0.0.1/": "its URL is none",
-            "http://[": "its URL is none",
+            "ftp://127.0.0.1/": "its URL is not valid",
+            "http://[": "its URL is not valid",
             "http://127.0.0.1:99999/": "cannot be reached",
         }.items():
             row = findings(document(bench, "chat", "--base-url", url, code=1), "chat")["endpoint"]

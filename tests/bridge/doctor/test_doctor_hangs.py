@@ -67,7 +67,7 @@ def test_a_terminal_is_told_what_is_waited_for(bench, hanging: Path) -> None:
         with suppress(OSError):  # how the end of a terminal shows
             while chunk := os.read(ours, 4096):
                 seen.extend(chunk)
-                if b"looking at hangs" in seen:
+                if b"checking hangs" in seen:
                     told.set()
 
     process = subprocess.Popen(

@@ -97,7 +97,7 @@ def test_a_benchmark_that_cannot_tell_is_refused(tmp_path: Path) -> None:
     record([(planned("banking/user_task_0"), Episode())])
     done = exported(tmp_path / "s.jsonl")
     assert isinstance(done.exception, BenchError)
-    assert "agentdojo cannot tell where its assertions stand" in str(done.exception)
+    assert "agentdojo cannot evaluate its assertions" in str(done.exception)
     assert not (tmp_path / "s.jsonl").exists()
 
 

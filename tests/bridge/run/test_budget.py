@@ -91,7 +91,7 @@ def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
 @pytest.mark.parametrize(
     ("args", "hint"),
     [
-        (["--split", "test", "--task", "simple-task-progress.1.train.0"], "of split 'train', not of 'test'"),
+        (["--split", "test", "--task", "simple-task-progress.1.train.0"], "in split 'train', not in 'test'"),
         (["--split", "tset", "--task", "simple-task-progress.1.train.0"], "did you mean test"),
         (["--tag", "level-1", "--task", "simple-task-progress.1.train.0"], "leave out one"),
         (["--tag", "level-1", "--tag", "level-2"], "with the tags level-1, level-2"),

@@ -1,4 +1,4 @@
-"""One benchmark: can it be loaded, and can it say what its first task is."""
+"""Check one benchmark: load it and read its first task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bench.servers.registry import load
 
 
 def benchmark_check(name: str) -> Check:
-    """Return the check of one benchmark. What it needs may well be missing: it may be none of one's own."""
+    """Return the check of one benchmark. A missing dependency is only a hint, since it may not be needed."""
 
     def run() -> Iterator[Finding]:
         try:
@@ -28,7 +28,7 @@ def benchmark_check(name: str) -> Check:
             yield hint("package", *text_and_advice(error))
             return
         if task is None:
-            yield problem("tasks", f"version {benchmark.version} has no tasks", "tell who made it")
+            yield problem("tasks", f"version {benchmark.version} has no tasks", "report this to its author")
         else:
             yield ok("tasks", f"version {benchmark.version} works; its first task is {task.id}")
 

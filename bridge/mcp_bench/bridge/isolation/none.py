@@ -1,4 +1,4 @@
-"""`none`: the agent is a process of the user's like any other."""
+"""`none`: the agent is an ordinary process of the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Unconfined:
     name = "none"
 
     def support(self) -> Support:
-        return Support(True, "nothing is needed")
+        return Support(True, "needs nothing")
 
     def refuses(self, access: Access) -> str:
         return ""
