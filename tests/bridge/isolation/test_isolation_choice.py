@@ -1,4 +1,4 @@
-"""Which level a run gets, what is stored and said of it, and when nothing is recorded instead."""
+"""The choice of an isolation level: what is stored and printed, and when recording is refused."""
 
 import json
 import os
@@ -39,19 +39,19 @@ def test_auto_is_the_strongest_that_works(bench) -> None:
         assert json.loads(bench.run("show", id_["id"], "--json").stdout)["probes"] == probes
 
 
-def test_nothing_is_recorded_below_what_is_required(bench) -> None:
+def test_a_level_weaker_than_required_records_nothing(bench) -> None:
     done = bench.run(*NOOP, "--isolation", "none", "--require-isolation", "landlock", code=1)
     assert "--require-isolation landlock: the level is none" in done.stderr
     assert not list((bench.home / "runs").glob("run_*"))
 
 
 @needs_landlock
-def test_a_stronger_level_is_what_was_required_too(bench) -> None:
+def test_a_stronger_level_meets_the_requirement(bench) -> None:
     bench.run(*NOOP, "--isolation", "auto", "--require-isolation", "landlock")
     assert bench.report()[0]["isolation"] == HERE[-1]
 
 
-def test_without_bwrap_it_is_said_how_to_get_it(bench, tmp_path: Path) -> None:
+def test_a_missing_bwrap_says_how_to_install_it(bench, tmp_path: Path) -> None:
     bench.environ["PATH"] = str(tmp_path)
     done = bench.run(*NOOP, "--isolation", "bwrap", code=1)
     assert "bwrap is not on PATH; install the package bubblewrap" in done.stderr
@@ -64,7 +64,7 @@ def test_another_user_needs_root(bench) -> None:
     assert "only root can start an agent as another user" in done.stderr
 
 
-def test_the_users_own_home_is_not_closed_to_an_agent_that_works_in_it(bench) -> None:
+def test_a_native_home_excludes_isolation(bench) -> None:
     done = bench.run(*NOOP, "--home", "native", "--isolation", "landlock", code=2)
     assert "Leave out" in done.stderr
 
