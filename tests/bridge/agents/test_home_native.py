@@ -204,5 +204,5 @@ def test_an_unknown_acp_agent_works_in_the_users_home(
 @pytest.mark.parametrize("agent", ["oracle", "noop"])
 def test_an_agent_without_a_native_home_is_refused(bench, agent: str) -> None:
     done = bench.run("record", "--agent", agent, "--home", "native", "--limit", "1", code=2)
-    assert "leave out --home native" in done.stderr
+    assert "Leave out --home native" in done.stderr
     assert not (bench.home / "runs").exists()

@@ -78,7 +78,7 @@ def test_the_canary_variable(bench, script: Callable[[str], str]) -> None:
         "--task", "numbers", "--isolation", "none", "--json",
     )  # fmt: skip
     assert json.loads(done.stdout)["tainted"] == 1
-    assert "1 tainted, whose agents looked for their grades: mcp-bench show ep_" in done.stderr
+    assert "1 tainted episode: the agent looked for its grade. See: mcp-bench show ep_" in done.stderr
     (scan,) = bench.rows("select * from scans", database="grades.db")
     (evidence,) = json.loads(scan["evidence"])
     assert (scan["verdict"], evidence["where"]) == ("tainted", "the answer")

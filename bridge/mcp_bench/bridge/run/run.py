@@ -137,7 +137,7 @@ async def run_until_stopped(
                         client_environment.remove()
                         os._exit(1)
                     stopped = True
-                    display.say("Stopping the agents; recordings are kept. Press again to stop at once ...")
+                    display.say("Stopping the agents; recordings are kept. A second signal stops at once ...")
                     episodes.cancel()
 
         tasks.start_soon(watch_signals)
