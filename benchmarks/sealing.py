@@ -21,7 +21,8 @@ from pathlib import Path
 
 from load import machine, table
 
-LEVELS = ("none", "landlock", "bwrap", "uid")
+from mcp_bench.recorder.isolation_levels import LEVELS
+
 TASKS = ("banking/user_task_0", "travel/user_task_0", "travel/user_task_2", "workspace/user_task_7")
 FIRST_FRAME = """
     SELECT (min(f.stored_us) - e.started_us) / 1000.0 FROM episodes e JOIN frames f ON f.episode = e.id

@@ -1,4 +1,4 @@
-"""A home with a short path, where a referee can be up: its sockets lie in it."""
+"""A home with a short path, since the referee's sockets are in it."""
 
 import shutil
 import tempfile

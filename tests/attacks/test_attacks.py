@@ -1,33 +1,34 @@
-"""A hostile agent against every level of isolation: what comes of it is what docs/security.md says, and above
-`none` nothing does."""
+"""A hostile agent against every isolation level. The results match the table in docs/security.md: above `none`,
+no attack succeeds."""
 
 from __future__ import annotations
 
 import os
 
+from mcp_bench.recorder.isolation_levels import SEALING
 from tests.support import ROOT
 from tests.support.attacks.arena import LEFT_OUT, Arena, Measured
-from tests.support.attacks.table import LEVELS, Row, table
+from tests.support.attacks.table import Row, table
 from tests.support.levels import each_level
 
 SECURITY = ROOT / "docs" / "security.md"
 ELSEWHERE = {"answer with nothing, null or NaN"}
-"""Rows that are measured by tests of their own: no level makes a difference."""
+"""Rows that other tests measure, since the level makes no difference."""
 FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}
 
 
-def test_above_none_nothing_succeeds() -> None:
+def test_no_attack_succeeds_above_none() -> None:
     rows = table(SECURITY)
     assert len(rows) >= 60 and len({row.kind for row in rows}) == 15
-    assert [row.name for row in rows if {row.outcome[level] for level in LEVELS[1:]} != {"no"}] == []
+    assert [row.name for row in rows if {row.outcome[level] for level in SEALING} != {"no"}] == []
 
 
 @each_level("none")
-def test_the_table_is_what_is_measured(bench, level: str) -> None:
+def test_the_table_matches_the_measurement(bench, level: str) -> None:
     rows = table(SECURITY)
     measured = Arena(bench, level).measure()
-    told = {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
-    assert measured.succeeded == told
+    documented = {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
+    assert measured.succeeded == documented
     check_traces(rows, measured)
     check_scores(measured)
 
@@ -37,16 +38,16 @@ def expected(row: Row, level: str) -> bool:
 
 
 def check_traces(rows: list[Row], measured: Measured) -> None:
-    """Whatever is said to leave a trace did, and nothing else."""
+    """Check that exactly the documented attacks left a trace."""
     evidence = {row.name: row.seen - FLAGS for row in rows if row.seen - FLAGS}
-    # a canary is in what came back, so only where that was let out
+    # a canary appears only in results of attacks that succeeded
     assert {name: kinds - {"canary"} for name, kinds in measured.seen.items()} == evidence
     assert set(measured.flags) == set().union(*(row.seen & FLAGS for row in rows))
     assert measured.verdicts["shell"] == measured.verdicts["wire"] == "tainted"
 
 
 def check_scores(measured: Measured) -> None:
-    """Who works gets everything, beside the attacks and before them, and who attacks gets what it worked for."""
+    """Check that attacks change no score: neither of other episodes nor of the attacker's own work."""
     assert (measured.oracle["partial"], measured.oracle["strict"]) == (1.0, 1)
     scores = {part: grade["partial"] for part, grade in measured.grades.items()}
     assert (scores.pop("victim"), scores.pop("wire")) == (1.0, 0.5)

@@ -1,4 +1,4 @@
-"""Answers that say nothing, in the place of work: no task takes one of them."""
+"""No task accepts an empty answer without work."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def dojo() -> Iterator[RemoteBenchmark]:
 @pytest.mark.parametrize(
     "answers", [QUICK, pytest.param(NOTHING, marks=pytest.mark.full)], ids=["few", "all"]
 )
-async def test_no_task_takes_an_answer_that_says_nothing(
-    dojo: RemoteBenchmark, answers: tuple[str, ...]
-) -> None:
+async def test_no_task_accepts_an_empty_answer(dojo: RemoteBenchmark, answers: tuple[str, ...]) -> None:
     taken = []
     tasks = list(dojo.tasks("all"))
     for task in tasks if answers == NOTHING else tasks[::16]:

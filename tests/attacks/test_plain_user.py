@@ -1,4 +1,4 @@
-"""Levels that need no privilege, where `mcp-bench` is run by a user who has none."""
+"""Unprivileged levels, with `mcp-bench` run by an ordinary user."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench(bench_home: Path) -> PlainBench:
 
 
 @these_levels("landlock", "bwrap")  # they need no privilege
-def test_it_works_for_a_plain_user(bench: PlainBench, level: str) -> None:
+def test_a_plain_user_can_record(bench: PlainBench, level: str) -> None:
     bench.run("record", "--agent", "oracle", "--benchmark", "notebook", "--isolation", level)
     assert bench.run_folder.stat().st_uid == NOBODY
     assert [grade["partial"] for grade in bench.grades()] == [1.0, 1.0]
@@ -53,7 +53,7 @@ def test_it_works_for_a_plain_user(bench: PlainBench, level: str) -> None:
 
 @pytest.mark.full
 @these_levels("landlock", "bwrap")  # they need no privilege
-def test_nothing_succeeds_for_a_plain_user_either(bench: PlainBench, level: str) -> None:
+def test_no_attack_succeeds_for_a_plain_user(bench: PlainBench, level: str) -> None:
     measured = Arena(bench, level).measure()
     assert [name for name, succeeded in measured.succeeded.items() if succeeded] == []
     assert measured.grades["victim"]["partial"] == measured.oracle["partial"] == 1.0

@@ -1,4 +1,4 @@
-"""Pipes, devices and links in the places where transcripts are read: nobody waits for them, nobody follows them."""
+"""Pipes, devices and links in place of transcripts are not waited for and not followed."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def folder(path: Path, secret: Path) -> None:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Fail where something waits."""
+    """Fail if reading blocks."""
 
     def fail(*_: object) -> None:
-        pytest.fail("it waits")  # an OSError would be taken for a missing file
+        pytest.fail("it blocks")  # an OSError would look like a missing file
 
     signal.signal(signal.SIGALRM, fail)
     signal.alarm(20)
@@ -70,7 +70,9 @@ def bounded() -> Iterator[None]:
 
 @pytest.mark.parametrize("trap", [pipe, link, device, folder])
 @pytest.mark.parametrize("name", PLACES)
-def test_a_trap_is_as_good_as_nothing(tmp_path: Path, name: str, trap: Callable[[Path, Path], None]) -> None:
+def test_a_trap_reads_like_a_missing_file(
+    tmp_path: Path, name: str, trap: Callable[[Path, Path], None]
+) -> None:
     kind, place = PLACES[name]
     agent: Agent = kind()
     home, secret = tmp_path / "home", tmp_path / "secret"

@@ -1,4 +1,4 @@
-"""The command line on a home of its own, and agents that are written in a few lines."""
+"""Fixtures: the command line with a temporary home, and scripted agents."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ from tests.support.bench_commands import RPC, Bench
 
 @pytest.fixture(autouse=True)
 def patient_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the SDK's client wait for a server that ends; of itself it kills one after two seconds."""
+    """Make the SDK's client wait for a server to exit; by default it kills it after two seconds."""
     monkeypatch.setattr(stdio, "PROCESS_TERMINATION_TIMEOUT", 60.0)
 
 
 @pytest.fixture(autouse=True)
 def no_subreaper() -> Iterator[None]:
-    """Undo what a test may have made of this process: other tests' orphans are not ours."""
+    """Stop being a subreaper, so that other tests' orphans are not adopted."""
     yield
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
@@ -31,7 +31,7 @@ def bench(bench_home: Path) -> Bench:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], str]:
-    """Write an agent; return the option that names it. `RPC` is there for it to use."""
+    """Write an agent; return the option that names it. The agent can use `RPC`."""
 
     def write(source: str) -> str:
         path = tmp_path / "agent.py"

@@ -1,4 +1,4 @@
-"""Spans as a collector receives them, from runs recorded by the command line."""
+"""Spans of recorded runs, as a collector receives them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_every_call_is_a_span_below_its_episode(bench: Any, script: Write, recei
     assert receiver.resource["service.name"] == "mcp-bench"
 
 
-def test_errors_are_told_apart(bench: Any, script: Write, receiver: Receiver) -> None:
+def test_errors_are_distinguished(bench: Any, script: Write, receiver: Receiver) -> None:
     record(bench, script(CALLS), receiver.url)
     calls, _ = calls_and_episode(receiver)
     outcomes = [call["outcome"] for call in bench.rows("select outcome from calls order by id")]
@@ -107,7 +107,7 @@ def test_errors_are_told_apart(bench: Any, script: Write, receiver: Receiver) ->
     assert calls[2].status.message
 
 
-def test_a_clients_own_trace_is_continued_and_its_frames_are_untouched(
+def test_a_clients_trace_continues_and_frames_are_unchanged(
     bench: Any, script: Write, receiver: Receiver
 ) -> None:
     record(bench, script(CALLS), receiver.url)
@@ -123,23 +123,23 @@ def test_a_clients_own_trace_is_continued_and_its_frames_are_untouched(
     assert metas[0] == {"traceparent": f"00-{TRACE}-{CALLER}-01", "tracestate": "vendor=1"}
 
 
-@pytest.mark.parametrize(("value", "told"), [("true", True), ("SPAN_ONLY", True), ("event_only", False)])
-def test_content_is_told_only_where_that_was_asked_for(
-    bench: Any, script: Write, receiver: Receiver, value: str, told: bool
+@pytest.mark.parametrize(("value", "sent"), [("true", True), ("SPAN_ONLY", True), ("event_only", False)])
+def test_content_is_sent_only_on_request(
+    bench: Any, script: Write, receiver: Receiver, value: str, sent: bool
 ) -> None:
     record(bench, script(CALLS), receiver.url, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=value)
     calls, _ = calls_and_episode(receiver)
     facts = attributes(calls[0])
-    assert ("gen_ai.tool.call.arguments" in facts, "gen_ai.tool.call.result" in facts) == (told, told)
-    assert (b"cerulean-sentinel" in b"".join(receiver.bodies)) == told
-    if told:
+    assert ("gen_ai.tool.call.arguments" in facts, "gen_ai.tool.call.result" in facts) == (sent, sent)
+    assert (b"cerulean-sentinel" in b"".join(receiver.bodies)) == sent
+    if sent:
         arguments = json.loads(facts["gen_ai.tool.call.arguments"])
         assert arguments == {"key": "sky", "value": "cerulean-sentinel"}
         result = json.loads(facts["gen_ai.tool.call.result"])
         assert result["content"] == [{"type": "text", "text": "written"}]
 
 
-def test_no_span_holds_anything_of_a_grade(bench: Any, script: Write, receiver: Receiver) -> None:
+def test_no_span_contains_a_grade(bench: Any, script: Write, receiver: Receiver) -> None:
     record(bench, script(CALLS), receiver.url, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true")
     sent = b"".join(receiver.bodies)
     assert len(bench.grades()) == 1
@@ -147,7 +147,7 @@ def test_no_span_holds_anything_of_a_grade(bench: Any, script: Write, receiver: 
         assert secret not in sent
 
 
-def test_a_call_that_got_no_response_says_so(bench: Any, script: Write, receiver: Receiver) -> None:
+def test_a_call_without_a_response_is_an_error(bench: Any, script: Write, receiver: Receiver) -> None:
     leaves = """
 server = Server()
 server.connect()
@@ -163,7 +163,7 @@ server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"req
 
 
 def test_a_proxied_server_is_traced_too(bench: Any, receiver: Receiver) -> None:
-    """Nothing in the proxy knows of telemetry."""
+    """The proxy itself has no telemetry code."""
     bench.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = receiver.url
     desk = DESK_SERVER
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
@@ -215,11 +215,11 @@ async def test_a_server_on_http_is_traced_with_its_session(bench: Any, receiver:
     assert bool(facts.get("mcp.session.id")) == (era == "legacy")
 
 
-def test_an_endpoint_that_is_gone_changes_nothing_but_is_said(bench: Any, script: Write) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:  # nobody can have it, and nobody answers
+def test_an_unreachable_endpoint_is_only_reported(bench: Any, script: Write) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # reserves the port, and never answers
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        told = record(bench, script(CALLS), url)
-    assert url in told
+        stderr = record(bench, script(CALLS), url)
+    assert url in stderr
     assert len(bench.grades()) == 1
     assert bench.rows("select count(*) as calls from calls") == [{"calls": 5}]
 
@@ -235,13 +235,13 @@ sys.modules["opentelemetry.sdk"] = sys.modules["opentelemetry.exporter"] = None
 
 
 def customise(bench: Any, folder: Path, source: str) -> None:
-    """Have every Python that the command starts run `source` first."""
+    """Make every Python process of the command run `source` first."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(source)
     bench.environ["PYTHONPATH"] = f"{bench.environment()['PYTHONPATH']}:{folder}"
 
 
-def test_without_an_endpoint_it_is_not_even_imported(bench: Any, script: Write, tmp_path: Path) -> None:
+def test_without_an_endpoint_nothing_is_imported(bench: Any, script: Write, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     customise(bench, tmp_path / "custom", AT_EXIT.format(path=str(seen)))
     record(bench, script(CALLS), None)
@@ -250,16 +250,16 @@ def test_without_an_endpoint_it_is_not_even_imported(bench: Any, script: Write, 
     assert "True" in seen.read_text().split()
 
 
-def test_without_the_packages_the_run_goes_on_and_says_what_to_install(
-    bench: Any, script: Write, tmp_path: Path
-) -> None:
+def test_without_the_packages_the_run_says_what_to_install(bench: Any, script: Write, tmp_path: Path) -> None:
     customise(bench, tmp_path / "custom", BLOCKED)
-    told = record(bench, script(CALLS), "http://127.0.0.1:9")
-    assert "mcp-bench-kit[otel]" in told
+    stderr = record(bench, script(CALLS), "http://127.0.0.1:9")
+    assert "mcp-bench-kit[otel]" in stderr
     assert len(bench.grades()) == 1
 
 
 @pytest.mark.parametrize("off", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}])
-def test_it_can_be_switched_off(bench: Any, script: Write, receiver: Receiver, off: dict[str, str]) -> None:
+def test_telemetry_can_be_disabled(
+    bench: Any, script: Write, receiver: Receiver, off: dict[str, str]
+) -> None:
     record(bench, script(CALLS), receiver.url, **off)
     assert receiver.bodies == []

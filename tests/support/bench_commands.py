@@ -1,4 +1,4 @@
-"""Runs `mcp-bench` as a user does: a process of its own, with the fixture package installed beside it."""
+"""Run `mcp-bench` as a subprocess, with the fixture package installed."""
 
 import json
 import os
@@ -19,7 +19,7 @@ FIXTURES = Path(__file__).with_name("fixture_dist")
 
 @dataclass
 class Bench:
-    """A home of its own, and the command line on it."""
+    """The command line with a temporary home."""
 
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Bench:
 
     @property
     def run_folder(self) -> Path:
-        """The one run that was recorded."""
+        """The only recorded run."""
         (folder,) = (self.home / "runs").iterdir()
         return folder
 
     def rows(self, query: str, *values: object, database: str = "recordings.db") -> list[dict[str, Any]]:
-        """Query a run's database the way any SQLite tool would, after any command has looked at the run."""
+        """Query a run's database with plain SQLite, after opening the run as any command does."""
         path = self.run_folder / database
         take_in_journal(self.run_folder)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
@@ -90,7 +90,7 @@ import json, os, subprocess, sys
 CONFIG = json.load(open(os.environ["CONFIG"]))
 
 class Server:
-    """A bare MCP client over stdio, so that a test can send whatever it likes."""
+    """A minimal MCP client over stdio, which can send any bytes."""
 
     def __init__(self):
         self.process = subprocess.Popen(CONFIG["command"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -100,7 +100,7 @@ class Server:
         try:
             self.process.stdin.write(line + b"\\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # refused: there is no answer, either
+        except BrokenPipeError:  # refused: there will be no answer
             pass
 
     def receive(self):
@@ -116,7 +116,7 @@ class Server:
     def connect(self):
         client = {"name": "script", "version": "1"}
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-        if self.ask("initialize", hello) is None:  # refused: nobody reads what would come next
+        if self.ask("initialize", hello) is None:  # refused: no more messages are read
             return None
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
         return self.ask("tools/list")

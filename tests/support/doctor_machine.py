@@ -1,4 +1,4 @@
-"""A machine as a test wants it: programs on PATH, an endpoint that only listens, somebody's plugins."""
+"""A simulated machine: programs on PATH, a listening endpoint, third-party plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 
 def program(folder: Path, name: str, script: str) -> Path:
-    """Put a shell script into a folder that is on PATH."""
+    """Put a shell script into a folder on PATH."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -20,7 +20,7 @@ def program(folder: Path, name: str, script: str) -> Path:
 
 
 def third_party(bench: Any, folder: Path, source: str, agents: Mapping[str, str]) -> None:
-    """Install a package with agents, by name and class, next to what `bench` has."""
+    """Install a package with agents, by name and class."""
     place = folder / "third-party"
     info = place / "third_party-1.0.dist-info"
     info.mkdir(parents=True)
@@ -32,7 +32,7 @@ def third_party(bench: Any, folder: Path, source: str, agents: Mapping[str, str]
 
 
 class Listener:
-    """Answers whatever comes with one status and no body; keeps what came."""
+    """Answers every request with one status and no body, and stores the requests."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -53,7 +53,7 @@ class Listener:
                 head = b""
                 while b"\r\n\r\n" not in head and (chunk := client.recv(4096)):
                     head += chunk
-                    if not chunk.isascii():  # somebody who wants TLS
+                    if not chunk.isascii():  # a TLS client
                         break
                 else:
                     self.requests.append(head.decode())

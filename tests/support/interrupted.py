@@ -12,7 +12,7 @@ from pathlib import Path
 def interrupted(
     command: Sequence[str], at: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """Press Ctrl-C once the command has said `at`; return its stderr. It must not end as if it were done."""
+    """Press Ctrl-C after the command prints `at`; return its stderr. The exit code must not be 0."""
     with subprocess.Popen(
         command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         start_new_session=True,

@@ -1,4 +1,4 @@
-"""The levels of isolation that tests run under: those that this machine has."""
+"""Parametrize tests with the isolation levels that work on this machine."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.isolation.levels import BY_NAME
-
-SEALING = tuple(name for name in BY_NAME if name != "none")
+from mcp_bench.recorder.isolation_levels import SEALING
 
 
 def each_level(*more: str) -> Any:
-    """Parametrize a test with every level that seals, and `more`; what does not work here is skipped."""
+    """Parametrize a test with every sealing level and `more`; skip those that do not work here."""
     return these_levels(*more, *SEALING)
 
 
 def these_levels(*names: str) -> Any:
-    """Parametrize a test with some levels; what does not work here is skipped."""
+    """Parametrize a test with some levels; skip those that do not work here."""
     return pytest.mark.parametrize("level", [*map(_param, names)])
 
 

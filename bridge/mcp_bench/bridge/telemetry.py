@@ -1,9 +1,10 @@
-"""OpenTelemetry spans of what is recorded: one for each call, below one for its episode.
+"""OpenTelemetry spans of a recording: one for each episode, with a child span for each call.
 
-Off unless an OTLP endpoint is set; then the standard variables (`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`,
-`OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` ...) hold. Names and values follow the conventions for MCP spans and for
-tool execution: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
-Grades are never told to an observer, and so are in no span.
+Telemetry is off unless an OTLP endpoint is set. Then the standard variables apply (`OTEL_EXPORTER_OTLP_*`,
+`OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` ...). Names and values follow the conventions for MCP
+spans and tool execution:
+https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
+Observers never receive grades, so no span contains one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 PROPAGATED = ("traceparent", "tracestate")
 CLOSE_SECONDS = 3.0
-"""How long the end of a run may wait for spans to be sent."""
+"""Time limit at the end of a run for sending the remaining spans."""
 
 Connection = tuple[str | None, int]
 T = TypeVar("T")
@@ -40,10 +41,10 @@ logger = logging.getLogger(__name__)
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> Observer | None:
-    """Return an observer that sends spans, or None where no endpoint is set.
+    """Return an observer that sends spans, or None if no endpoint is set.
 
     Raises:
-        MissingDependencyError: an endpoint is set, and OpenTelemetry is not installed.
+        MissingDependencyError: an endpoint is set, but OpenTelemetry is not installed.
     """
     endpoint = next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
     disabled = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
@@ -53,22 +54,22 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Observer | None
         tracer, shut = open_tracer(endpoint)
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"no telemetry is sent to {endpoint}: the Python package {error.name!r} is not installed. "
+            f"cannot send telemetry to {endpoint}: the Python package {error.name!r} is not installed. "
             "Install mcp-bench-kit[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
         ) from error
-    # "true" is the variable's older value; "event_only" and "no_content" mean: not in spans
+    # "true" is an older value; "event_only" and "no_content" keep content out of spans
     capture = environ.get(CAPTURE, "").lower() in ("true", "span_only", "span_and_event")
     return Telemetry(tracer, shut, capture=capture)
 
 
 def open_tracer(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
-    """Return a tracer that exports from a thread of its own, and what ends it."""
+    """Return a tracer that exports from a background thread, and the function that shuts it down."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # not every retry
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # do not log every retry
     release = version("mcp-bench-kit")
     ours = {"service.name": "mcp-bench", "service.version": release}
     resource = Resource.create({**ours, **OTELResourceDetector().detect().attributes})
@@ -76,12 +77,12 @@ def open_tracer(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
     def shut() -> None:
-        # its own shutdown may wait half a minute for an endpoint that does not answer
+        # the provider's shutdown can wait half a minute for an endpoint that does not answer
         ending = threading.Thread(target=provider.shutdown, daemon=True)
         ending.start()
         ending.join(CLOSE_SECONDS)
         if ending.is_alive():
-            logger.warning("the last telemetry was not taken by %s within %.0f s", endpoint, CLOSE_SECONDS)
+            logger.warning("%s did not accept the last spans within %.0f s", endpoint, CLOSE_SECONDS)
 
     return provider.get_tracer("mcp-bench", release), shut
 
@@ -126,7 +127,7 @@ class Telemetry:
         for known in (self._handshakes, self._versions, self._transports):
             for key in [key for key in known if key[0] == episode]:
                 del known[key]
-        if span is None:  # it began in another process
+        if span is None:  # it started in another process
             return
         usage = end.usage.model_dump(include={"input_tokens", "output_tokens"}) if end.usage else {}
         attributes = {
@@ -149,13 +150,15 @@ class Telemetry:
         if frame.method == "initialize":
             self._handshakes[key] = frame.rpc_id
             return
-        asked = key if key in self._handshakes else (None, connection)  # before the session had an episode
-        if frame.kind == "response" and self._handshakes.get(asked) == frame.rpc_id is not None:
-            del self._handshakes[asked]
+        requested = (
+            key if key in self._handshakes else (None, connection)
+        )  # before the session had an episode
+        if frame.kind == "response" and self._handshakes.get(requested) == frame.rpc_id is not None:
+            del self._handshakes[requested]
             for message in messages(body):
-                told = member(message, "result").get("protocolVersion")
-                if isinstance(told, str):
-                    self._versions[key] = told
+                protocol = member(message, "result").get("protocolVersion")
+                if isinstance(protocol, str):
+                    self._versions[key] = protocol
 
     def call_opened(self, call: CallStart) -> None:
         from opentelemetry.trace import Link, SpanKind, set_span_in_context
@@ -188,7 +191,7 @@ class Telemetry:
             start_time=call.started_us * 1000,
         )
         self._calls[call.number] = span
-        if session is None:  # over HTTP, this one request is all of its connection
+        if session is None:  # over HTTP without a session, a connection is one request
             self._transports.pop((None, call.connection), None)
 
     def call_settled(self, call: CallEnd) -> None:
@@ -208,19 +211,19 @@ class Telemetry:
         span.end(call.ended_us * 1000)
 
     def close(self) -> None:
-        for span in [*self._calls.values(), *self._episodes.values()]:  # the run was broken off
+        for span in [*self._calls.values(), *self._episodes.values()]:  # the run was interrupted
             fail(span, "cancelled", None)
             span.end()
         self._shut()
 
     @staticmethod
     def _of(known: Mapping[Connection, T], call: CallStart) -> T | None:
-        # the handshake of a session may lie outside the episodes of its calls
+        # a session's handshake can be outside the episodes of its calls
         return known.get((call.episode, call.connection)) or known.get((None, call.connection))
 
 
 def caller(meta: Mapping[str, Any]) -> Context | None:
-    """Return the client's context from a request's `_meta`, where there is a valid one (SEP-414)."""
+    """Return the client's trace context from a request's `_meta`, if it is valid (SEP-414)."""
     from opentelemetry.context import Context
     from opentelemetry.trace import get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -240,7 +243,7 @@ def fail(span: Span, error_type: str, description: str | None) -> None:
 
 
 def messages(body: Body) -> Iterator[dict[str, Any]]:
-    """Yield the messages of a frame; of one too large for memory, none."""
+    """Yield the messages of a frame, or none if it is too large for memory."""
     from mcp_bench.recorder.frames import jsonrpc
 
     if not isinstance(body, bytes):
@@ -255,7 +258,7 @@ def messages(body: Body) -> Iterator[dict[str, Any]]:
 
 
 def answering(body: Body, rpc_id: str) -> dict[str, Any]:
-    """Return the message of a frame that has this id (JSON text), or an empty one."""
+    """Return the message of a frame with this id (JSON text), or an empty one."""
     from mcp_bench.recorder.frames.jsonrpc import id_text
 
     return next((found for found in messages(body) if id_text(found.get("id")) == rpc_id), {})
@@ -273,7 +276,7 @@ def text(value: object) -> str | None:
 
 
 def plain_id(rpc_id: str) -> str | None:
-    """Return an id as the conventions want it: a text without quotation marks, and no null."""
+    """Return an id in the form of the conventions: text without quotation marks, None for null."""
     if rpc_id == "null":
         return None
     value = json.loads(rpc_id) if rpc_id.startswith('"') else rpc_id

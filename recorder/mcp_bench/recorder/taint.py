@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import unquote_to_bytes
 
+from mcp_bench.recorder.isolation_levels import SEALING
+
 Taint = Literal["clean", "tainted", "unknown"]
 EvidenceKind = Literal["canary", "path", "source", "process", "flag"]
 """A canary appeared; our home or one of our files was named; the agent tried to read our sources, or a
 benchmark's, or another process; the referee refused something."""
 
 SCANNER_VERSION = "1"
-SEALING = ("landlock", "bwrap", "uid")
-"""Isolation levels that keep an agent from its grades."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def endpoint() -> Iterator[ModelEndpoint]:
 
 @pytest.fixture
 def quill(bench, tmp_path: Path, endpoint: ModelEndpoint):
-    """The agent on PATH, its plugin installed as its pyproject.toml says; returns how to record with it."""
+    """Put the agent on PATH and install its plugin; return a function that records with it."""
     (tmp_path / "bin").mkdir()
     program(tmp_path / "bin", "quill", f'exec {sys.executable} {EXAMPLE / "quill.py"} "$@"')
     bench.environ |= {
@@ -55,7 +55,7 @@ def quill(bench, tmp_path: Path, endpoint: ModelEndpoint):
     return record
 
 
-def test_the_example_solves_tasks_and_tells_its_story(bench, quill, endpoint: ModelEndpoint) -> None:
+def test_the_example_solves_tasks_and_has_a_transcript(bench, quill, endpoint: ModelEndpoint) -> None:
     quill("--jobs", "2", tasks=TASKS)
     assert [grade["partial"] for grade in bench.grades()] == [1.0] * 3
     sent = {"input_tokens": 0, "output_tokens": 0, "model_calls": 0}
@@ -71,14 +71,14 @@ def test_the_example_solves_tasks_and_tells_its_story(bench, quill, endpoint: Mo
     }
     for row in episodes:
         messages = bench.rows("select * from messages where episode = ? order by position", row["id"])
-        told = [call["function"] for one in messages for call in json.loads(one["tool_calls"] or "[]")]
+        found = [call["function"] for one in messages for call in json.loads(one["tool_calls"] or "[]")]
         reference = BENCHMARK.reference(row["task"])
-        assert told == [{"name": call.name, "arguments": call.arguments} for call in reference.calls]
+        assert found == [{"name": call.name, "arguments": call.arguments} for call in reference.calls]
         assert messages[-1]["role"] == "assistant" and messages[-1]["content"]
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, "login_missing"), (500, "endpoint_error")])
-def test_the_example_tells_what_was_not_its_fault(
+def test_the_example_reports_faults_of_others(
     bench, quill, endpoint: ModelEndpoint, status: int, kind: str
 ) -> None:
     endpoint.fault = Fault(status=status)
@@ -87,7 +87,7 @@ def test_the_example_tells_what_was_not_its_fault(
     assert episode["invalid"] == kind and bench.grades() == []
 
 
-def test_the_example_without_a_login_says_so_at_the_start(bench, quill) -> None:
+def test_a_missing_login_fails_before_the_run(bench, quill) -> None:
     del bench.environ["QUILL_API_KEY"], bench.environ["QUILL_BASE_URL"]
     assert "quill has no login: set QUILL_API_KEY" in quill(code=1).stderr
 
@@ -103,21 +103,21 @@ def test_an_example_that_is_killed_while_it_works_is_graded(bench, quill, endpoi
 
 
 def test_doctor_knows_the_example(bench, quill) -> None:
-    told = json.loads(bench.run("doctor", "quill", "--json").stdout)
-    assert told["ready"] == ["quill"]
-    assert {row["check"] for row in told["findings"] if row["subject"] == "quill"} == {
+    found = json.loads(bench.run("doctor", "quill", "--json").stdout)
+    assert found["ready"] == ["quill"]
+    assert {row["check"] for row in found["findings"] if row["subject"] == "quill"} == {
         "program", "version", "login", "endpoint",
     }  # fmt: skip
 
 
-def test_the_pages_files_are_the_examples() -> None:
+def test_the_documented_files_are_the_examples() -> None:
     for language, name in (("python", "quill_plugin.py"), ("toml", "pyproject.toml")):
         (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
         assert block == (EXAMPLE / name).read_text()
     assert len((EXAMPLE / "quill_plugin.py").read_text().splitlines()) < 100
 
 
-def test_the_pages_table_is_what_the_plugins_tell() -> None:
+def test_the_documented_table_matches_the_plugins() -> None:
     ours = [
         name for name, point in registered("agent").items() if point.value.startswith("mcp_bench.plugins.")
     ]
@@ -132,7 +132,7 @@ HEAD = """\
 def row(name: str) -> str:
     agent = load("agent", name)
     can, needs = agent.capabilities, getattr(agent, "needs", Needs())
-    told = [
+    found = [
         can.builtin_tools_off,
         can.reports_usage,
         can.reports_cost,
@@ -140,5 +140,5 @@ def row(name: str) -> str:
         can.http,
         can.native,
     ]
-    told.append(needs.model and needs.own_endpoint)
-    return f"| `{name}` | {needs.tested or '-'} | {' | '.join('yes' if yes else '-' for yes in told)} |"
+    found.append(needs.model and needs.own_endpoint)
+    return f"| `{name}` | {needs.tested or '-'} | {' | '.join('yes' if yes else '-' for yes in found)} |"

@@ -1,4 +1,4 @@
-"""A login file of the user's, in a sealed home: the real agents work on the original.
+"""A login file of the user in a sealed home: the real agents use the original.
 
 The tokens are made up. A program in front of each agent points it at the scripted endpoint, as no option of
 `record` would (an endpoint of one's own never gets a login file), and looks for copies of the token.
@@ -51,7 +51,7 @@ def user(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], ModelEndpoint]]:
-    """Start the endpoint that takes one token only."""
+    """Start an endpoint that accepts only one token."""
     found = BENCHMARK.reference(TASK)
     assert found is not None
     script = script_from_reference(BENCHMARK.task(TASK).prompt, found.model_dump())
@@ -68,7 +68,7 @@ def serve() -> Iterator[Callable[[str], ModelEndpoint]]:
 
 @pytest.fixture
 def record(bench, user: Path, tmp_path: Path) -> Record:
-    """Record the task with an agent, behind a program that adds to its environment and its arguments."""
+    """Record the task with an agent, through a wrapper that adds environment variables and arguments."""
 
     def run(
         agent: str, program: str, token: str, *more: str, before: str = "", first: str = "", code: int = 0
@@ -87,7 +87,7 @@ def record(bench, user: Path, tmp_path: Path) -> Record:
 
 
 def codex_at(endpoint: ModelEndpoint) -> str:
-    """Return arguments that have Codex send a ChatGPT login to another endpoint."""
+    """Return arguments that make Codex send a ChatGPT login to another endpoint."""
     provider = (
         f'{{name="loop",base_url="{endpoint.openai_url}",wire_api="responses",requires_openai_auth=true}}'
     )
@@ -101,7 +101,7 @@ def codex_at(endpoint: ModelEndpoint) -> str:
 
 
 def nothing_kept(bench, tmp_path: Path, *tokens: str) -> None:
-    """Check that neither the episode's folder nor anything that is stored holds a token."""
+    """Check that no token is in the episode's folder or in the recording."""
     assert (tmp_path / "found").read_text() == ""
     files = [path for path in bench.home.rglob("*") if path.is_file()]
     assert files
@@ -109,7 +109,7 @@ def nothing_kept(bench, tmp_path: Path, *tokens: str) -> None:
         assert not [path for path in files if token.encode() in path.read_bytes()]
 
 
-def test_codex_uses_the_file_where_it_lies(bench, record: Record, user: Path, tmp_path: Path, serve) -> None:
+def test_codex_uses_the_original_file(bench, record: Record, user: Path, tmp_path: Path, serve) -> None:
     file = user / ".codex" / "auth.json"
     token = write_login(file, seconds=3600)
     (user / ".codex" / "AGENTS.md").write_text("The user keeps a teal otter.")
@@ -121,12 +121,15 @@ def test_codex_uses_the_file_where_it_lies(bench, record: Record, user: Path, tm
     assert (file.stat().st_ino, file.read_bytes()) == (before.st_ino, content)
     assert "teal otter" not in json.dumps([request.body for request in endpoint.requests])
     nothing_kept(bench, tmp_path, token, "refresh-first")
-    assert f"--jobs is 1 here: the login in {file} is for one episode at a time" in done.stderr
+    assert (
+        f"Running one episode at a time despite --jobs: the login in {file} is for one episode at a time"
+        in done.stderr
+    )
     spans = bench.rows("select started_us, ended_us from episodes order by started_us")
     assert spans[0]["ended_us"] <= spans[1]["started_us"]
 
 
-def test_a_token_that_codex_renews_is_the_users(
+def test_a_token_renewed_by_codex_reaches_the_user(
     bench, record: Record, user: Path, tmp_path: Path, serve
 ) -> None:
     file = user / ".codex" / "auth.json"
@@ -142,9 +145,7 @@ def test_a_token_that_codex_renews_is_the_users(
     nothing_kept(bench, tmp_path, old, tokens.access, "refresh-second")
 
 
-def test_claude_code_uses_the_file_where_it_lies(
-    bench, record: Record, user: Path, tmp_path: Path, serve
-) -> None:
+def test_claude_code_uses_the_original_file(bench, record: Record, user: Path, tmp_path: Path, serve) -> None:
     file = user / ".claude" / ".credentials.json"
     file.parent.mkdir()
     file.write_text(json.dumps(CLAUDE_LOGIN))
@@ -164,9 +165,7 @@ def test_claude_code_uses_the_file_where_it_lies(
     assert "--jobs is 1" not in done.stderr
 
 
-def test_opencode_uses_the_file_where_it_lies(
-    bench, record: Record, user: Path, tmp_path: Path, serve
-) -> None:
+def test_opencode_uses_the_original_file(bench, record: Record, user: Path, tmp_path: Path, serve) -> None:
     file = user / ".local" / "share" / "opencode" / "auth.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"loop": {"type": "api", "key": OPENCODE_TOKEN}}))
@@ -198,7 +197,7 @@ def test_opencode_uses_the_file_where_it_lies(
         ("qwen-code", ("set OPENAI_API_KEY", "--home native")),
     ],
 )
-def test_without_a_login_it_says_how_to_get_one(bench, user: Path, agent: str, ways: tuple[str, ...]) -> None:
+def test_a_missing_login_says_how_to_get_one(bench, user: Path, agent: str, ways: tuple[str, ...]) -> None:
     bench.environ.update(HOME=str(user), PATH=node_environ(user)["PATH"])
     done = bench.run("record", "--agent", agent, "--task", TASK, code=1)
     assert "has no login" in done.stderr

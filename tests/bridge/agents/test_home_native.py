@@ -1,7 +1,6 @@
-"""`record --home native` with the real agents: what the user has set up is used, and none of it is changed.
+"""`record --home native` with the real agents: they use the user's configuration and do not change it.
 
-Each user here has a memory, an MCP server of their own and a variable; the scripted endpoint tells what of
-that reaches the model.
+Each user has a memory, an MCP server and a variable; the scripted endpoint shows which of them reach the model.
 """
 
 import json
@@ -38,7 +37,7 @@ OPENCODE = {
     "permission": {"bash": "allow", "*": "ask"},
 }
 QWEN = json.dumps({**json.loads(mcp_servers()), "$version": 4}, indent=2)
-"""Without a version it would write its settings anew."""
+"""Without a version, it would rewrite its settings."""
 FILES: dict[str, dict[str, str]] = {
     "codex": {
         ".codex/AGENTS.md": MEMORY,
@@ -58,7 +57,7 @@ FILES: dict[str, dict[str, str]] = {
     },
 }
 WRITES_ITSELF = {".claude.json"}
-"""Files of the user's that a program itself writes at every start."""
+"""Files in the user's home that a program writes at every start."""
 PROGRAMS = {"claude-code": "claude", "qwen-code": "qwen"}
 
 Record = Callable[..., None]
@@ -87,7 +86,7 @@ def user(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def record(bench, user: Path, tmp_path: Path, endpoint: ModelEndpoint) -> Record:
-    """Record one task with an agent; the program's environment is written down on the way."""
+    """Record one task with an agent, and save its environment."""
     path = node_environ(user)["PATH"]
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -113,7 +112,7 @@ def record(bench, user: Path, tmp_path: Path, endpoint: ModelEndpoint) -> Record
 
 
 def asked(endpoint: ModelEndpoint) -> str:
-    """Return all that the model was asked while it worked on the task."""
+    """Return all requests to the model during the task."""
     return json.dumps([request.body for request in endpoint.answered])
 
 
@@ -122,7 +121,7 @@ def offered(endpoint: ModelEndpoint) -> set[str]:
 
 
 def own_tools(endpoint: ModelEndpoint) -> set[str]:
-    """Return the tools of the user's own server that the model was offered."""
+    """Return the tools of the user's own server that the model could use."""
     return {tool for tool in offered(endpoint) if re.fullmatch(r"(.*desk_+)?note", tool)}
 
 
@@ -131,7 +130,7 @@ def contents(home: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("agent", sampled(AGENTS, ("codex", "claude-code")))
-def test_the_users_own_home_is_used_and_left_as_it_is(
+def test_the_users_own_home_is_used_and_unchanged(
     bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint, agent: str
 ) -> None:
     before = contents(user)
@@ -181,10 +180,10 @@ def test_a_resumed_run_keeps_its_home(bench, record: Record, endpoint: ModelEndp
     assert row["home"] == "native"
 
 
-def test_an_agent_without_a_profile_works_over_acp_in_the_users_home(
+def test_an_unknown_acp_agent_works_in_the_users_home(
     bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint
 ) -> None:
-    """It is opencode, by a name that nobody knows: with the model and the endpoint of the user's own config."""
+    """It is opencode under an unknown name, with the model and endpoint of the user's own configuration."""
     loop = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": endpoint.openai_url, "apiKey": KEY},
@@ -203,7 +202,7 @@ def test_an_agent_without_a_profile_works_over_acp_in_the_users_home(
 
 
 @pytest.mark.parametrize("agent", ["oracle", "noop"])
-def test_an_agent_that_has_no_such_home_says_so(bench, agent: str) -> None:
+def test_an_agent_without_a_native_home_is_refused(bench, agent: str) -> None:
     done = bench.run("record", "--agent", agent, "--home", "native", "--limit", "1", code=2)
-    assert "leave out --home native" in done.stderr
+    assert "Leave out --home native" in done.stderr
     assert not (bench.home / "runs").exists()

@@ -25,7 +25,7 @@ from tests.support.sample import sampled
 
 KEY = "dummy-key-0123456789"
 SOON = 3
-"""Seconds in which an agent that is not held would have asked its model."""
+"""Seconds in which an agent that does not wait would have called its model."""
 BENCHMARKS = {"agentdojo": agentdojo.BENCHMARK, "saasworld": saasworld.BENCHMARK}
 AGENTS = {
     "opencode": ("opencode",),
@@ -84,11 +84,11 @@ def test_it_solves_real_tasks(bench, tasks: dict, pair: str) -> None:
         wanted = [(call["name"], call["arguments"]) for call in references[task]["calls"]]
         calls = bench.rows("select tool, arguments from calls where episode = ? order by id", episode["id"])
         assert [(call["tool"], json.loads(call["arguments"])) for call in calls] == wanted
-        told = bench.rows("select * from messages where episode = ? order by position", episode["id"])
-        assert told[0]["content"] == references[task]["prompt"]
-        assert any("think first" in (message["reasoning"] or "") for message in told)
-        assert told[-1]["content"] == (references[task]["answer"] or "Done.")
-        asked = [call["function"]["name"] for row in told for call in json.loads(row["tool_calls"] or "[]")]
+        rows = bench.rows("select * from messages where episode = ? order by position", episode["id"])
+        assert rows[0]["content"] == references[task]["prompt"]
+        assert any("think first" in (message["reasoning"] or "") for message in rows)
+        assert rows[-1]["content"] == (references[task]["answer"] or "Done.")
+        asked = [call["function"]["name"] for row in rows for call in json.loads(row["tool_calls"] or "[]")]
         assert asked == [name for name, _ in wanted]
         usage = json.loads(episode["usage"])
         stored.update({key: usage[key] for key in ("input_tokens", "output_tokens")})

@@ -1,4 +1,4 @@
-"""The real Codex and the real Claude Code solve tasks of both benchmarks through the whole chain.
+"""The real Codex and Claude Code solve tasks of both benchmarks, end to end.
 
 Only the model is a stand-in: a scripted endpoint on 127.0.0.1 that plays each task's reference
 calls. Binary, configuration, relay, recording, grading, transcript and report are the real ones.
@@ -31,7 +31,7 @@ PINNED = {"codex": "0.169.0", "claude-code": "2.1.329"}
 
 @pytest.fixture(scope="module")
 def references() -> Iterator[dict]:
-    """Prompt, reference calls and answer of each task, as the worker gives them."""
+    """Prompt, reference calls and answer of each task, from the worker."""
     known = {}
     for benchmark, tasks in SOLVED.items():
         for task in tasks:
@@ -51,7 +51,7 @@ def endpoint(references: dict) -> Iterator[ModelEndpoint]:
 
 @pytest.fixture
 def real_agents(bench, endpoint: ModelEndpoint):
-    """The command line with the real agents on PATH; returns how to record with one of them."""
+    """Put the real agents on PATH; return a function that records with one of them."""
     environ = node_environ(bench.home.parent)
     bench.environ.update(PATH=environ["PATH"], OPENAI_API_KEY=KEY, ANTHROPIC_API_KEY=KEY)
 
@@ -141,7 +141,7 @@ def test_a_broken_endpoint_makes_the_episode_invalid(
     assert (row["invalid"], row["strict_invalid_as_0"]) == (1, 0.0)
 
 
-def test_a_missing_login_shows_before_there_is_a_run(bench, real_agents) -> None:
+def test_a_missing_login_fails_before_the_run(bench, real_agents) -> None:
     del bench.environ["OPENAI_API_KEY"]
     done = bench.run("record", "--agent", "codex", "--benchmark", "agentdojo", "--limit", "1", code=1)
     assert "no login: set CODEX_API_KEY or OPENAI_API_KEY" in done.stderr

@@ -1,4 +1,4 @@
-"""The real Gemini CLI and the real Qwen Code solve tasks of both benchmarks through the whole chain.
+"""The real Gemini CLI and Qwen Code solve tasks of both benchmarks, end to end.
 
 Only the model is a stand-in: a scripted endpoint on 127.0.0.1 that plays each task's reference calls.
 """
@@ -51,7 +51,7 @@ def endpoint(references: dict) -> Iterator[ModelEndpoint]:
 
 @pytest.fixture
 def record(bench, endpoint: ModelEndpoint):
-    """Record with one of the real agents, which are on PATH."""
+    """Record with one of the real agents on PATH."""
     environ = node_environ(bench.home.parent)
     bench.environ.update(PATH=environ["PATH"], OPENAI_API_KEY=KEY, GEMINI_API_KEY=KEY)
 
@@ -125,7 +125,7 @@ def test_a_broken_endpoint_makes_the_episode_invalid(bench, record, endpoint, ag
     assert bench.grades() == []
 
 
-def test_a_missing_login_shows_before_there_is_a_run(bench, record) -> None:
+def test_a_missing_login_fails_before_the_run(bench, record) -> None:
     del bench.environ["GEMINI_API_KEY"], bench.environ["OPENAI_API_KEY"]
     for agent in AGENTS:
         done = bench.run("record", "--agent", agent, "--limit", "1", code=1)

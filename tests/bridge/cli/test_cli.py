@@ -22,10 +22,10 @@ def test_help_imports_nothing_heavy() -> None:
     assert "record" in done.stdout
 
 
-def test_an_error_that_nobody_caught_drives_no_terminal(
+def test_an_uncaught_error_cannot_control_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # put back at the end
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # restored at the end
     assert CliRunner().invoke(root, ["tasks", "--help"]).exit_code == 0
     sys.excepthook(ValueError, ValueError("\x1b[2Jgone"), None)
     assert capsys.readouterr().err.splitlines() == [r"ValueError: \x1b[2Jgone"]
@@ -66,7 +66,7 @@ def test_an_error_that_nobody_caught_drives_no_terminal(
         (["tasks", "notebok"], "did you mean notebook"),
     ],
 )
-def test_wrong_use_names_what_was_meant(bench, args: list[str], hint: str) -> None:
+def test_wrong_use_gets_a_suggestion(bench, args: list[str], hint: str) -> None:
     done = bench.run(*args, code=2)
     assert hint in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""What an agent's program and its endpoint say reaches the operator's terminal through `record`, and drives nothing."""
+"""Output of a hostile agent or endpoint cannot control the operator's terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ATTACK = "\x1b[2J\x1b]0;owned\x07 \u202egnp \x9b31m\r[red]x[/red]"
 UNSAFE = set("\x1b\x07\u202e\x9b\r")
 
 
-def test_what_record_says_of_a_hostile_agent_is_harmless(bench: Any, script: Callable[[str], str]) -> None:
+def test_record_sanitizes_a_hostile_agents_words(bench: Any, script: Callable[[str], str]) -> None:
     source = f"""
 print({ATTACK!r})
 server = Server(); server.connect()
@@ -22,19 +22,19 @@ open(os.path.join(os.environ["HOME"], "fault"), "w").write("endpoint_error: " + 
         "record", "--agent", "script", "--benchmark", "notebook", "--agent-option", script(source), code=1
     )
     (episode,) = bench.rows("select id from episodes limit 1")[:1]
-    for told in (
+    for output in (
         done,
         bench.run("show"),
         bench.run("show", episode["id"]),
         bench.run("report"),
         bench.run("verify"),
     ):
-        assert not UNSAFE & set(told.stdout + told.stderr)
+        assert not UNSAFE & set(output.stdout + output.stderr)
     assert r"\x1b[2J" in done.stderr
     assert "[red]x[/red]" in done.stderr
 
 
-def test_an_error_with_a_hostile_name_in_it_is_harmless(bench: Any) -> None:
+def test_an_error_with_a_hostile_name_is_sanitized(bench: Any) -> None:
     bench.home = Path(bench.home.parent / "home\x1b[2J\u202e")
     damaged = bench.home / "runs" / "run_damaged"
     damaged.mkdir(parents=True)

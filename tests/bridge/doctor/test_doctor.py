@@ -1,4 +1,4 @@
-"""`mcp-bench doctor`: each finding on a machine that is as the test has it, and what it does to the exit code."""
+"""`mcp-bench doctor`: findings and exit codes on a simulated machine."""
 
 import json
 import os
@@ -26,13 +26,13 @@ NODE_PACKAGES = {
 
 @pytest.fixture(autouse=True)
 def nowhere(bench) -> None:
-    """Endpoints that are not on this machine are behind a proxy that is not there."""
+    """Route remote endpoints through a proxy that does not exist."""
     bench.environ |= {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"}
 
 
 @pytest.fixture
 def bin_folder(bench, tmp_path: Path) -> Path:
-    """All that is on PATH, and nothing is in it yet. No plugins but ours are installed."""
+    """The only folder on PATH, still empty. Only our plugins are installed."""
     folder = tmp_path / "bin"
     folder.mkdir()
     bench.environ |= {"PATH": str(folder), "PYTHONPATH": ""}
@@ -49,20 +49,20 @@ def document(bench, *args: str, code: int) -> dict:
     return json.loads(bench.run("doctor", *args, "--json", code=code).stdout)
 
 
-def findings(told: dict, subject: str) -> dict[str, dict]:
-    return {row["check"]: row for row in told["findings"] if row["subject"] == subject}
+def findings(result: dict, subject: str) -> dict[str, dict]:
+    return {row["check"]: row for row in result["findings"] if row["subject"] == subject}
 
 
 @pytest.mark.parametrize("agent", ["codex", "claude-code"])
-def test_a_real_agent_with_a_login_and_an_endpoint_is_ready(bench, listener: Listener, agent: str) -> None:
+def test_a_real_agent_with_login_and_endpoint_is_ready(bench, listener: Listener, agent: str) -> None:
     bench.environ |= node_environ(bench.home.parent)
     bench.environ |= {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
     listener.status = 401
     url = f"http://{KEY}:{KEY}@127.0.0.1:{listener.port}/v1?key={KEY}"
     done = bench.run("doctor", agent, "--base-url", url, "--json")
-    told = json.loads(done.stdout)
-    assert (told["well"], told["ready"]) == (True, [agent])
-    found = findings(told, agent)
+    result = json.loads(done.stdout)
+    assert (result["well"], result["ready"]) == (True, [agent])
+    found = findings(result, agent)
     assert {check: row["level"] for check, row in found.items() if check != "node"} == dict.fromkeys(
         ("program", "version", "login", "endpoint"), "ok"
     )
@@ -74,7 +74,7 @@ def test_a_real_agent_with_a_login_and_an_endpoint_is_ready(bench, listener: Lis
     assert KEY not in request + done.stdout + done.stderr and "authorization" not in request.lower()
 
 
-def test_what_is_not_installed_says_how_to_install_it(bench, bin_folder: Path) -> None:
+def test_missing_agents_say_how_to_install_them(bench, bin_folder: Path) -> None:
     done = bench.run("doctor", code=1)
     for package in ("@openai/codex", "@anthropic-ai/claude-code", "opencode-ai"):
         assert f"-> install it with: npm install -g {package}" in done.stdout
@@ -86,16 +86,15 @@ def test_what_is_not_installed_says_how_to_install_it(bench, bin_folder: Path) -
     assert {row["kind"] for row in named["findings"]} == {"machine", "agent"}
 
 
-def test_one_agent_that_works_is_enough_and_those_that_ask_no_model_are_not(
-    bench, bin_folder: Path, listener: Listener
-) -> None:
+def test_one_working_agent_is_enough(bench, bin_folder: Path, listener: Listener) -> None:
+    """Agents that use no model do not count, unless they are named."""
     program(bin_folder, "opencode", "echo 1.18.33")
     bench.environ["OPENCODE_API_KEY"] = KEY
-    told = document(bench, code=0)
-    assert told["ready"] == ["opencode"]
-    assert findings(told, "noop")["program"]["level"] == "ok"
-    assert findings(told, "codex")["program"]["level"] == "hint"
-    assert findings(told, "agentdojo")["tasks"]["level"] == "ok"
+    result = document(bench, code=0)
+    assert result["ready"] == ["opencode"]
+    assert findings(result, "noop")["program"]["level"] == "ok"
+    assert findings(result, "codex")["program"]["level"] == "hint"
+    assert findings(result, "agentdojo")["tasks"]["level"] == "ok"
     assert document(bench, "opencode", "codex", code=1)["ready"] == ["opencode"]
     assert document(bench, "noop", code=0)["ready"] == ["noop"]
 
@@ -103,24 +102,24 @@ def test_one_agent_that_works_is_enough_and_those_that_ask_no_model_are_not(
 @pytest.mark.parametrize(
     ("version", "level", "words"),
     [
-        ("0.169.0", "ok", "is the version that its plugin is tested with"),
+        ("0.169.0", "ok", "is the tested version"),
         ("0.169.1", "hint", "newer than 0.169.0"),
         ("0.170.0-alpha.2", "hint", "newer than 0.169.0"),
         ("0.99.12", "hint", "older than 0.169.0"),
     ],
 )
-def test_another_version_than_the_tested_one_is_a_hint(
+def test_an_untested_version_is_a_hint(
     bench, bin_folder: Path, listener: Listener, version: str, level: str, words: str
 ) -> None:
     program(bin_folder, "codex", f"echo codex-cli {version}")
     program(bin_folder, "node", "echo v22.1.0")
-    told = document(bench, "codex", "--base-url", listener.url, code=0)
-    row = findings(told, "codex")["version"]
+    result = document(bench, "codex", "--base-url", listener.url, code=0)
+    row = findings(result, "codex")["version"]
     assert row["level"] == level and words in row["text"]
     assert ("install 0.169.0" in row["advice"]) == (level == "hint")
 
 
-def test_the_tested_versions_are_those_that_the_tests_run() -> None:
+def test_the_tests_run_the_tested_versions() -> None:
     pinned = json.loads((NODE / "package.json").read_text())["dependencies"]
     for agent, package in NODE_PACKAGES.items():
         assert load("agent", agent).needs.tested == pinned[package]
@@ -140,7 +139,7 @@ def test_a_node_that_is_too_old_is_a_problem(bench, bin_folder: Path, listener: 
     assert row["level"] == "problem" and "20.20.2" in row["text"] and "Node.js 22 or newer" in row["advice"]
 
 
-def test_a_login_file_is_looked_for_and_not_read(bench, bin_folder: Path, listener: Listener) -> None:
+def test_a_login_file_is_found_but_not_read(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "codex", "echo 0.169.0")
     program(bin_folder, "node", "echo v22.1.0")
     row = findings(document(bench, "codex", code=1), "codex")["login"]
@@ -153,37 +152,37 @@ def test_a_login_file_is_looked_for_and_not_read(bench, bin_folder: Path, listen
         folder.mkdir()
         file = folder / "auth.json"
         file.write_text(f'{{"token": "{KEY}"}}')
-        os.utime(file, (1, 2))  # so old that the next reading would be noted, with `relatime`, too
+        os.utime(file, (1, 2))  # so old that reading would update it, even with `relatime`
         if variable:
             bench.environ[variable] = str(folder)
         done = bench.run("doctor", "codex", code=1)
-        assert f"ok       login: the file {file} is there" in done.stdout and KEY not in done.stdout
+        assert f"ok       login: the file {file} exists" in done.stdout and KEY not in done.stdout
         assert file.stat().st_atime == 1
-    told = document(bench, "codex", "--base-url", listener.url, code=0)
-    assert findings(told, "codex")["login"]["level"] == "hint"  # of no use there, and perhaps not needed
+    result = document(bench, "codex", "--base-url", listener.url, code=0)
+    assert findings(result, "codex")["login"]["level"] == "hint"  # not sent there, and perhaps not needed
 
 
-def test_the_default_endpoint_is_asked_through_the_users_proxy(
-    bench, bin_folder: Path, listener: Listener
-) -> None:
+def test_the_default_endpoint_uses_the_users_proxy(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "claude", "echo 2.1.329")
     bench.environ |= {"HTTPS_PROXY": listener.url, "CLAUDE_CODE_OAUTH_TOKEN": KEY}
     listener.status = 403
-    told = document(bench, "claude-code", code=1)
-    assert findings(told, "claude-code")["login"]["text"] == "CLAUDE_CODE_OAUTH_TOKEN is set"
-    row = findings(told, "claude-code")["endpoint"]
+    result = document(bench, "claude-code", code=1)
+    assert findings(result, "claude-code")["login"]["text"] == "CLAUDE_CODE_OAUTH_TOKEN is set"
+    row = findings(result, "claude-code")["endpoint"]
     assert row["level"] == "problem" and "HTTPS_PROXY" in row["advice"]
     (request,) = listener.requests
     assert request.startswith("CONNECT api.anthropic.com:443") and KEY not in request
-    told = document(bench, "claude-code", "--base-url", listener.url, code=0)  # that login is of no use there
-    assert findings(told, "claude-code")["login"]["level"] == "hint"
+    result = document(
+        bench, "claude-code", "--base-url", listener.url, code=0
+    )  # that login is not sent there
+    assert findings(result, "claude-code")["login"]["level"] == "hint"
 
 
 def test_the_agents_own_variable_names_the_endpoint(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "claude", "echo 2.1.329")
     bench.environ |= {"ANTHROPIC_BASE_URL": listener.url, "ANTHROPIC_API_KEY": KEY}
-    told = document(bench, "claude-code", code=0)
-    assert f"{listener.url} answers" in findings(told, "claude-code")["endpoint"]["text"]
+    result = document(bench, "claude-code", code=0)
+    assert f"{listener.url} answers" in findings(result, "claude-code")["endpoint"]["text"]
     assert len(listener.requests) == 1
 
 
@@ -194,15 +193,15 @@ def test_endpoints_that_do_not_work(bench, listener: Listener) -> None:
         for url, words in {
             nobody: "cannot be reached",
             listener.url.replace("http", "https"): "cannot be reached",
-            "ftp://127.0.0.1/": "its URL is none",
-            "http://[": "its URL is none",
+            "ftp://127.0.0.1/": "its URL is not valid",
+            "http://[": "its URL is not valid",
             "http://127.0.0.1:99999/": "cannot be reached",
         }.items():
             row = findings(document(bench, "chat", "--base-url", url, code=1), "chat")["endpoint"]
             assert row["level"] == "problem" and words in row["text"] and row["advice"], url
 
 
-def test_an_endpoint_in_trouble_is_a_hint_and_no_redirect_is_followed(bench, listener: Listener) -> None:
+def test_a_server_error_is_a_hint_and_redirects_are_not_followed(bench, listener: Listener) -> None:
     listener.status = 503
     row = findings(document(bench, "chat", "--base-url", listener.url, code=0), "chat")["endpoint"]
     assert row["level"] == "hint" and "HTTP 503" in row["text"]
@@ -211,7 +210,7 @@ def test_an_endpoint_in_trouble_is_a_hint_and_no_redirect_is_followed(bench, lis
     assert row["level"] == "ok" and len(listener.requests) == 2
 
 
-def test_devin_takes_no_endpoint(bench, bin_folder: Path, listener: Listener) -> None:
+def test_devin_refuses_an_endpoint(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "devin", "echo devin 1.0")
     row = findings(document(bench, "devin", "--base-url", listener.url, code=1), "devin")["endpoint"]
     assert "leave out --base-url" in row["advice"] and listener.requests == []
@@ -221,8 +220,8 @@ def test_an_agent_by_its_acp_command(bench, bin_folder: Path) -> None:
     row = findings(document(bench, "acp", code=1), "acp")["program"]
     assert row["level"] == "hint" and "--agent-command" in row["advice"]
     program(bin_folder, "kimi", "echo 2.1.0")
-    told = document(bench, "--agent-command", "kimi acp", code=0)
-    assert findings(told, "acp")["program"]["text"] == f"2.1.0, {bin_folder / 'kimi'}"
+    result = document(bench, "--agent-command", "kimi acp", code=0)
+    assert findings(result, "acp")["program"]["text"] == f"2.1.0, {bin_folder / 'kimi'}"
 
 
 BROKEN = """
@@ -254,28 +253,28 @@ class Refuses(Loud):
 def test_a_broken_plugin_hides_no_other(bench, tmp_path: Path) -> None:
     names = {"loud": "Loud", "raises": "Raises", "exits": "Exits", "refuses": "Refuses", "gone": "NotThere"}
     third_party(bench, tmp_path, BROKEN, names)
-    told = document(bench, *names, "noop", code=1)
-    assert told["ready"] == ["loud", "noop"]
-    assert "KeyError: 'third party'" in findings(told, "raises")["agent"]["text"]
-    assert "SystemExit: bye" in findings(told, "exits")["agent"]["text"]
-    assert "AttributeError" in findings(told, "gone")["agent"]["text"]
-    row = findings(told, "refuses")["agent"]
+    result = document(bench, *names, "noop", code=1)
+    assert result["ready"] == ["loud", "noop"]
+    assert "KeyError: 'third party'" in findings(result, "raises")["agent"]["text"]
+    assert "SystemExit: bye" in findings(result, "exits")["agent"]["text"]
+    assert "AttributeError" in findings(result, "gone")["agent"]["text"]
+    row = findings(result, "refuses")["agent"]
     assert (row["text"], row["advice"]) == ("the licence has run out", "buy another")
 
 
 def test_a_machine_that_cannot_record(bench, tmp_path: Path) -> None:
     bench.environ |= {"MCP_BENCH_HOME": "/proc/1/nowhere"}
-    told = document(bench, "noop", code=1)
-    assert told["ready"] == ["noop"] and not told["well"]
-    assert "MCP_BENCH_HOME" in findings(told, "storage")["home"]["advice"]
+    result = document(bench, "noop", code=1)
+    assert result["ready"] == ["noop"] and not result["well"]
+    assert "MCP_BENCH_HOME" in findings(result, "storage")["home"]["advice"]
     long = tmp_path / ("long" * 30)
     long.mkdir()
     bench.environ |= {"MCP_BENCH_HOME": str(long / "home"), "TMPDIR": str(long)}
-    told = document(bench, "noop", code=1)
-    assert findings(told, "storage")["sockets"]["level"] == "hint"
-    row = findings(told, "temporary files")["machine"]
+    result = document(bench, "noop", code=1)
+    assert findings(result, "storage")["sockets"]["level"] == "hint"
+    row = findings(result, "temporary files")["machine"]
     assert row["level"] == "problem" and "Set TMPDIR to a shorter one" in row["advice"]
-    assert list(long.iterdir()) == []  # nothing is left, and the home is not made
+    assert list(long.iterdir()) == []  # nothing is left, and the home is not created
 
 
 @pytest.mark.parametrize(
@@ -296,7 +295,7 @@ def test_bubblewrap_is_tried(bench, bin_folder: Path, script: str | None, level:
 LANDLOCKED = """
 import ctypes, os, sys
 from mcp_bench.bridge.isolation.support import landlock, landlock_abi
-told = landlock_abi()
+result = landlock_abi()
 libc = ctypes.CDLL(None)
 rules = (ctypes.c_uint64 * 1)(1 << 2)  # LANDLOCK_ACCESS_FS_READ_FILE
 ruleset = libc.syscall(444, rules, ctypes.c_size_t(8), ctypes.c_uint32(0))
@@ -308,21 +307,21 @@ except PermissionError:
     held = held and True
 else:
     held = False
-os.write(1, f"{bool(told)} {held} {landlock().works}".encode())
+os.write(1, f"{bool(result)} {held} {landlock().works}".encode())
 """
 
 
-def test_landlock_is_there_when_it_says_so(tmp_path: Path, bench) -> None:
-    """The kernel's word for it is compared with what a rule does."""
+def test_landlock_works_if_reported(tmp_path: Path, bench) -> None:
+    """Compare the kernel's reported version with the effect of a rule."""
     file = tmp_path / "file"
     file.write_text("x")
     command = [sys.executable, "-c", LANDLOCKED, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    told, held, works = done.stdout.split()
-    assert told == held
+    result, held, works = done.stdout.split()
+    assert result == held
     row = findings(document(bench, "noop", code=0), "isolation")["landlock"]
     assert (row["level"] == "ok") == (works == "True")
 
 
-def test_an_unknown_agent_gets_near_names(bench) -> None:
+def test_an_unknown_agent_gets_a_suggestion(bench) -> None:
     assert "did you mean codex?" in bench.run("doctor", "codx", code=2).stderr

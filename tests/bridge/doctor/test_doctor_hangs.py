@@ -1,4 +1,4 @@
-"""`mcp-bench doctor` on a plugin that never answers: given up, or ended by Ctrl-C with all that it started."""
+"""`mcp-bench doctor` with a plugin that never answers: the time limit, and Ctrl-C."""
 
 import json
 import os
@@ -20,33 +20,33 @@ from mcp_bench.plugins.contracts import Capabilities
 class Hangs:
     name, summary, capabilities, options = "hangs", "", Capabilities(), {}
     def find(self, environ):
-        with open(environ["TOLD"], "w") as told:
+        with open(environ["FIFO"], "w") as output:
             command = ["/bin/sh", "-c", "echo started; sleep 60; echo ended by itself"]
-            subprocess.Popen(command, stdout=told, start_new_session=True).wait()
+            subprocess.Popen(command, stdout=output, start_new_session=True).wait()
 """
 
 
 @pytest.fixture
 def hanging(bench, tmp_path: Path) -> Path:
-    """A plugin that waits for ever for a process that holds this FIFO open."""
+    """Install a plugin that waits forever for a process that keeps this FIFO open."""
     third_party(bench, tmp_path, HANGS, {"hangs": "Hangs"})
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    bench.environ["TOLD"] = str(fifo)
+    bench.environ["FIFO"] = str(fifo)
     return fifo
 
 
-def test_what_hangs_is_given_up(bench, hanging: Path) -> None:
-    told = json.loads(bench.run("doctor", "hangs", "--timeout", "0.5", "--json", code=1).stdout)
-    [late] = [row for row in told["findings"] if (row["subject"], row["check"]) == ("hangs", "time")]
+def test_a_hanging_plugin_hits_the_time_limit(bench, hanging: Path) -> None:
+    result = json.loads(bench.run("doctor", "hangs", "--timeout", "0.5", "--json", code=1).stdout)
+    [late] = [row for row in result["findings"] if (row["subject"], row["check"]) == ("hangs", "time")]
     assert late["text"] == "no answer within 0.5 s"
 
 
 def test_ctrl_c_leaves_nothing_behind(bench, hanging: Path) -> None:
-    with bench.start("doctor", "hangs", "--timeout", "3600") as process, hanging.open() as told:
-        assert told.readline() == "started\n"
+    with bench.start("doctor", "hangs", "--timeout", "3600") as process, hanging.open() as output:
+        assert output.readline() == "started\n"
         process.send_signal(signal.SIGINT)
-        assert told.read() == ""  # its last holder is gone
+        assert output.read() == ""  # all its processes are gone
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1 and "Aborted" in err and "Traceback" not in err
 
@@ -59,16 +59,16 @@ def test_ctrl_c_during_a_fork_is_not_lost(bench, hanging: Path, tmp_path: Path) 
     assert "Aborted" in bench.run("doctor", "hangs", "--timeout", "3600", code=1).stderr
 
 
-def test_a_terminal_is_told_what_is_waited_for(bench, hanging: Path) -> None:
+def test_a_terminal_shows_the_running_checks(bench, hanging: Path) -> None:
     ours, theirs = pty.openpty()
-    seen, told = bytearray(), threading.Event()
+    seen, shown = bytearray(), threading.Event()
 
     def read() -> None:
-        with suppress(OSError):  # how the end of a terminal shows
+        with suppress(OSError):  # how a closed terminal shows
             while chunk := os.read(ours, 4096):
                 seen.extend(chunk)
-                if b"looking at hangs" in seen:
-                    told.set()
+                if b"checking hangs" in seen:
+                    shown.set()
 
     process = subprocess.Popen(
         bench.command("doctor", "hangs", "--timeout", "3600"),
@@ -79,7 +79,7 @@ def test_a_terminal_is_told_what_is_waited_for(bench, hanging: Path) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     with process, hanging.open():
-        assert told.wait(120), bytes(seen)
+        assert shown.wait(120), bytes(seen)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     reader.join()

@@ -1,4 +1,4 @@
-"""Real agents that never stop: their model asks for one more call, again and again, or never answers."""
+"""Real agents that never stop: their model keeps requesting calls, or never answers."""
 
 from collections.abc import Callable, Iterator
 
@@ -70,7 +70,7 @@ def test_an_agent_that_notices_its_own_loop_has_failed_by_itself(bench, record) 
 
 @agents("codex", "gemini", "qwen-code", "opencode", "acp-codex", "acp-gemini", "acp-opencode")
 def test_a_model_that_never_answers_is_waited_for(bench, record, endpoint: ModelEndpoint, name: str) -> None:
-    """Nothing has failed: that is as slow a model as any."""
+    """That is not a failure: the model could be slow."""
     endpoint.fault = Fault(gate=Gate(), after=1)
     episode = record(name, "--timeout", "40")
     assert (episode["termination"], episode["invalid"]) == ("timeout", None)

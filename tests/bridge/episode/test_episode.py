@@ -90,7 +90,7 @@ def test_a_fault_of_the_model_endpoint_is_invalid(bench, script: Write) -> None:
     assert episode == {"invalid": "endpoint_error", "invalid_detail": "503 from the endpoint"}
 
 
-def test_a_bug_in_a_plugin_spoils_the_episode_and_not_the_run(bench) -> None:
+def test_a_plugin_bug_invalidates_the_episode_only(bench) -> None:
     done = bench.run("record", "--agent", "script", "--benchmark", "notebook", code=1)  # needs its option
     assert "invalid: plugin_failed" in done.stderr
     assert "Traceback" not in done.stderr
@@ -98,7 +98,7 @@ def test_a_bug_in_a_plugin_spoils_the_episode_and_not_the_run(bench) -> None:
 
 
 def test_a_daemon_cannot_change_the_world_after_the_agent(bench, script: Write) -> None:
-    """It holds the wire open in a session of its own; it must be gone before the grade."""
+    """It keeps the wire open in its own session, and must be gone before grading."""
     daemon = """
 server = Server()
 server.connect()
@@ -117,7 +117,7 @@ os._exit(0)
 
 
 def descendants_mention(path: Path) -> bool:
-    """Whether any process on this machine still runs the file."""
+    """Return whether a process on this machine still runs the file."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -128,7 +128,7 @@ def descendants_mention(path: Path) -> bool:
     return False
 
 
-def test_calls_under_way_when_the_agent_ends_are_finished_first(bench, script: Write, tmp_path: Path) -> None:
+def test_running_calls_finish_after_the_agent_exits(bench, script: Write, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     hasty = f"""
@@ -136,10 +136,10 @@ server = Server()
 server.connect()
 line = {{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {{"name": "wait", "arguments": {{"path": {str(gate)!r}}}}}}}
 server.send(json.dumps(line).encode())
-server.ask("ping")                               # what was sent before it has arrived
+server.ask("ping")                               # earlier messages have arrived
 if os.fork() == 0:
     os.setsid()
-    open({str(gate)!r}, "w").write("opened")     # returns once the call reads: the agent is gone by then
+    open({str(gate)!r}, "w").write("opened")     # returns once the call reads: the agent has exited by then
 os._exit(0)
 """
     record(bench, script(hasty))
@@ -148,7 +148,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("size", [10_000_000])
-def test_large_results_pass_and_are_stored_whole(bench, script: Write, size: int) -> None:
+def test_large_results_are_stored_in_full(bench, script: Write, size: int) -> None:
     reads = f"""
 server = Server()
 server.connect()

@@ -1,4 +1,4 @@
-"""Decoys: in place while a run goes on, told to nobody, gone after it, the same ones when it is resumed."""
+"""Canaries: present during a run, hidden from agents, removed afterwards, the same after a resume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.bridge.isolation.canaries import ANSWERS, BACKUP, FILES, VARIABLE, environment, planted
+from mcp_bench.bridge.isolation.canaries import (
+    ANSWERS,
+    BACKUP,
+    FILES,
+    VARIABLE,
+    canaries_in_place,
+    environment,
+)
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import planned, run_info
 
@@ -29,7 +36,7 @@ for path in glob.glob("/proc/[0-9]*/environ"):
         found += [word for word in open(path, "rb").read().split(b"\\0") if word.startswith(b"MCP_BENCH_ANSWER")]
     except OSError:
         pass
-print(" ".join(word.decode()[::-1] for word in found))  # those of other runs on this machine, too
+print(" ".join(word.decode()[::-1] for word in found))  # also those of other runs on this machine
 """
 QUIET = """
 server = Server()
@@ -40,15 +47,15 @@ print(sorted(name for name in os.environ if "BENCH" in name))
 """
 
 
-def test_the_decoys_of_a_run(bench_home: Path) -> None:
+def test_canary_files_of_a_run(bench_home: Path) -> None:
     with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
-        with planted(folder):
+        with canaries_in_place(folder):
             words = {canary.place: canary.value for canary in folder.grades.canaries()}
             assert set(words) == PLACES and len(set(words.values())) == 3
             for name in FILES:
                 assert (folder.path / name).stat().st_mode & 0o777 == 0o600
-            told = json.loads((folder.path / ANSWERS).read_text())
-            assert words[ANSWERS] in told["key"] and set(told["tasks"]) == {"a", "b"}
+            answers = json.loads((folder.path / ANSWERS).read_text())
+            assert words[ANSWERS] in answers["key"] and set(answers["tasks"]) == {"a", "b"}
             with closing(sqlite3.connect(folder.path / BACKUP)) as db:
                 rows = db.execute("SELECT task, expected FROM grades").fetchall()
             assert [task for task, _ in rows] == ["a", "b"]
@@ -57,7 +64,7 @@ def test_the_decoys_of_a_run(bench_home: Path) -> None:
         assert not [name for name in FILES if (folder.path / name).exists()]
         assert VARIABLE not in os.environ and environment() == {}
     (folder.path / ANSWERS).write_text("of a referee that was killed")
-    with RunFolder.resume(folder.id) as again, planted(again):
+    with RunFolder.resume(folder.id) as again, canaries_in_place(again):
         assert {canary.place: canary.value for canary in again.grades.canaries()} == words
         assert words[ANSWERS] in (folder.path / ANSWERS).read_text()
     stored = (folder.path / "recordings.db").read_bytes()
@@ -65,20 +72,20 @@ def test_the_decoys_of_a_run(bench_home: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the trusted processes are closed to all but root")
-def test_the_decoy_among_the_variables(bench, script: Callable[[str], str]) -> None:
+def test_the_canary_variable(bench, script: Callable[[str], str]) -> None:
     done = bench.run(
         "record", "--agent", "script", "--agent-option", script(PRYING), "--benchmark", "notebook",
         "--task", "numbers", "--isolation", "none", "--json",
     )  # fmt: skip
     assert json.loads(done.stdout)["tainted"] == 1
-    assert "1 tainted, whose agents looked for their grades: mcp-bench show ep_" in done.stderr
+    assert "1 tainted episode: the agent looked for its grade. See: mcp-bench show ep_" in done.stderr
     (scan,) = bench.rows("select * from scans", database="grades.db")
     (evidence,) = json.loads(scan["evidence"])
     assert (scan["verdict"], evidence["where"]) == ("tainted", "the answer")
     assert evidence["what"] == f"the canary in {VARIABLE}, reversed"
 
 
-def test_no_agent_is_given_one(bench, script: Callable[[str], str]) -> None:
+def test_no_agent_gets_the_canary_variable(bench, script: Callable[[str], str]) -> None:
     bench.run(
         "record", "--agent", "script", "--agent-option", script(QUIET), "--benchmark", "notebook",
         "--task", "numbers", "--isolation", "none",
@@ -91,7 +98,7 @@ def test_no_agent_is_given_one(bench, script: Callable[[str], str]) -> None:
 
 RESTARTING = """
 if "colours" in CONFIG["prompt"]:
-    Server().connect()  # and once more before its first call, as agents with a slow server do
+    Server().connect()  # and again before its first call, as agents with a slow server do
 server = Server()
 server.connect()
 server.call("write", key="one", value="uno-sentinel")

@@ -1,4 +1,4 @@
-"""The real Codex and the real Claude Code with their shells on: who reads a decoy is tainted, who works is clean.
+"""The real Codex and Claude Code with their shells: reading a canary taints an episode, working does not.
 
 Only the model is a stand-in: a scripted endpoint on 127.0.0.1.
 """
@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 
 from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
-from tests.support.levels import SEALING
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
@@ -23,7 +23,7 @@ THIEF, WORKER = "simple-candidate-stage.1.train.0", "simple-candidate-stage.1.tr
 HONEST = "ls -la; python3 -c 'print(6 * 7)'; env; ps aux || true; cat /proc/self/status; pip list || true"
 SHELL = {"codex": ("exec_command", "cmd"), "claude-code": ("Bash", "command")}
 QUICK = {("codex", "none"), ("claude-code", "landlock")}
-"""The others are for the full sweep."""
+"""The other levels are tested in the full sweep."""
 
 
 def each() -> list[object]:
@@ -53,7 +53,7 @@ def script(agent: str, task: str, command: str) -> Script:
 
 
 @pytest.mark.parametrize(("agent", "level"), each())
-def test_who_reads_a_decoy_is_tainted_and_who_works_is_clean(bench, agent: str, level: str) -> None:
+def test_reading_a_canary_taints_and_working_does_not(bench, agent: str, level: str) -> None:
     steal = f"cat {bench.home}/runs/*/answers.json | base64 -w 40"
     scripts = [script(agent, THIEF, steal), script(agent, WORKER, HONEST)]
     environ = node_environ(bench.home.parent)

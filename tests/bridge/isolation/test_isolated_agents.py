@@ -1,4 +1,4 @@
-"""The real agents, and the oracle, solve a task of saasworld within every level that this machine has."""
+"""The real agents and the oracle solve a saasworld task under every isolation level of this machine."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_the_oracle_is_strictly_right(bench, level: str) -> None:
 
 
 @each_level()
-def test_a_long_word_of_its_command_is_no_file(bench, level: str) -> None:
+def test_a_long_argument_is_not_taken_for_a_file(bench, level: str) -> None:
     bench.environ |= {"OPENAI_API_KEY": KEY}
     with ModelEndpoint([], api_key=KEY) as endpoint:
         bench.run(
@@ -38,7 +38,7 @@ def test_a_long_word_of_its_command_is_no_file(bench, level: str) -> None:
 @agents("acp-codex", "acp-gemini", "acp-opencode", "gemini", "qwen-code", "opencode")
 def test_it_solves_a_task(bench, level: str, name: str) -> None:
     agent = REAL_AGENTS[name]
-    tools = "all" if level == "landlock" else "mcp-only"  # each is tried in either way somewhere
+    tools = "all" if level == "landlock" else "mcp-only"  # both are tested at some level
     found = BENCHMARK.reference(TASK)
     assert found is not None
     script = script_from_reference(BENCHMARK.task(TASK).prompt, found.model_dump())

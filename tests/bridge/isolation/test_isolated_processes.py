@@ -1,4 +1,4 @@
-"""Within each level: whatever an agent started is ended, it is asked first, and its user is its own."""
+"""Under each level: all processes of an agent end, SIGTERM comes first, and users are separate."""
 
 import json
 import os
@@ -34,9 +34,7 @@ print("done")
 
 
 @each_level("none")
-def test_an_agent_is_asked_to_end_before_it_is_killed(
-    bench, script: Callable[[str], str], level: str
-) -> None:
+def test_an_agent_gets_sigterm_before_sigkill(bench, script: Callable[[str], str], level: str) -> None:
     source = """
 import signal, time
 def end(*_):
@@ -45,10 +43,10 @@ def end(*_):
 signal.signal(signal.SIGTERM, end)
 server = Server()
 server.connect()
-for number in range(4):  # one more than it may
+for number in range(4):  # one more than allowed
     server.call("write", key="one", value="x")
 while True:
-    time.sleep(0.1)  # a signal that comes just before a `pause` would be waited for
+    time.sleep(0.1)  # a signal just before `pause` would be lost
 """
     record(bench, script(source), level)
     (episode,) = bench.rows("select termination, exit_code, answer from episodes")
@@ -56,14 +54,14 @@ while True:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give an agent another user")
-def test_two_episodes_at_once_have_users_of_their_own(bench, script: Callable[[str], str]) -> None:
+def test_parallel_episodes_have_separate_users(bench, script: Callable[[str], str]) -> None:
     source = """
 Server().connect()
 print(json.dumps([os.getuid(), os.getgid(), os.getgroups(), os.stat(os.environ["HOME"]).st_uid]))
 """
     record(bench, script(source), "uid", "--repeat", "2", "--jobs", "2")
-    told = [json.loads(row["answer"]) for row in bench.rows("select answer from episodes")]
-    for uid, gid, groups, owner in told:
+    answers = [json.loads(row["answer"]) for row in bench.rows("select answer from episodes")]
+    for uid, gid, groups, owner in answers:
         assert uid == gid == owner != 0 and groups == []
 
 
@@ -79,7 +77,7 @@ print(json.dumps({name: lines[name].strip() for name in ("CapInh", "CapPrm", "Ca
     left = json.loads(episode["answer"])
     assert left.pop("NoNewPrivs") == "1"
     if os.geteuid() != 0:
-        left.pop("CapBnd")  # of no use without privileges
+        left.pop("CapBnd")  # has no effect without privileges
     assert set(left.values()) == {"0" * 16}
 
 

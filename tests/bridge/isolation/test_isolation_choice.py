@@ -1,4 +1,4 @@
-"""Which level a run gets, what is stored and said of it, and when nothing is recorded instead."""
+"""The choice of an isolation level: what is stored and printed, and when recording is refused."""
 
 import json
 import os
@@ -11,10 +11,11 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.landlock import Landlock
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
-from mcp_bench.bridge.run.isolation_choice import examined
+from mcp_bench.bridge.run.isolation_choice import check_level
 from mcp_bench.plugins.own_clients.noop import Noop
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
-from tests.support.levels import SEALING, each_level
+from tests.support.levels import each_level
 
 NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
 HERE = [name for name in SEALING if BY_NAME[name].support().works]
@@ -38,19 +39,19 @@ def test_auto_is_the_strongest_that_works(bench) -> None:
         assert json.loads(bench.run("show", id_["id"], "--json").stdout)["probes"] == probes
 
 
-def test_nothing_is_recorded_below_what_is_required(bench) -> None:
+def test_a_level_weaker_than_required_records_nothing(bench) -> None:
     done = bench.run(*NOOP, "--isolation", "none", "--require-isolation", "landlock", code=1)
-    assert "--require-isolation landlock: this would be none" in done.stderr
+    assert "--require-isolation landlock: the level is none" in done.stderr
     assert not list((bench.home / "runs").glob("run_*"))
 
 
 @needs_landlock
-def test_a_stronger_level_is_what_was_required_too(bench) -> None:
+def test_a_stronger_level_meets_the_requirement(bench) -> None:
     bench.run(*NOOP, "--isolation", "auto", "--require-isolation", "landlock")
     assert bench.report()[0]["isolation"] == HERE[-1]
 
 
-def test_without_bwrap_it_is_said_how_to_get_it(bench, tmp_path: Path) -> None:
+def test_a_missing_bwrap_says_how_to_install_it(bench, tmp_path: Path) -> None:
     bench.environ["PATH"] = str(tmp_path)
     done = bench.run(*NOOP, "--isolation", "bwrap", code=1)
     assert "bwrap is not on PATH; install the package bubblewrap" in done.stderr
@@ -63,9 +64,9 @@ def test_another_user_needs_root(bench) -> None:
     assert "only root can start an agent as another user" in done.stderr
 
 
-def test_the_users_own_home_is_not_closed_to_an_agent_that_works_in_it(bench) -> None:
+def test_a_native_home_excludes_isolation(bench) -> None:
     done = bench.run(*NOOP, "--home", "native", "--isolation", "landlock", code=2)
-    assert "leave out" in done.stderr
+    assert "Leave out" in done.stderr
 
 
 def test_unknown_levels_are_refused(bench) -> None:
@@ -80,7 +81,7 @@ def test_a_resumed_run_keeps_its_level(bench, level: str) -> None:
     )  # fmt: skip
     (first,) = bench.rows("select run, invalid, invalid_detail from episodes")
     assert first["invalid"] == "never_connected"
-    assert f"Was {level} in its way?" in first["invalid_detail"]
+    assert f"Did {level} isolation block it?" in first["invalid_detail"]
     bench.run("record", "--resume", first["run"], code=1)
     assert [row["isolation"] for row in bench.rows("select isolation from episodes")] == [level] * 2
 
@@ -103,9 +104,9 @@ def test_a_level_with_a_hole_is_not_offered(monkeypatch, bench_home: Path) -> No
     monkeypatch.setenv("MCP_BENCH_HOME", str(bench_home))
     agent = Noop()
     setup = Setup(BENCHMARK, agent, agent.find({}), 60.0)
-    whole = examined(setup, Landlock())
+    whole = check_level(setup, Landlock())
     assert whole.passed and str(whole) == f"{len(whole.probes)} probes passed"
-    verdict = examined(setup, Leaky("/"))
+    verdict = check_level(setup, Leaky("/"))
     assert set(verdict.failed) == {"home", "sealed", "benchmark", "neighbour"}
     assert not verdict.passed
     assert not list(bench_home.rglob(".preflight-*")), "the decoys are gone"

@@ -1,4 +1,4 @@
-"""While an episode runs, its answers are in no file that its agent can open, nor in any process it can read."""
+"""During an episode, its answers are in no file that the agent can open and no process that it can read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.support.levels import each_level
 
 WORDS = ["cerulean-sentinel", "viridian-sentinel", "expects-sky", "final-state-of-the-notebook"]
-"""What the task wants, and what is sealed with its grade. The agent below is given them the other way round."""
+"""The task's answers and what is sealed with its grade. The agent below gets them reversed."""
 
 SEARCHES = """
 server = Server(); server.connect(); server.call("read", key="sky")

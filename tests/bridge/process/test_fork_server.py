@@ -1,4 +1,4 @@
-"""A client that a process has imported beforehand is started by a fork, and is as any other agent from then on."""
+"""Clients forked from a fork server behave like normally started agents."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def main():
         raise RuntimeError("a bug in the client")
     if words[:1] == ["read"]:
         outcomes = {}
-        for path in json.load(sys.stdin):  # not among the arguments: an agent may read what they name
+        for path in json.load(sys.stdin):  # not as arguments: an agent can read the files that they name
             try:
                 outcomes[path] = open(path).read()
             except OSError as error:
@@ -63,7 +63,7 @@ def warm_start(tmp_path: Path) -> Callable[..., WarmStart]:
     folder.mkdir()
     (folder / "client.py").write_text(CLIENT)
     (folder / "__main__.py").write_text(MAIN)
-    for place in (folder, *folder.parents):  # another user gets there, too
+    for place in (folder, *folder.parents):  # so that another user can enter
         if place.is_relative_to(tmp_path.parents[1]):
             place.chmod(0o755)
     return lambda *arguments: WarmStart(folder, ("client",), arguments)
@@ -76,7 +76,7 @@ async def forks() -> AsyncIterator[ForkServer]:
 
 
 class Started:
-    """What tests start, and what came of it."""
+    """Starts clients and reads their output."""
 
     def __init__(self, forks: ForkServer, folder: Path) -> None:
         self.forks = forks
@@ -84,7 +84,7 @@ class Started:
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
 
     async def run(self, warm_start: WarmStart, env: dict[str, str] | None = None) -> int:
-        """Run a client to its end; return its exit code."""
+        """Run a client until it exits; return its exit code."""
         self.stdout.unlink(missing_ok=True)
         async with agent_process(b"hello", self.stdout, self.stderr, self.forks.fork(warm_start)) as process:
             await self.launch(process, warm_start, env)
@@ -97,7 +97,7 @@ class Started:
         await process.launch(argv, env or {}, self.folder, warm_start=warm_start)
 
     @property
-    def told(self) -> Any:
+    def printed(self) -> Any:
         return json.loads(self.stdout.read_bytes())
 
 
@@ -106,12 +106,12 @@ def started(forks: ForkServer, tmp_path: Path) -> Started:
     return Started(forks, tmp_path)
 
 
-async def test_a_fork_gets_what_its_launch_says_and_nothing_else(
+async def test_a_fork_gets_exactly_what_its_launch_says(
     started: Started, warm_start: Callable[..., WarmStart], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_ANSWER_KEY", "not for agents")
     assert await started.run(warm_start("a", "b"), {"ONLY": "this"}) == 0
-    assert started.told == {
+    assert started.printed == {
         "stdin": "hello",
         "environ": {"ONLY": "this"},
         "cwd": str(started.folder),
@@ -124,7 +124,7 @@ async def test_a_fork_gets_what_its_launch_says_and_nothing_else(
     assert started.stderr.read_text() == ""
 
 
-async def test_one_server_starts_one_client_after_the_other(
+async def test_one_server_starts_many_clients(
     started: Started, warm_start: Callable[..., WarmStart], forks: ForkServer
 ) -> None:
     servers = set()
@@ -143,7 +143,7 @@ async def test_one_server_starts_one_client_after_the_other(
         (("raise",), 1, "RuntimeError: a bug in the client\n"),
     ],
 )
-async def test_a_failure_ends_as_it_would_in_a_python_of_its_own(
+async def test_a_failure_exits_as_in_a_fresh_python(
     started: Started, warm_start: Callable[..., WarmStart], arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     assert await started.run(warm_start(*arguments)) == code
@@ -163,7 +163,7 @@ async def test_what_a_fork_leaves_behind_is_gone(
     assert not Path(f"/proc/{supervisor}").exists()
 
 
-async def test_a_server_that_was_killed_holds_nobody_up(
+async def test_a_killed_server_is_replaced(
     started: Started, warm_start: Callable[..., WarmStart], forks: ForkServer
 ) -> None:
     adopt_orphans()
@@ -171,15 +171,15 @@ async def test_a_server_that_was_killed_holds_nobody_up(
         server = ancestors(Peer(process.supervisor_pid, None))[1]
         os.kill(server, signal.SIGKILL)
         await started.launch(process, warm_start("in-flight"))
-        assert await process.wait() == 0  # supervisors live on
-    assert started.told["argv"] == ["in-flight"]
-    for _ in range(2):  # started alone, then by a new server
+        assert await process.wait() == 0  # supervisors survive
+    assert started.printed["argv"] == ["in-flight"]
+    for _ in range(2):  # started normally, then by a new server
         assert await started.run(warm_start("next")) == 0
-        assert started.told["argv"] == ["next"]
-    assert started.told["forked"]
+        assert started.printed["argv"] == ["next"]
+    assert started.printed["forked"]
 
 
-async def test_a_client_that_cannot_be_imported_is_started_alone_and_tells_why(
+async def test_a_client_that_fails_to_import_is_started_normally(
     started: Started, warm_start: Callable[..., WarmStart]
 ) -> None:
     (warm_start().folder / "client.py").write_text("import nowhere_to_be_found")
@@ -188,7 +188,7 @@ async def test_a_client_that_cannot_be_imported_is_started_alone_and_tells_why(
 
 
 @each_level()
-async def test_a_fork_is_confined_as_any_agent(
+async def test_a_fork_is_confined_like_any_agent(
     level: str, forks: ForkServer, warm_start: Callable[..., WarmStart], tmp_path: Path
 ) -> None:
     adopt_orphans()

@@ -1,4 +1,4 @@
-"""Whatever an agent starts is gone when its episode is over, however it tries to stay."""
+"""All processes of an agent are gone when its episode ends, however they try to stay."""
 
 import signal
 import sys
@@ -31,7 +31,7 @@ def python(source: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
@@ -80,7 +80,7 @@ async def test_an_agent_that_ignores_sigterm_is_killed(logs: tuple[Path, Path], 
         assert await process.wait() == -signal.SIGKILL
 
 
-async def test_an_agent_may_clean_up_when_it_is_stopped(logs: tuple[Path, Path], tmp_path: Path) -> None:
+async def test_a_stopped_agent_can_clean_up(logs: tuple[Path, Path], tmp_path: Path) -> None:
     tidy = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
@@ -100,15 +100,13 @@ async def test_a_missing_program_is_a_launch_error(logs: tuple[Path, Path], tmp_
             await process.launch(["/no/such/agent"], {}, tmp_path)
 
 
-async def test_an_argument_that_no_program_can_take_is_a_launch_error(
-    logs: tuple[Path, Path], tmp_path: Path
-) -> None:
+async def test_an_impossible_argument_is_a_launch_error(logs: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="null byte"):
         async with agent_process(b"", *logs) as process:
             await process.launch([*python("pass"), "a\0b"], {}, tmp_path)
 
 
-async def test_what_a_killed_supervisor_leaves_is_ended_by_the_referee(
+async def test_the_referee_ends_orphans_of_a_killed_supervisor(
     logs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     adopt_orphans()

@@ -31,7 +31,7 @@ def sql(bench: Bench, statement: str, database: str = "recordings.db") -> None:
     assert changed == 1, statement
 
 
-def test_what_the_oracle_did_on_saasworld_comes_out_again(bench: Bench) -> None:
+def test_replayed_oracle_episodes_are_the_same(bench: Bench) -> None:
     bench.run("record", "--agent", "oracle", "--limit", "4", "--agent-option", "drop=0.3", "--jobs", "2")
     before = {path.name: path.read_bytes() for path in bench.run_folder.glob("*.db")}
     outcomes = regrade(bench)
@@ -44,8 +44,8 @@ def test_what_the_oracle_did_on_saasworld_comes_out_again(bench: Bench) -> None:
     assert sum(outcome["calls"] for outcome in outcomes) == len(bench.rows("select 1 from calls"))
     assert {path.name: path.read_bytes() for path in bench.run_folder.glob("*.db")} == before
     bench.run("verify")
-    told = bench.run("regrade", bench.run_folder.name, "--jobs", "1").stdout
-    assert told.splitlines()[-1] == "4 graded episodes: 4 same"
+    message = bench.run("regrade", bench.run_folder.name, "--jobs", "1").stdout
+    assert message.splitlines()[-1] == "4 graded episodes: 4 same"
 
     run = bench.run_folder
     kept = Path(shutil.copytree(run, bench.home / "kept"))
@@ -83,8 +83,8 @@ def test_what_the_oracle_did_on_saasworld_comes_out_again(bench: Bench) -> None:
     assert "state" in human and "recorded" in human
 
 
-def test_times_that_differ_are_left_out_on_agentdojo(bench: Bench) -> None:
-    """An email that is sent gets the time of day."""
+def test_agentdojo_ignores_times(bench: Bench) -> None:
+    """A sent email contains the time of day."""
     bench.run(
         "record", "--agent", "oracle", "--benchmark", "agentdojo", "--task", "travel/user_task_3",
         "--task", "workspace/user_task_6", "--agent-option", "drop=0.2",
@@ -102,11 +102,11 @@ def test_times_that_differ_are_left_out_on_agentdojo(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [("benchmark_version = '0'", "and here is"), ("benchmark = 'notebok'", "did you mean notebook")],
 )
-def test_what_cannot_be_replayed_is_told(
-    bench: Bench, script: Callable[[str], str], change: str, told: str
+def test_impossible_replays_say_why(
+    bench: Bench, script: Callable[[str], str], change: str, message: str
 ) -> None:
     calls = 'server = Server(); server.connect(); server.call("write", key="a", value="b"); server.call("nothing")'
     bench.run(
@@ -125,7 +125,7 @@ def test_what_cannot_be_replayed_is_told(
     sql(bench, f"UPDATE runs SET {change}")
     (outcome,) = regrade(bench, code=1)
     assert (outcome["status"], outcome["grade_now"]) == ("not possible", None)
-    assert told in outcome["detail"]
+    assert message in outcome["detail"]
 
 
 def test_without_graded_episodes_there_is_nothing_to_do(bench: Bench) -> None:

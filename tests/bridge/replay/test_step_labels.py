@@ -1,4 +1,4 @@
-"""Step data: what each call did, by a replay."""
+"""Step labels: the effect of each call, found by a replay."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ Standing = Callable[..., list[AssertionResult]]
 
 
 def standing(objectives: str, guardrails: str = "") -> list[AssertionResult]:
-    """Return assertions of which those written as `+` hold."""
+    """Return assertions; those written as `+` pass."""
     kinds = [("objective", mark) for mark in objectives] + [("guardrail", mark) for mark in guardrails]
     return [
         AssertionResult(name=f"a{number}", passed=mark == "+", kind=kind)  # type: ignore[arg-type]
@@ -81,27 +81,27 @@ def test_each_call_of_real_attempts_has_a_label(tmp_path: Path) -> None:
     assert sum(manifest["steps"]["labels"].values()) == len(rows) == manifest["rows"]
 
 
-def test_refused_calls_are_errors_and_other_results_are_no_basis(tmp_path: Path) -> None:
+def test_refused_calls_are_errors_and_changed_results_get_no_label(tmp_path: Path) -> None:
     task = next(load("benchmark", "saasworld").tasks("train", 1))
     saas = {"benchmark": "saasworld", "benchmark_version": load("benchmark", "saasworld").version}
     refused = Episode(calls=[("no_such_tool", {}, "!There is no tool 'no_such_tool'.")])
     slot = planned(task.id).model_copy(update={"prompt": task.prompt})
     record([(slot, refused)], **saas)
     done = exported(tmp_path / "s.jsonl", "--agent", "oracle", "--json")
-    # the replay words its refusal in another way than this recording: no labels
+    # the replay's refusal has other words than the recording: no labels
     assert isinstance(done.exception, BenchError)
     assert "'episodes_that_replay_otherwise': 1" in str(done.exception)
 
 
-def test_a_benchmark_that_cannot_tell_is_refused(tmp_path: Path) -> None:
+def test_a_benchmark_without_assertions_now_is_refused(tmp_path: Path) -> None:
     record([(planned("banking/user_task_0"), Episode())])
     done = exported(tmp_path / "s.jsonl")
     assert isinstance(done.exception, BenchError)
-    assert "agentdojo cannot tell where its assertions stand" in str(done.exception)
+    assert "agentdojo cannot evaluate its assertions" in str(done.exception)
     assert not (tmp_path / "s.jsonl").exists()
 
 
-def test_a_worker_passes_on_how_assertions_stand() -> None:
+def test_a_worker_passes_on_assertions_now() -> None:
     local = load("benchmark", "saasworld")
     remote = RemoteBenchmark("saasworld", "mcp_bench.servers.saasworld:BENCHMARK", version=local.version)
     task = next(local.tasks("train", 1)).id

@@ -1,4 +1,4 @@
-"""What the operator sees of a run: on a terminal, in a file, and in long silences."""
+"""Progress of a run on a terminal, in a file, and during long silences."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.display import SILENCE_SECONDS, Display
-from mcp_bench.bridge.run.progress import Pace, Tally, short
+from mcp_bench.bridge.run.progress import Pace, Progress, short
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.grading import Grade
@@ -31,7 +31,7 @@ RECORD = ("record", "--agent", "script", "--benchmark", "notebook", "--jobs", "2
 
 
 class Terminal:
-    """Runs a command on a terminal of its own, as a user would; `seen` is all that it wrote."""
+    """Runs a command on its own terminal; `seen` is all of its output."""
 
     def __init__(self, bench, *args: str, **environ: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -55,7 +55,7 @@ class Terminal:
     def _read(self) -> bool:
         try:
             chunk = os.read(self._ours, 65536)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end is closed
             return False
         self.seen += chunk.decode(errors="replace")
         return bool(chunk)
@@ -75,7 +75,7 @@ def terminal(bench) -> Iterator[Callable[..., Terminal]]:
         one.process.wait()
 
 
-def test_a_terminal_shows_what_goes_on_and_keeps_a_line_for_each_episode(
+def test_a_terminal_shows_a_status_and_a_line_per_episode(
     terminal: Callable[..., Terminal], script: Write
 ) -> None:
     shown = terminal(*RECORD, "--agent-option", script(WRITES))
@@ -89,16 +89,16 @@ def test_a_terminal_shows_what_goes_on_and_keeps_a_line_for_each_episode(
     assert "partial 0.250, strict 0/2, 2 calls" in summary
 
 
-def test_calls_under_way_are_counted_and_ctrl_c_gives_the_cursor_back(
+def test_running_calls_count_and_ctrl_c_restores_the_cursor(
     bench, terminal: Callable[..., Terminal], script: Write
 ) -> None:
     shown = terminal(*RECORD, "--agent-option", script(HOLDS))
     shown.wait_for("2 running")
-    shown.wait_for("calls/s")  # told once there are two samples
+    shown.wait_for("calls/s")  # needs two samples
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("Stopping")
     assert shown.end() == 1
-    assert "Stopped. Go on with" in shown.seen
+    assert "Stopped. Resume with" in shown.seen
     assert shown.seen.rindex("\x1b[?25h") > shown.seen.rindex("\x1b[?25l")
 
 
@@ -120,7 +120,7 @@ def test_a_dumb_terminal_gets_plain_lines(terminal: Callable[..., Terminal], scr
     assert shown.seen.count("\n") == 4
 
 
-def test_what_an_agent_says_cannot_drive_the_terminal(bench, script: Write) -> None:
+def test_an_agents_words_cannot_control_the_terminal(bench, script: Write) -> None:
     fault = "\\x1b]0;mine\\x07\\x1b[2Jgone\\nsecond line"
     says = WRITES + f'open(os.path.join(os.environ["HOME"], "fault"), "w").write("endpoint_error: {fault}")'
     done = bench.run(*RECORD, "--agent-option", script(says), code=1)
@@ -153,7 +153,7 @@ def outcome(**parts: object) -> Outcome:
 GRADE = Grade(partial=0.5, strict=False, assertions=(), grader_version="1")
 
 
-def test_a_long_silence_is_broken_by_one_line_and_a_talking_run_is_not(capsys) -> None:
+def test_only_a_long_silence_prints_a_status_line(capsys) -> None:
     clock, calls = Clock(), 0
     with Display(4, 2, "agent on it", lambda: calls, clock=clock) as display:
         display.began(planned("a"), 0)
@@ -178,7 +178,7 @@ def test_a_long_silence_is_broken_by_one_line_and_a_talking_run_is_not(capsys) -
         assert capsys.readouterr().err == "", "the line itself ended the silence"
 
 
-def test_silences_are_broken_while_a_run_waits(capsys) -> None:
+def test_a_waiting_run_prints_status_lines(capsys) -> None:
     clock = Clock()
 
     async def wait() -> None:
@@ -194,44 +194,42 @@ def test_silences_are_broken_while_a_run_waits(capsys) -> None:
         anyio.run(wait)
 
 
-def test_an_attempt_that_is_tried_again_counts_once(capsys) -> None:
+def test_a_retried_episode_counts_once(capsys) -> None:
     broken = outcome(invalid="endpoint_error", detail="503")
     with Display(1, 1, "agent on it", lambda: 0) as display:
         display.began(planned("a"), 0)
         display.ended(planned("a"), broken, 5.0)
-        assert (display.tally.done, display.tally.invalid) == (0, 1)
+        assert (display.progress.done, display.progress.invalid) == (0, 1)
         assert "0 running, 1 waiting, 1 invalid" in display.status()
         display.began(planned("a"), 1)
-        assert (display.tally.invalid, display.tally.retried) == (0, 1)
+        assert (display.progress.invalid, display.progress.retried) == (0, 1)
         display.ended(planned("a"), outcome(grade=GRADE), None)
-    assert str(display.tally) == "partial 0.500, strict 0/1, 6 calls, 1 retried"
-    assert "again in 5 s" in capsys.readouterr().err
+    assert str(display.progress) == "partial 0.500, strict 0/1, 6 calls, 1 retried"
+    assert "retry in 5 s" in capsys.readouterr().err
 
 
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["good", "bad", "again"])), max_size=30)
 
 
 @given(events)
-def test_every_attempt_is_counted_in_one_place(told: list[tuple[int, str]]) -> None:
-    tally, waiting, over = Tally(), dict[int, int](), 0
-    for made, (slot, result) in enumerate(told, 1):
-        tally.began(waiting.pop(slot, 0))
+def test_every_attempt_counts_once(endings: list[tuple[int, str]]) -> None:
+    progress, waiting, over = Progress(), dict[int, int](), 0
+    for made, (slot, result) in enumerate(endings, 1):
+        progress.began(waiting.pop(slot, 0))
         invalid = None if result == "good" else "endpoint_error"
         again = 1.0 if result == "again" else None
-        tally.ended(outcome(invalid=invalid, grade=GRADE if invalid is None else None), again)
+        progress.ended(outcome(invalid=invalid, grade=GRADE if invalid is None else None), again)
         if result == "again":
             waiting[slot] = 1
         else:
             over += 1
-        assert (tally.done, tally.waiting) == (over, len(waiting))
-        assert tally.graded + tally.invalid + tally.retried == made
-        assert tally.calls == 3 * made
+        assert (progress.done, progress.waiting) == (over, len(waiting))
+        assert progress.graded + progress.invalid + progress.retried == made
+        assert progress.calls == 3 * made
 
 
 @given(st.integers(1, 8), st.integers(0, 40), st.floats(0.1, 1000))
-def test_the_time_left_is_exact_where_every_episode_takes_as_long(
-    jobs: int, rounds: int, each: float
-) -> None:
+def test_time_left_is_exact_for_equal_durations(jobs: int, rounds: int, each: float) -> None:
     clock = Clock()
     pace = Pace(total=jobs * (rounds + 1), jobs=jobs, clock=clock)
     assert pace.seconds_left is None
@@ -241,7 +239,7 @@ def test_the_time_left_is_exact_where_every_episode_takes_as_long(
     for number in range(jobs):
         pace.finished(planned("t", number))
     assert pace.seconds_left == pytest.approx(rounds * each, rel=1e-6)
-    assert pace.under_way == 0
+    assert pace.running == 0
 
 
 def test_large_numbers_are_short() -> None:

@@ -1,4 +1,4 @@
-"""Two harnesses, one scripted model, the same tasks: what `report --by agent` makes of it.
+"""`report --by agent` on two harnesses with one scripted model and the same tasks.
 
 `chat` lets the model call several tools in a turn; `one-action` asks for one call a turn. The model is
 the same script for both, and does what each harness asks of its turns.
@@ -34,7 +34,7 @@ def endpoint() -> Iterator[ModelEndpoint]:
 
 
 @pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.full)])
-def test_a_harness_that_allows_one_action_a_turn_costs_more_for_the_same_score(
+def test_one_action_per_turn_costs_more_for_the_same_score(
     bench, endpoint: ModelEndpoint, provider: str
 ) -> None:
     url = endpoint.openai_url if provider == "openai" else endpoint.anthropic_url
@@ -55,7 +55,7 @@ def test_a_harness_that_allows_one_action_a_turn_costs_more_for_the_same_score(
         assert (row["tool_calls"], row["failed_calls"]) == (wanted, 0)
         assert row["input_tokens"] == sum(usage.input for usage in sent[agent])
         assert row["output_tokens"] == sum(usage.output for usage in sent[agent])
-    # one turn for each call and one to finish, against as many turns as the script has
+    # one turn per call and one to finish, against the script's number of turns
     assert len(sent["one-action"]) == wanted + len(TASKS)
     turns = [-(-len(BENCHMARK.reference(task).calls) // 3) + 1 for task in TASKS]
     assert len(sent["chat"]) == sum(turns) < len(sent["one-action"])

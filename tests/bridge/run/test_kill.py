@@ -26,11 +26,11 @@ from tests.support.agents.busy_agent import write_busy_agent
 
 SLOTS = 5
 SECONDS = 300.0
-"""How long anything may take here before the test fails."""
+"""Time limit for any step of the test."""
 
 
 class Fifo:
-    """The reading end of a FIFO. It is only ever at its end when nobody has it open for writing."""
+    """The reading end of a FIFO. It is at its end only if no process has it open for writing."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -38,7 +38,7 @@ class Fifo:
         self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     def read(self) -> bytes | None:
-        """Return what is there, None where nothing is, and nothing at the end."""
+        """Return the available bytes, None if there are none yet, and b"" at the end."""
         try:
             return os.read(self.fd, 1 << 16)
         except BlockingIOError:
@@ -53,7 +53,7 @@ class Fifo:
 
 
 class Sweep:
-    """One run in a home of its own, killed as often as wanted."""
+    """One run in a temporary home, killed any number of times."""
 
     def __init__(self, bench: Any, folder: Path) -> None:
         folder.mkdir()
@@ -61,7 +61,7 @@ class Sweep:
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.responses, self.alive = Fifo(folder / "responses"), Fifo(folder / "alive")
-        self._held = os.open(self.responses.path, os.O_WRONLY)  # agents come and go: it has no end
+        self._held = os.open(self.responses.path, os.O_WRONLY)  # keeps the FIFO open between agents
         self.agent = write_busy_agent(
             folder, logs=self.logs, responses=self.responses.path, alive=self.alive.path
         )
@@ -73,7 +73,7 @@ class Sweep:
 
     @property
     def recorded(self) -> bool:
-        """Whether there is a run: the referee may die before it is set up."""
+        """Whether there is a run: the referee can die before it is set up."""
         try:
             return bool(self.bench.rows("select 1 from runs"))
         except (FileNotFoundError, ValueError, sqlite3.OperationalError):
@@ -82,7 +82,7 @@ class Sweep:
     def start(self) -> subprocess.Popen[str]:
         if self.recorded:
             return self.bench.start("record", "--jobs", "3", "--resume", self.bench.run_folder.name)
-        # of a referee that died before it had set its run up: the next one makes a folder of its own
+        # left by a referee that died while setting up its run; the next one makes a new folder
         shutil.rmtree(self.bench.home / "runs", ignore_errors=True)
         return self.bench.start(
             "record", "--agent", "script", "--agent-option", f"file={self.agent}", "--benchmark", "notebook",
@@ -90,7 +90,7 @@ class Sweep:
         )  # fmt: skip
 
     def kill_after(self, responses: int, seconds: float) -> bool:
-        """Kill a referee after so many responses and then some time; return whether it came to that."""
+        """Kill a referee after some responses and a delay; return whether it lived that long."""
         with self.start() as referee:
             ended = os.pidfd_open(referee.pid)
             try:
@@ -133,7 +133,7 @@ class Sweep:
         return [line for log in self.logs.iterdir() for line in log.read_text().splitlines()]
 
     def check(self) -> int:
-        """Check what must hold after every kill; return how many responses were compared."""
+        """Check the invariants after a kill; return how many responses were compared."""
         self.alive.until_end()
         while self.responses.read():
             pass
@@ -141,7 +141,9 @@ class Sweep:
         if not self.recorded:
             assert not received
             return 0
-        RunReader(self.bench.run_folder).close()  # as any command does, before SQLite's own tools
+        RunReader(
+            self.bench.run_folder
+        ).close()  # repairs the run, as any command does, before SQLite's tools read it
         for name in ("recordings.db", "grades.db"):
             path = self.bench.run_folder / name
             if path.exists():
@@ -171,7 +173,7 @@ class Sweep:
             return
         try:
             grades = {row["episode"]: row for row in self.bench.grades()}
-        except sqlite3.OperationalError:  # killed before its table was made
+        except sqlite3.OperationalError:  # killed before the table was created
             grades = {}
         for episode, row in self.grades.items():
             assert grades[episode] == row
@@ -198,14 +200,14 @@ def sweep(bench: Any, folder: Path) -> Iterator[Sweep]:
 def moments(seed: int, count: int) -> Iterator[tuple[int, float]]:
     chance = random.Random(seed)
     for _ in range(count):
-        if chance.random() < 0.15:  # while it starts
+        if chance.random() < 0.15:  # during start-up
             yield 0, chance.uniform(0, 1.5)
         else:
             yield chance.choice([1, 5, 20, 60, 150]) + chance.randrange(20), chance.uniform(0, 0.005)
 
 
 def kill_at(bench: Any, tmp_path: Path, seed: int, count: int) -> str:
-    """Kill at `count` moments; return what came of it."""
+    """Kill at `count` moments; return the results."""
     planned = moments(seed, 10 * count)
     kills = runs = compared = graded = 0
     while kills < count:

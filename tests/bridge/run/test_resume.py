@@ -1,4 +1,4 @@
-"""Runs that are stopped: by Ctrl-C, by kill -9, and what `--resume` makes of them."""
+"""Runs stopped by Ctrl-C or kill -9, and resumed."""
 
 import json
 import os
@@ -28,7 +28,7 @@ for name, notes in page.items():
 
 @pytest.fixture
 def hanging(script: Write, tmp_path: Path) -> tuple[str, Path, Path]:
-    """An agent that hangs in the second task until a flag file is there."""
+    """An agent that hangs in the second task until a flag file exists."""
     flag, ready = tmp_path / "flag", tmp_path / "ready"
     os.mkfifo(ready)
     return script(HANGS_ON_NUMBERS.format(flag=str(flag), ready=str(ready))), flag, ready
@@ -46,7 +46,7 @@ def alive(pid: int) -> bool:
 
 
 def finish(bench, flag: Path) -> None:
-    """Resume the one run and check that both tasks end with exactly one grade each."""
+    """Resume the run and check that both tasks end with exactly one grade."""
     flag.touch()
     done = bench.run("record", "--resume", bench.run_folder.name, "--json")
     summary = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Nothing of the sealed side reaches the agent or the recording."""
+"""No sealed data reaches the agent or the recording."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SEALED = (
     "notebook-1",
 )
 
-# What an agent that does nothing can see: the wire, its environment, its command line, its folder.
+# What an agent can see without any action: the wire, its environment, command line and folder.
 LOOKS_AROUND = """
 server = Server()
 print(server.connect())
@@ -46,7 +46,7 @@ def test_an_agent_that_looks_around_sees_nothing_of_the_grade(bench, script: Wri
     assert b"Fill the page of colours" in seen
     assert leaks(seen) == []
     sealed = (bench.run_folder / "grades.db").read_bytes()
-    assert leaks(sealed) == list(SEALED)  # so the words to look for are the right ones
+    assert leaks(sealed) == list(SEALED)  # the words to search for are correct
 
 
 def test_a_noop_leaves_nothing_sealed_in_the_recording(bench) -> None:

@@ -1,4 +1,4 @@
-"""A benchmark whose tools are named like control of an episode is refused before there is a run."""
+"""A benchmark with a tool named like an episode control tool is refused before the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def loads(kind: str, name: str) -> object:
 
 def test_record_refuses_it(monkeypatch: pytest.MonkeyPatch, bench_home: Path) -> None:
     monkeypatch.setattr(setup, "load", loads)
-    choices = dict.fromkeys(setup.Choices.__dataclass_fields__)  # nothing else is looked at before
+    choices = dict.fromkeys(setup.Choices.__dataclass_fields__)  # nothing else is checked before
     with pytest.raises(ToolTableError, match=TOLD):
         setup.start_run(
             setup.Choices(**{**choices, "agent": "noop", "benchmark": "resetting", "options": {}})  # type: ignore[arg-type]

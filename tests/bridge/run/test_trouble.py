@@ -1,4 +1,4 @@
-"""Trouble on the referee's side: benchmarks with bugs, folders that do not serve, floods, odd endings."""
+"""Failures on the referee's side: buggy benchmarks, unusable folders, floods, odd endings."""
 
 import json
 import os
@@ -47,7 +47,7 @@ BUGGY = Buggy()
 
 @pytest.fixture
 def buggy(bench, tmp_path: Path) -> None:
-    """Install a benchmark with a bug in the place that the variable BUG names."""
+    """Install a benchmark with a bug in the function that the variable BUG names."""
     package = tmp_path / "package"
     (package / "buggy-1.dist-info").mkdir(parents=True)
     (package / "buggy.py").write_text(BUGGY)
@@ -62,7 +62,7 @@ def buggy(bench, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("buggy")
 @pytest.mark.parametrize("place", ["open", "tools", "reference"])
-def test_a_bug_in_a_benchmark_spoils_the_episode_and_not_the_run(bench, place: str) -> None:
+def test_a_benchmark_bug_invalidates_the_episode_only(bench, place: str) -> None:
     bench.environ["BUG"] = place
     done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
     assert "Traceback" not in done.stderr
@@ -71,14 +71,14 @@ def test_a_bug_in_a_benchmark_spoils_the_episode_and_not_the_run(bench, place: s
 
 
 @pytest.mark.usefixtures("buggy")
-def test_a_world_that_cannot_be_closed_keeps_its_grade(bench) -> None:
+def test_a_world_that_fails_to_close_keeps_its_grade(bench) -> None:
     bench.environ["BUG"] = "close"
     done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy")
     assert "bug in close" in done.stderr
     assert [grade["strict"] for grade in bench.grades()] == [1, 1]
 
 
-def test_a_temporary_directory_too_deep_for_a_socket_is_a_clear_error(bench, tmp_path: Path) -> None:
+def test_a_too_long_tmpdir_is_a_clear_error(bench, tmp_path: Path) -> None:
     deep = tmp_path / ("deep" * 30)
     deep.mkdir()
     bench.environ["TMPDIR"] = str(deep)
@@ -89,7 +89,7 @@ def test_a_temporary_directory_too_deep_for_a_socket_is_a_clear_error(bench, tmp
     assert not (bench.home / "runs").exists()
 
 
-def test_a_run_is_not_resumed_on_another_version_of_its_benchmark(bench) -> None:
+def test_another_benchmark_version_cannot_be_resumed(bench) -> None:
     bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
     with closing(sqlite3.connect(bench.run_folder / "recordings.db")) as db, db:
         db.execute("update runs set benchmark_version = '0.9'")
@@ -111,12 +111,12 @@ def record(bench, option: str) -> None:
     )
 
 
-def test_an_agent_cannot_use_up_the_referees_files(bench, script: Write) -> None:
+def test_an_agent_cannot_exhaust_the_referees_descriptors(bench, script: Write) -> None:
     flood = """
 import socket
 server = Server(); server.connect()
 path = os.path.join(os.path.dirname(CONFIG["command"][-1]), "socket")
-for _ in range(3):                        # each process has files of its own
+for _ in range(3):                        # each process has its own descriptors
     done, full = os.pipe()
     if os.fork() == 0:
         wires = [socket.socket(socket.AF_UNIX) for _ in range(200)]
@@ -140,7 +140,7 @@ print(server.call("write", key="sky", value="cerulean-sentinel")["result"]["isEr
     assert bench.grades()[0]["partial"] == 0.5
 
 
-# The agent makes a call that is under way until `gate` is closed, and something happens meanwhile.
+# The agent makes a call that runs until `gate` is closed.
 WAITS = """
 gate = os.path.join(os.environ["HOME"], "gate")
 os.mkfifo(gate)
@@ -152,12 +152,12 @@ gate = os.open(gate, os.O_WRONLY)          # returns once the call reads
 
 
 def ran_into_the_bound(bench) -> bool:
-    """Whether the end of the one episode was held up until the wire stopped waiting for calls."""
+    """Return whether the episode ended only after the wire's time limit for running calls."""
     (row,) = bench.rows("select (ended_us - started_us) / 1e6 as seconds from episodes")
     return bool(row["seconds"] > IN_FLIGHT_SECONDS)
 
 
-def test_a_call_that_was_given_up_holds_no_episode_up(bench, script: Write) -> None:
+def test_a_cancelled_call_does_not_delay_the_end(bench, script: Write) -> None:
     gives_up = """
 server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}')
 server.ask("ping")

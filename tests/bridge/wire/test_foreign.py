@@ -156,10 +156,10 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
         (("--server", "cat", "--agent", "noop", "--prompt", "x", "--split", "dev"), "--split does not go"),
         (("--server", "cat", "--agent", "noop", "--prompt", "x", "--benchmark", "b"), "--benchmark does not"),
         (("--agent", "noop", "--prompt", "x"), "--prompt needs --server"),
-        (("--server", "cat", "--agent", "oracle", "--prompt", "x"), "plays the solutions"),
+        (("--server", "cat", "--agent", "oracle", "--prompt", "x"), "replays a benchmark's solutions"),
         (
             ("--server", "http://127.0.0.1:1/mcp", "--agent", "priced", "--prompt", "x"),
-            "does not speak streamable HTTP",
+            "does not support streamable HTTP",
         ),
         (("--server", "http://u:p@127.0.0.1:1/mcp", *SCRIPT), "logins are never stored"),
     ],

@@ -1,4 +1,4 @@
-"""One run of the hostile agent within a level of isolation, beside an honest one, and what came of it."""
+"""Run the hostile agent under an isolation level, beside an honest one, and collect the results."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ STOLEN = "stolen-sentinel"
 
 @dataclass
 class Measured:
-    """What came of one run of the hostile agent."""
+    """Results of one run of the hostile agent."""
 
     succeeded: dict[str, bool] = field(default_factory=dict)
     seen: dict[str, set[str]] = field(default_factory=dict)
-    """Of each attack by the shell, the kinds of evidence of its command."""
+    """Kinds of evidence for each attack by the shell."""
     flags: Counter[str] = field(default_factory=Counter)
-    """Of the hostile episodes; what the referee that is up refused included."""
+    """Flags of the hostile episodes, including refusals by the running referee."""
     episodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By part."""
     grades: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Arena:
         }
 
     def agent(self) -> Path:
-        """Pack the agent into one file, which is all that a sandbox shows of it."""
+        """Pack the agent into one file, the only part of it that a sandbox shows."""
         commands = {attack.name: attack.command.format_map(self.places) for attack in BY_SHELL}
         path = self.user / "agent.pyz"
         with zipfile.ZipFile(path, "w") as archive:
@@ -131,34 +131,34 @@ class Arena:
         return folder
 
     def outcomes(self, measured: Measured, run: Path) -> None:
-        """Look at what the agent says of itself, and at what it may not know of."""
+        """Collect what the agent reports itself, and what it cannot know."""
         episodes = rows(run, "select * from episodes order by repeat")
         measured.episodes = dict(zip(PARTS, episodes, strict=True))
         measured.grades = {
             part: grade for grade in graded(run) for part, row in measured.episodes.items()
             if row["id"] == grade["episode"]
         }  # fmt: skip
-        told = measured.succeeded
+        outcome = measured.succeeded
         for part in ("shell", "wire"):
-            told |= json.loads(measured.episodes[part]["answer"] or "{}")
+            outcome |= json.loads(measured.episodes[part]["answer"] or "{}")
         for attack in BY_SHELL:
             if attack.outside:
-                told[attack.name] = Path(attack.outside.format_map(self.places)).exists()
+                outcome[attack.name] = Path(attack.outside.format_map(self.places)).exists()
         for part in PARTS[1:2] + PARTS[4:8]:
-            told[LEFT_OUT + part] = part not in measured.grades
+            outcome[LEFT_OUT + part] = part not in measured.grades
         regraded = json.loads(self.bench.run("regrade", run.name, "--json", code=None).stdout)
         differs = {row["episode"] for row in regraded if row["status"] != "same"}
-        told["change the state by what is no recorded call"] = measured.episodes["wire"]["id"] in differs
-        told["change the state after the end"] = measured.episodes["calls from a daemon"]["id"] in differs
+        outcome["change the state by what is no recorded call"] = measured.episodes["wire"]["id"] in differs
+        outcome["change the state after the end"] = measured.episodes["calls from a daemon"]["id"] in differs
         messages = rows(run, "select episode, content from messages")
-        told["have the referee read a file for it"] = any(
+        outcome["have the referee read a file for it"] = any(
             STOLEN in (row["content"] or "") for row in messages
         )
         calls = rows(run, "select * from calls where episode = ?", measured.episodes["claims"]["id"])
-        told["be credited for calls that it only claims"] = bool(calls)
-        self.bench.run("verify", run.name)  # under `none` too: it looked, and changed nothing
+        outcome["be credited for calls that it only claims"] = bool(calls)
+        self.bench.run("verify", run.name)  # under `none` too: it read data but changed nothing
         shown = self.bench.run("show", measured.episodes["wire"]["id"]).stdout
-        told["send escape sequences to the user's terminal"] = "\x1b" in shown
+        outcome["send escape sequences to the user's terminal"] = "\x1b" in shown
 
     def evidence(self, measured: Measured, run: Path) -> None:
         commands = {attack.command.format_map(self.places): attack.name for attack in BY_SHELL}

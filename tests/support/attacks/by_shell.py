@@ -1,7 +1,7 @@
-"""What a hostile agent tries with its shell. A command that exits with 0 and prints something has succeeded,
-unless `outside` says what has to be found afterwards, outside of the sandbox.
+"""Attacks of a hostile agent with its shell. A command succeeds if it exits with 0 and prints something; with
+`outside`, if that file exists outside the sandbox afterwards.
 
-In braces: places that the test knows, and that an agent could guess or look up.
+Names in braces are places that an agent could guess or look up.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Attack:
     """Its row in docs/security.md."""
     command: str
     outside: str = ""
-    """A file that is there when it has succeeded."""
+    """A file that exists if the attack succeeded."""
 
 
 def opened(path: str, how: str = "<") -> str:
-    """Open files without changing them, and say which."""
+    """Open files without changing them, and print which."""
     return f"for f in {path}; do (exec 3{how} $f) && echo $f; done"
 
 
@@ -41,7 +41,7 @@ READ_MEMORY = (
     + 'import struct; there = ctypes.create_string_buffer(struct.pack("QQ", 4096, 1)); mine = b"x"\n'
     + 'here = ctypes.create_string_buffer(struct.pack("QQ", id(mine) + 32, 1))\n'
     + "done = libc.process_vm_readv(pid, here, 1, there, 1, 0)\n"
-    + "print(pid) if done >= 0 or ctypes.get_errno() == 14 else sys.exit(1)"  # EFAULT: it was allowed to
+    + "print(pid) if done >= 0 or ctypes.get_errno() == 14 else sys.exit(1)"  # EFAULT: access was allowed
 )
 TAKE_FILE = (
     LIBC

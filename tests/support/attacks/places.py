@@ -1,5 +1,5 @@
-"""What is around an agent under attack: secrets, sockets and terminals that it must not get at, and an accomplice
-outside of its sandbox."""
+"""Surroundings of the hostile agent: sockets and terminals that it must not reach, and an accomplice outside
+its sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 360
 
 @contextmanager
 def greeter() -> Iterator[str]:
-    """A socket without a path that greets whoever connects, as a session bus would."""
+    """Serve an abstract socket that greets every client, like a session bus."""
     name = f"mcp-bench-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}".encode())
@@ -42,7 +42,7 @@ def greeter() -> Iterator[str]:
 
 @contextmanager
 def terminal() -> Iterator[str]:
-    """A terminal of the user's."""
+    """Open a terminal of the user."""
     ours, theirs = pty.openpty()
     try:
         yield os.ttyname(theirs)
@@ -52,7 +52,7 @@ def terminal() -> Iterator[str]:
 
 
 class Accomplice(socketserver.ThreadingTCPServer):
-    """Keeps what agents tell each other, and shows a token where it is asked to."""
+    """Stores messages between agents, and uses a stolen token on request."""
 
     daemon_threads = True
 
@@ -81,7 +81,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def answered(folder: str, token: str) -> bool:
-    """Say whether a process that no agent started gets an answer with an episode's token."""
+    """Return whether a process that no agent started gets an answer with an episode's token."""
     with socket.socket(socket.AF_UNIX) as wire:
         wire.settimeout(SECONDS)
         try:

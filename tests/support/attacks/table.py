@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-LEVELS = ("none", "landlock", "bwrap", "uid")
+from mcp_bench.recorder.isolation_levels import LEVELS
+
 HEAD = ["kind", "attack", *LEVELS, "seen as"]
 
 

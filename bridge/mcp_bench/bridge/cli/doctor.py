@@ -1,4 +1,4 @@
-"""`mcp-bench doctor`: what works here, what does not, and what to do about it."""
+"""`mcp-bench doctor`: check the installation and suggest fixes."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   mcp-bench doctor
-  mcp-bench doctor codex claude-code                  these have to work
+  mcp-bench doctor codex claude-code                  both must work
   mcp-bench doctor chat --base-url http://127.0.0.1:8000/v1
   mcp-bench doctor acp --agent-command "kimi acp"
   mcp-bench doctor --json
 \b
-Ends with 0 when all that was named works, or, with no names, one agent at least that asks a model.
+Exits with 0 if all named agents work, or, without names, at least one agent that uses a model.
 """
 COLOURS = {"ok": "green", "hint": "yellow", "problem": "red"}
 
 
 @click.command(epilog=EPILOG)
 @click.argument("agents", nargs=-1, metavar="[AGENT]...")
-@click.option("--base-url", metavar="URL", help="The model endpoint that the agents are to use.")
-@click.option("--agent-command", metavar="CMD", help="With acp: the command that starts the agent.")
+@click.option("--base-url", metavar="URL", help="Model endpoint for the agents.")
+@click.option("--agent-command", metavar="CMD", help="Command that starts the agent `acp`.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=3600),
     metavar="SECONDS",
     default=60.0,
     show_default=True,
-    help="Give up on what has not answered by then.",
+    help="Time limit for all checks together.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(
     agents: tuple[str, ...], base_url: str | None, agent_command: str | None, timeout: float, as_json: bool
 ) -> None:
-    """Say what works here, and what to do about the rest.
+    """Check this machine, the benchmarks and the agents, and suggest fixes.
 
-    Looked at are this machine, the benchmarks and the agents, or this machine and the agents that are named.
+    With names, check this machine and the named agents only.
 
-    Model endpoints are asked for an answer, with no key. Logins are looked for by name and never read.
+    Model endpoints get one request without a key. Logins are looked up by name and never read.
     """
     import contextlib
 
@@ -73,5 +73,5 @@ def show(diagnosis: Diagnosis) -> None:
 
 
 def clean(text: str) -> str:
-    """Return what other programs said without what would move the cursor or open lines."""
+    """Replace characters in other programs' output that would move the cursor or start a line."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,14 +1,23 @@
-"""`mcp-bench record`: let an agent work on tasks, record every call, grade what it left."""
+"""`mcp-bench record`: run an agent on tasks, record every call, and grade the final state."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Collection
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 import click
+
+from mcp_bench.bridge.cli.options import (
+    durability_option,
+    finite,
+    limit_option,
+    seed_option,
+    split_option,
+    task_option,
+)
+from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
@@ -38,19 +47,12 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return {key: value for key, _, value in pairs}
 
 
-def finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse `nan`, which passes every range, and `inf`, which JSON cannot hold."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a finite number")
-    return value
-
-
 def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse what no client could open, before an agent retries it for long."""
+    """Refuse a URL that no client can open, before an agent spends time on retries."""
     try:
         parts = urlsplit(value or "http://none")
         usable = parts.scheme in ("http", "https") and parts.hostname
-    except ValueError:  # such as brackets that do not match
+    except ValueError:  # such as unbalanced brackets
         usable = False
     if not usable:
         raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
@@ -58,32 +60,36 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 
 
 @click.command(epilog=EPILOG)
-@click.option("--agent", metavar="A", help="The agent: see `mcp-bench agents`.")
+@click.option("--agent", metavar="A", help="Agent to run: see `mcp-bench agents`.")
 @click.option(
     "--benchmark",
     metavar="B",
     default=DEFAULT_BENCHMARK,
     show_default=True,
-    help="What it works on: see `mcp-bench benchmarks`.",
+    help="Benchmark to run it on: see `mcp-bench benchmarks`.",
 )
+@split_option
+@task_option
 @click.option(
-    "--split", metavar="S", help="train, dev, test, or all; the benchmark's default set if not given."
+    "--tag",
+    "tags",
+    metavar="TAG",
+    multiple=True,
+    help="Take only tasks with this tag (repeatable; all must match).",
 )
-@click.option("--task", "tasks", metavar="ID", multiple=True, help="One task by its id; may be repeated.")
-@click.option(
-    "--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag (repeatable: with all)."
-)
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N tasks; all of the split if not given."
-)
+@limit_option
 @click.option(
     "--server",
     metavar="CMD|URL",
-    help="Any MCP server instead of a benchmark: recorded, not graded. A command gets this process's "
-    "environment and folder, outside the agent's reach; it is stored with the run.",
+    help="Record any MCP server instead of a benchmark, without grades. A command inherits the environment "
+    "and working directory and runs outside the agent's sandbox. It is stored with the run.",
 )
 @click.option(
-    "--prompt", "prompts", metavar="TEXT", multiple=True, help="With --server: what to do; may be repeated."
+    "--prompt",
+    "prompts",
+    metavar="TEXT",
+    multiple=True,
+    help="With --server: a task for the agent (repeatable).",
 )
 @click.option(
     "--prompt-file",
@@ -91,7 +97,7 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     type=click.File(encoding="utf-8"),
     metavar="F",
     multiple=True,
-    help="The same, out of a file; - is stdin.",
+    help="Like --prompt, from a file; - is stdin (repeatable).",
 )
 @click.option(
     "--repeat",
@@ -99,20 +105,28 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     metavar="K",
     default=1,
     show_default=True,
-    help="Attempts at each task.",
+    help="Number of episodes for each task.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="What the harness may vary in a world.")
+@seed_option
 @click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="J", default=1, show_default=True, help="Episodes at once."
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="J",
+    default=1,
+    show_default=True,
+    help="Number of episodes to run in parallel.",
 )
-@click.option("--model", metavar="M", help="The model the agent is to use.")
+@click.option("--model", metavar="M", help="Model for the agent.")
 @click.option(
-    "--base-url", metavar="URL", callback=http_url, help="A model endpoint instead of the agent's own."
+    "--base-url",
+    metavar="URL",
+    callback=http_url,
+    help="Model endpoint to use instead of the agent's default.",
 )
 @click.option(
     "--capture-llm",
     is_flag=True,
-    help="Record what the agent asks its model and what comes back, too, by a proxy at the model endpoint.",
+    help="Also record the agent's requests to its model and the responses, by a proxy.",
 )
 @click.option(
     "--timeout",
@@ -121,20 +135,21 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     default=DEFAULT_TIMEOUT,
     callback=finite,
     show_default=True,
-    help="Seconds for one attempt, where the task sets none.",
+    help="Time limit for an attempt, unless the task sets its own.",
 )
 @click.option(
     "--max-calls",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Tool calls in one attempt at most, where the task does not set less.",
+    help="Maximum number of tool calls in an attempt; a lower limit of the task applies.",
 )
 @click.option(
     "--max-cost",
     type=click.FloatRange(min=0, min_open=True),
     metavar="USD",
     callback=finite,
-    help="Start no more episodes once the agent has told of so much cost. With --resume: the new limit.",
+    help="Cost limit for the run, for agents that report cost: once reached, no new episode starts. With "
+    "--resume: the new limit.",
 )
 @click.option(
     "--retries",
@@ -144,7 +159,8 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     envvar="MCP_BENCH_RETRIES",
     show_default=True,
     show_envvar=True,
-    help="Attempts again where the endpoint, a server or the launch failed; never for what the agent did.",
+    help="Maximum number of retries of an episode after the endpoint, a server or the launch failed. The "
+    "agent's own failures are never retried.",
 )
 @click.option(
     "--retry-wait",
@@ -153,39 +169,39 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     default=5.0,
     callback=finite,
     show_default=True,
-    help="Before the first of these; doubled each time.",
+    help="Wait before the first retry; doubles each time.",
 )
 @click.option(
     "--tools",
     type=click.Choice(["mcp-only", "all"]),
     default="mcp-only",
     show_default=True,
-    help="Whether the agent keeps its built-in tools, shell included.",
+    help="The agent's tools: the MCP server only, or also its built-in tools such as a shell.",
 )
 @click.option(
     "--home",
     type=click.Choice(["sealed", "native"]),
     default="sealed",
     show_default=True,
-    help="A private HOME with your login and nothing else of yours, or your own: settings, skills, memory, "
-    "other MCP servers, the whole environment.",
+    help="sealed: a private home with your login and nothing else. native: your own home with your settings, "
+    "skills, memory, other MCP servers and whole environment.",
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", "none", "landlock", "bwrap", "uid"]),
+    type=click.Choice(["auto", *LEVELS]),
     default="auto",
     metavar="LEVEL",
     envvar="MCP_BENCH_ISOLATION",
     show_default=True,
     show_envvar=True,
-    help="How the agent is kept apart from grades, recordings and other episodes: none, landlock, bwrap or "
-    "uid; auto is the strongest of them that works here.",
+    help=f"How the agent is isolated from grades, recordings and other episodes: {LIST}. `auto` is "
+    "the strongest level that works here.",
 )
 @click.option(
     "--require-isolation",
-    type=click.Choice(["landlock", "bwrap", "uid"]),
+    type=click.Choice(SEALING),
     metavar="LEVEL",
-    help="Record nothing if the agent would be kept apart by less than this.",
+    help="Refuse to record if the isolation is weaker than this level.",
 )
 @click.option(
     "--agent-option",
@@ -193,21 +209,15 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     metavar="KEY=VALUE",
     multiple=True,
     callback=key_values,
-    help="An option of the agent's own, as `mcp-bench agents` lists them; may be repeated.",
+    help="Agent-specific option, see `mcp-bench agents` (repeatable).",
 )
 @click.option(
     "--agent-command",
     metavar="CMD",
-    help="Starts an agent that speaks the Agent Client Protocol: short for --agent-option command=CMD.",
+    help="Command that starts an agent with the Agent Client Protocol; short for --agent-option command=CMD.",
 )
-@click.option(
-    "--durability",
-    type=click.Choice(["normal", "full"]),
-    default="normal",
-    show_default=True,
-    help="What is stored outlives a killed process, or a power cut, too (slower).",
-)
-@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped; its own settings hold.")
+@durability_option
+@click.option("--resume", metavar="RUN", help="Resume a stopped run with its own settings.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
 def record(
@@ -219,9 +229,9 @@ def record(
     agent_command: str | None,
     **choices: Any,
 ) -> None:
-    """Let an agent work on tasks. Calls are recorded, and the final state is graded out of its sight.
+    """Run an agent on tasks. Every call is recorded; the final state is graded where the agent cannot see it.
 
-    Ends with 0 when every episode was graded, with 1 when some were invalid or the run was stopped.
+    Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped.
     """
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import Choices, resume_run, start_run
@@ -231,7 +241,7 @@ def record(
 
     if resume is None:
         if not choices["agent"]:
-            raise click.UsageError("say which agent with --agent (see `mcp-bench agents`)")
+            raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
         refuse_mixed(ctx, choices)
         if agent_command is not None:
             choices["options"]["command"] = agent_command
@@ -242,7 +252,7 @@ def record(
         named = {*choices, "agent_command"} - {"max_cost"}
         given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
         if given:
-            raise click.UsageError(f"--resume goes on with the run's own settings: leave out {given[0]}")
+            raise click.UsageError(f"--resume keeps the run's own settings: leave out {given[0]}")
         setup, run = resume_run(resume, choices["max_cost"])
     with run:
         code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
@@ -250,7 +260,7 @@ def record(
 
 
 def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
-    """Refuse options of a benchmark beside those of a server."""
+    """Refuse benchmark options together with --server, and the reverse."""
     with_server = was_given(ctx, "server", choices)
     clashing = (
         {
@@ -266,8 +276,9 @@ def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
     )
     for name, option in clashing.items():
         if was_given(ctx, name, choices):
-            told = "does not go with --server" if with_server else "needs --server"
-            raise click.UsageError(f"{option} {told}")
+            raise click.UsageError(
+                f"{option} {'does not go with --server' if with_server else 'needs --server'}"
+            )
 
 
 def text(file: TextIO) -> str:

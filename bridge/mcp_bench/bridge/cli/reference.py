@@ -1,4 +1,4 @@
-"""Writes the command reference, `docs/cli.md`: `python -m mcp_bench.bridge.cli.reference > docs/cli.md`."""
+"""Write the command reference, `docs/cli.md`: `python -m mcp_bench.bridge.cli.reference > docs/cli.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcp-bench regrade`: replay what was recorded, and grade it again."""
+"""`mcp-bench regrade`: replay recordings and grade them again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from mcp_bench.bridge.replay.replay import Difference
 
 SHOWN = 10
-"""Differences of an episode that are shown on a terminal; --json has all."""
+"""Maximum number of differences of an episode to print; --json has all."""
 EXCERPT = 100
-"""Characters of a value that are shown on either side of a difference."""
+"""Characters of a value to print on either side of a difference."""
 LEAD = 20
-"""Those before the first character that differs."""
+"""Characters to print before the first one that differs."""
 
 EPILOG = """\b
 Examples:
@@ -31,17 +31,22 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="J", default=2, show_default=True, help="Episodes at once."
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="J",
+    default=2,
+    show_default=True,
+    help="Number of episodes to replay in parallel.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
-    """Replay recorded calls on fresh worlds, and grade again.
+    """Replay recorded calls on fresh worlds and grade them again.
 
-    For every graded episode of the named runs, or of all, the calls are run in their order on a new world of
-    the same task, seed and benchmark version. Results, final state and grade are compared with the stored
-    ones; nothing is overwritten, and no agent is needed.
+    Runs the calls of every graded episode in order, on a new world with the same task, seed and benchmark
+    version. Compares results, final state and grade with the recording. Takes all runs by default. Needs no
+    agent and overwrites nothing.
 
-    Ends with 0 where all came out the same, with 1 where something differs or could not be replayed.
+    Exits with 0 if everything is the same, with 1 if anything differs or cannot be replayed.
     """
     import anyio
 
@@ -59,13 +64,13 @@ def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
         for outcome in outcomes:
             show(outcome)
         counts = Counter(outcome.status for outcome in outcomes)
-        told = ", ".join(f"{count} {status}" for status, count in counts.items())
-        click.echo(f"{len(outcomes)} graded episodes: {told}" if outcomes else "there is no graded episode")
+        totals = ", ".join(f"{count} {status}" for status, count in counts.items())
+        click.echo(f"{len(outcomes)} graded episodes: {totals}" if outcomes else "no graded episodes")
     sys.exit(0 if all(outcome.status == "same" for outcome in outcomes) else 1)
 
 
 def progress(total: int) -> Any:
-    """Return a context manager that shows a bar on a terminal, and gives the step that moves it."""
+    """Return a context manager that shows a progress bar on a terminal and yields its step function."""
     from contextlib import contextmanager
 
     from rich.console import Console
@@ -95,9 +100,9 @@ def show(outcome: Regraded) -> None:
     episode = outcome.graded.episode
     color = {"same": "green", "differs": "red"}.get(outcome.status, "yellow")
     calls = f"{outcome.calls} calls" + (f", {outcome.uncompared} not compared" if outcome.uncompared else "")
-    told = f": {outcome.detail}" if outcome.detail else f"  {calls}, {grades(outcome)}"
+    result = f": {outcome.detail}" if outcome.detail else f"  {calls}, {grades(outcome)}"
     head = sanitize_line(f"{episode.id}  {episode.task}  ")
-    click.echo(head + click.style(outcome.status, fg=color) + sanitize_line(told))
+    click.echo(head + click.style(outcome.status, fg=color) + sanitize_line(result))
     for difference in outcome.differences[:SHOWN]:
         then, now = excerpts(difference.then, difference.now)
         call = f"call {difference.call} {difference.tool}: " if difference.call is not None else ""
@@ -110,14 +115,14 @@ def show(outcome: Regraded) -> None:
 
 def grades(outcome: Regraded) -> str:
     episode, grade = outcome.graded.episode, outcome.grade
-    assert grade is not None  # noqa: S101 - whatever was replayed has one
+    assert grade is not None  # noqa: S101 - a replayed episode has one
     then = f"partial {episode.partial:.3f}, {'strict' if episode.strict else 'failed'}"
     now = f"partial {grade.partial:.3f}, {'strict' if grade.strict else 'failed'}"
     return then if then == now else f"recorded {then}, now {now}"
 
 
 def excerpts(then: Any, now: Any) -> tuple[str, str]:
-    """Return both sides from shortly before the first character in which they differ."""
+    """Return both values, starting shortly before the first character that differs."""
     texts = [value if isinstance(value, str) else json.dumps(value) for value in (then, now)]
     pairs = zip(*texts, strict=False)
     same = next((place for place, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))

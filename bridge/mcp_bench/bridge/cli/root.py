@@ -1,7 +1,7 @@
-"""The root command. It knows no command itself: each is an entry point, imported when it is used.
+"""The root command. Its subcommands are entry points, imported when they are used.
 
-`mcp-bench --help` must start fast, so command modules import click and the standard library at
-their top, and everything heavy inside the command.
+`mcp-bench --help` must start fast, so command modules import click and the standard library at the top, and
+everything heavy inside the command.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mcp_bench.servers.sanitize import sanitize
 
 EPILOG = """\b
 Examples:
-  mcp-bench agents                                    which agents are here
-  mcp-bench record --agent codex --limit 5            let one work on five tasks
-  mcp-bench report                                    how it went
-  mcp-bench export --min-partial 0.5 --out data.jsonl training data from what went well
+  mcp-bench agents                                    list agents
+  mcp-bench record --agent codex --limit 5            run one on five tasks
+  mcp-bench report                                    show scores
+  mcp-bench export --min-partial 0.5 --out data.jsonl write training data
 """
 
 
 class Commands(click.Group):
-    """A group whose commands come from the entry points `mcp_bench.commands`."""
+    """A group of the commands in the entry point group `mcp_bench.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(registered("command"))
@@ -37,13 +37,13 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List every command; one whose package is broken is named as such and hides no other."""
+        """List every command. A command of a broken package is marked and hides no other."""
         rows = []
         for name in self.list_commands(ctx):
             try:
                 command = self.get_command(ctx, name)
             except BenchError as error:
-                rows.append((name, f"(cannot be used: {error})"))
+                rows.append((name, f"(broken: {error})"))
             else:
                 rows.append((name, command.get_short_help_str(80) if command else ""))
         with formatter.section("Commands"):
@@ -61,7 +61,7 @@ class Commands(click.Group):
 @click.command(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mcp-bench-kit", prog_name="mcp-bench")
 def root() -> None:
-    """Record any MCP agent on benchmark tasks, with grades it cannot see, and train on the best."""
+    """Benchmark any MCP agent with grades it cannot see, and turn recordings into training data."""
     from mcp_bench.servers.sanitized_logs import show_safely
 
     show_safely()
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def bench_errors(error: BaseException) -> Iterator[BenchError]:
-    """Yield the errors meant for the user, also from inside a task group's exception group."""
+    """Yield the errors meant for the user, including those inside an exception group."""
     if isinstance(error, BenchError):
         yield error
     elif isinstance(error, BaseExceptionGroup):

@@ -1,20 +1,20 @@
-"""`mcp-bench serve`: a benchmark for hand use, on stdio or streamable HTTP."""
+"""`mcp-bench serve`: a benchmark for interactive use, on stdio or streamable HTTP."""
 
 from __future__ import annotations
 
 import click
 
-from mcp_bench.bridge.cli.interactive_options import http_options, idle_option, log_to_stderr, task_options
+from mcp_bench.bridge.cli.options import http_options, idle_option, log_to_stderr, task_options
 
 EPILOG = """\b
 Examples:
-  mcp-bench serve saasworld-api                      in an agent's configuration, as a stdio server
+  mcp-bench serve saasworld-api                      as a stdio server in an agent's configuration
   mcp-bench serve agentdojo --task banking/user_task_3
   mcp-bench serve agentdojo --split train --limit 10
   mcp-bench serve saasworld-api --http 8808          at http://127.0.0.1:8808/mcp, for many clients
 
 The agent calls next_task, works with the other tools, and calls finish_task. Then the final state is
-graded, where the agent cannot see it: `mcp-bench report` shows how it went.
+graded where the agent cannot see it. `mcp-bench report` shows the grades.
 """
 
 
@@ -35,11 +35,11 @@ def serve(
     max_sessions: int,
     max_body: int,
 ) -> None:
-    """Serve benchmark B to an agent of your own. Every call is recorded, every task graded.
+    """Serve benchmark B to any agent. Every call is recorded, every task graded.
 
-    On standard input and output there is one entry. With --http there are many: each session of a client
-    that opens with a handshake is an entry of its own, with its own world; clients of 2026-07-28, which have
-    no sessions, share one, or get one of their own at /mcp/NAME.
+    On stdin and stdout there is one client. With --http there are many, each with its own world: one for each
+    session that starts with a handshake. Clients of protocol 2026-07-28 have no sessions: they share one at
+    /mcp, or use a separate one at /mcp/NAME.
     """
     import anyio
 

@@ -1,4 +1,4 @@
-"""`mcp-bench up`, `down` and `status`: the long-lived referee."""
+"""`mcp-bench up`, `down` and `status`: the referee for interactive use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import sys
 
 import click
 
-from mcp_bench.bridge.cli.interactive_options import http_options, idle_option, log_to_stderr
-from mcp_bench.bridge.cli.record import finite
+from mcp_bench.bridge.cli.options import finite, http_options, idle_option, log_to_stderr
 
 DOWN_SECONDS = 600.0
 
@@ -16,7 +15,7 @@ UP_EPILOG = """\b
 Examples:
   mcp-bench up                         in the background, until `mcp-bench down`
   mcp-bench up --idle 600              tasks end after ten minutes without a call
-  mcp-bench up --http 8808             also for clients that speak streamable HTTP
+  mcp-bench up --http 8808             also serve streamable HTTP
   mcp-bench up --foreground            in this terminal, until Ctrl-C
 """
 DOWN_EPILOG = """\b
@@ -37,10 +36,10 @@ Examples:
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     callback=lambda ctx, param, value: None if value is None else finite(ctx, param, value),
-    help="End after so long without an entry; never if not given.",
+    help="Exit after this time without clients. Default: never.",
 )
-@click.option("--foreground", is_flag=True, help="Stay in this terminal.")
-@click.option("--starting", type=int, hidden=True, help="The lock to let go of once it listens.")
+@click.option("--foreground", is_flag=True, help="Run in this terminal.")
+@click.option("--starting", type=int, hidden=True, help="Descriptor of the lock to release once it listens.")
 @http_options
 def up(
     idle: float,
@@ -52,9 +51,9 @@ def up(
     max_sessions: int,
     max_body: int,
 ) -> None:
-    """Start the referee that `mcp-bench connect` joins, if none is up.
+    """Start the referee that `mcp-bench connect` joins, unless one is running.
 
-    With --http it serves every benchmark B at /B/mcp, too, and named entries at /B/mcp/NAME.
+    With --http it also serves every benchmark B at /B/mcp, and named clients at /B/mcp/NAME.
     """
     from mcp_bench.bridge.interactive.paths import RefereePaths
 
@@ -100,12 +99,12 @@ def up(
     given = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
     context = click.get_current_context()
     if not started and any(context.get_parameter_source(name) in given for name in ("idle", "http", "token")):
-        click.echo("It keeps its own options: to change them, end it with `mcp-bench down`.", err=True)
+        click.echo("It keeps its options. To change them, stop it with `mcp-bench down` first.", err=True)
 
 
 @click.command(epilog=DOWN_EPILOG)
 def down() -> None:
-    """End the referee: open tasks end and are graded first."""
+    """Stop the referee. Open tasks are ended and graded first."""
     from mcp_bench.bridge.interactive.control import NotUpError, ask
     from mcp_bench.bridge.interactive.paths import RefereePaths, is_held, take
     from mcp_bench.servers.errors import BenchError
@@ -119,7 +118,7 @@ def down() -> None:
             return
     lock = take(paths.lock, DOWN_SECONDS)
     if lock is None:
-        raise BenchError(f"the referee has not ended within {DOWN_SECONDS:.0f} seconds: see {paths.log}")
+        raise BenchError(f"the referee did not stop within {DOWN_SECONDS:.0f} seconds: see {paths.log}")
     os.close(lock)
     click.echo("The referee has ended.")
 
@@ -127,9 +126,9 @@ def down() -> None:
 @click.command(epilog=STATUS_EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def status(as_json: bool) -> None:
-    """Show whether the referee is up, who is connected, and what they work on.
+    """Show whether the referee is running, its clients and their tasks.
 
-    Ends with 1 when none is up.
+    Exits with 1 if it is not running.
     """
     import json
 
@@ -156,7 +155,7 @@ def status(as_json: bool) -> None:
         click.echo(f"Benchmarks are at {found['http']}.")
     for entry in found["entries"]:
         client = entry["client"]
-        who = f"{client['name']} {client['version']}".strip() if client else "nobody yet"
+        who = f"{client['name']} {client['version']}".strip() if client else "no connection yet"
         task = f"works on {entry['task']}" if entry["task"] else "no open task"
         click.echo(
             sanitize_line(

@@ -1,1 +1,1 @@
-"""`mcp-bench doctor`: what is here, what is missing, and what to do about each."""
+"""`mcp-bench doctor`: check the installation and suggest fixes."""

@@ -1,4 +1,4 @@
-"""One benchmark: can it be loaded, and can it say what its first task is."""
+"""Check one benchmark: load it and read its first task."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import anyio
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.doctor.run_checks import said
+from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load
 
 
 def benchmark_check(name: str) -> Check:
-    """Return the check of one benchmark. What it needs may well be missing: it may be none of one's own."""
+    """Return the check of one benchmark. A missing dependency is only a hint, since it may not be needed."""
 
     def run() -> Iterator[Finding]:
         try:
@@ -25,10 +25,10 @@ def benchmark_check(name: str) -> Check:
                 if close := getattr(benchmark, "aclose", None):
                     anyio.run(close)
         except MissingDependencyError as error:
-            yield hint("package", *said(error))
+            yield hint("package", *text_and_advice(error))
             return
         if task is None:
-            yield problem("tasks", f"version {benchmark.version} has no tasks", "tell who made it")
+            yield problem("tasks", f"version {benchmark.version} has no tasks", "report this to its author")
         else:
             yield ok("tasks", f"version {benchmark.version} works; its first task is {task.id}")
 

@@ -1,4 +1,4 @@
-"""All checks together, and whether that is good enough."""
+"""Run all checks and decide whether recording can work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcp_bench.bridge.doctor.agent import agent_check, needs_of
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.machine import machine_checks
-from mcp_bench.bridge.doctor.subprocess_checks import examine_apart
+from mcp_bench.bridge.doctor.subprocess_checks import run_checks_in_subprocess
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 
@@ -20,10 +20,10 @@ from mcp_bench.servers.registry import load, registered
 class Diagnosis:
     results: list[tuple[Check, list[Finding]]]
     named: tuple[str, ...]
-    """The agents that the user asked about; empty: about all."""
+    """Agents that the user named; empty for all."""
 
     def working(self, kind: str) -> list[str]:
-        """Return the subjects of one kind that were found and have no problem."""
+        """Return the subjects of one kind that have an `ok` and no problem."""
         return [
             check.subject
             for check, findings in self.results
@@ -34,9 +34,9 @@ class Diagnosis:
 
     @property
     def agents(self) -> list[str]:
-        """The agents that could be recorded now; without names, those that ask a model."""
+        """Agents that can be recorded now; without names, only those that use a model."""
         found = self.working("agent")
-        return found if self.named else [name for name in found if asks_model(name)]
+        return found if self.named else [name for name in found if uses_model(name)]
 
     @property
     def well(self) -> bool:
@@ -56,7 +56,7 @@ class Diagnosis:
             if any(finding.level == "problem" for finding in findings)
         ]
         if not troubled:
-            return "No agent is ready that asks a model."
+            return "No agent that uses a model is ready."
         return f"Not ready. Problems: {', '.join(dict.fromkeys(troubled))}."
 
     def document(self) -> dict[str, Any]:
@@ -69,16 +69,16 @@ class Diagnosis:
         return {"well": self.well, "ready": self.agents, "findings": findings}
 
 
-def asks_model(name: str) -> bool:
+def uses_model(name: str) -> bool:
     return needs_of(load("agent", name)).model
 
 
 def diagnose(named: Sequence[str], base_url: str | None, command: str | None, seconds: float) -> Diagnosis:
-    """Make all checks; of named agents, those and the machine's. What they started is gone afterwards.
+    """Run all checks, or with names those of the machine and the named agents. No process is left afterwards.
 
     Raises:
-        UnknownNameError: there is no agent of one of the names.
-        BenchError: somebody's code crashed.
+        UnknownNameError: there is no such agent.
+        BenchError: a plugin's code crashed.
     """
     known = registered("agent")
     for name in named:
@@ -89,5 +89,5 @@ def diagnose(named: Sequence[str], base_url: str | None, command: str | None, se
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
         for name in (dict.fromkeys(named) if named else known)
     ]
-    found = examine_apart(checks, seconds)
+    found = run_checks_in_subprocess(checks, seconds)
     return Diagnosis(list(zip(checks, found, strict=True)), tuple(named))

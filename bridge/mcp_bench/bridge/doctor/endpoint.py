@@ -1,4 +1,4 @@
-"""Whether a model endpoint can be reached, without showing it any key."""
+"""Check whether a model endpoint can be reached, without sending it a key."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import httpx2
 from mcp_bench.bridge.doctor.finding import Finding, hint, ok, problem
 
 CONNECT_SECONDS = 5.0
-ADVICE = "look at the network and at HTTPS_PROXY, or name another endpoint: --base-url URL"
+ADVICE = "check the network and HTTPS_PROXY, or name another endpoint with --base-url"
 
 
 def reach(url: str) -> Finding:
-    """Ask for a URL, once, by the user's proxy if there is one. Any answer will do, such as 401 or 404."""
+    """Send one request to a URL, through the user's proxy if any. Any answer is fine, such as 401 or 404."""
     try:
         address = without_secrets(url)
     except ValueError:
         address = ""
     if not address.startswith(("http://", "https://")):
-        return problem("endpoint", "its URL is none: http://... or https://... is needed", "set it right")
+        return problem("endpoint", "its URL is not valid", "use a URL that starts with http:// or https://")
     try:
         # redirects are not followed: another host is another endpoint
         with (
@@ -33,19 +33,21 @@ def reach(url: str) -> Finding:
             words = f"no answer within {CONNECT_SECONDS:g} s"
         if "certificate" in words.lower():
             return problem(
-                "endpoint", f"{address}: {words}", "set SSL_CERT_FILE to the certificates that you trust"
+                "endpoint", f"{address}: {words}", "set SSL_CERT_FILE to your trusted certificates"
             )
         return problem("endpoint", f"{address} cannot be reached: {words}", ADVICE)
     if status >= 500:
-        return hint("endpoint", f"{address} answers with HTTP {status}", "wait, or ask who runs it")
+        return hint(
+            "endpoint", f"{address} answers with HTTP {status}", "try again later, or ask its operator"
+        )
     return ok("endpoint", f"{address} answers (HTTP {status})")
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL's scheme, host, port and path only: a key may stand in the rest.
+    """Return a URL's scheme, host, port and path only; the rest can contain a key.
 
     Raises:
-        ValueError: it is no URL.
+        ValueError: it is not a URL.
     """
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

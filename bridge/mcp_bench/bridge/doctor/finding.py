@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Checks and their findings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 Level = Literal["ok", "hint", "problem"]
-"""`problem`: it will not work. `hint`: it may, or something optional does not."""
+"""`problem`: recording will not work. `hint`: it may work, or something optional does not."""
 Kind = Literal["machine", "benchmark", "agent"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line. `advice` says what to do, and is there unless all is well."""
+    """One line of the result. `advice` says what to do; it is empty only for `ok`."""
 
     level: Level
     check: str
-    """What was looked at, such as `login`."""
+    """What was checked, such as `login`."""
     text: str
     advice: str = ""
 
@@ -36,9 +36,9 @@ def problem(check: str, text: str, advice: str) -> Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """Something to look at. `run` may block, and may raise: it calls other people's code."""
+    """One check. `run` can block or raise, since it calls third-party code."""
 
     kind: Kind
     subject: str
-    """What it is about, such as an agent's name."""
+    """What is checked, such as an agent's name."""
     run: Callable[[], Iterator[Finding]]

@@ -1,4 +1,4 @@
-"""The machine: Python, storage, temporary files, isolation, and what is optional."""
+"""Check the machine: Python, storage, temporary files, isolation and optional packages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pathlib import Path
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
 from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, RefereePaths
-from mcp_bench.bridge.isolation.support import LEVELS, subreaper
+from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.bridge.isolation.support import subreaper
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.recorder.paths import home
 
 GIB = 1 << 30
 LITTLE = 2 * GIB
-"""Free bytes below which a long run may not fit: an episode takes some hundred kilobytes."""
+"""With fewer free bytes, a long run may not fit: an episode takes a few hundred kilobytes."""
 TOO_LITTLE = GIB // 5
 EXTRAS = {
     "otel": ("opentelemetry-sdk", "spans for every call", 'pip install "mcp-bench-kit[otel]"'),
@@ -43,37 +45,37 @@ def python() -> Iterator[Finding]:
     system = platform.system()
     yield ok("python", f"Python {platform.python_version()}, {sys.executable}")
     if system != "Linux":
-        yield problem("system", f"this is {system}", "use Linux; agents are supervised by its means")
+        yield problem("system", f"this is {system}", "use Linux, which the supervision of agents needs")
 
 
 def storage() -> Iterator[Finding]:
-    """Write a database in the home of the recordings, or next to where that will be, and take it away."""
+    """Write and remove a database in the recording home, or in its nearest existing parent."""
     place = home()
     there = next(folder for folder in (place, *place.parents) if folder.is_dir())
-    text = str(place) if there == place else f"{place}, which is not there yet"
+    text = str(place) if there == place else f"{place}, which does not exist yet"
     if not os.access(there, os.W_OK | os.X_OK):
-        yield problem("home", f"{there} cannot be written", "set MCP_BENCH_HOME to a folder that can")
+        yield problem("home", f"{there} is not writable", "set MCP_BENCH_HOME to a writable folder")
         return
     yield ok("home", text)
     if mode := journal_mode(there):
         advice = "set MCP_BENCH_HOME to a folder on a local disk"
         yield problem("sqlite", f"SQLite {sqlite3.sqlite_version} cannot use WAL in {there}: {mode}", advice)
     else:
-        yield ok("sqlite", f"SQLite {sqlite3.sqlite_version}, and WAL works there")
+        yield ok("sqlite", f"SQLite {sqlite3.sqlite_version} with WAL")
     free = shutil.disk_usage(there).free
-    told = f"{free / GIB:.1f} GiB free"
-    advice = "make room, or set MCP_BENCH_HOME to another disk"
+    space = f"{free / GIB:.1f} GiB free"
+    advice = "free some space, or set MCP_BENCH_HOME to another disk"
     if free < LITTLE:
-        yield (problem if free < TOO_LITTLE else hint)("disk", f"only {told}", advice)
+        yield (problem if free < TOO_LITTLE else hint)("disk", f"only {space}", advice)
     else:
-        yield ok("disk", told)
+        yield ok("disk", space)
     if len(os.fsencode(RefereePaths().control_socket)) > SOCKET_PATH_BYTES:
-        advice = "set MCP_BENCH_HOME to a shorter one before you use `mcp-bench up` or `connect`"
-        yield hint("sockets", f"the path {place} is too long for the sockets of hand use", advice)
+        advice = "set MCP_BENCH_HOME to a shorter path to use `mcp-bench up` or `connect`"
+        yield hint("sockets", f"the path {place} is too long for the sockets of interactive use", advice)
 
 
 def journal_mode(folder: Path) -> str | None:
-    """Return why a database in a folder cannot be written in WAL mode while another reads; None: it can."""
+    """Return why SQLite cannot use WAL mode in a folder, or None if it can."""
     try:
         with tempfile.TemporaryDirectory(prefix=".mcp-bench-doctor-", dir=folder) as scratch:
             path = Path(scratch) / "probe.db"
@@ -91,29 +93,33 @@ def journal_mode(folder: Path) -> str | None:
 
 
 def temporary_files() -> Iterator[Finding]:
-    """Raises:
-    BenchError: an episode's folder cannot be made.
+    """Create an episode's folder.
+
+    Raises:
+        BenchError: it cannot be created.
     """
     with EpisodeFolder() as folder:
         parent = folder.path.parent
     yield ok("folder", f"{parent} can hold an episode's folder and its socket")
     free = shutil.disk_usage(parent).free
     if free < TOO_LITTLE:
-        yield hint("disk", f"only {free / GIB:.1f} GiB free in {parent}", "make room, or set TMPDIR")
+        yield hint("disk", f"only {free / GIB:.1f} GiB free in {parent}", "free some space, or set TMPDIR")
 
 
 def isolation() -> Iterator[Finding]:
     orphans = subreaper()
     if not orphans.works:
         yield problem("processes", orphans.detail, orphans.advice)
-    found = {level: probe() for level, probe in LEVELS.items()}
+    found = {name: BY_NAME[name].support() for name in SEALING}
     for level, support in found.items():
         if support.works:
             yield ok(level, support.detail)
         else:
             yield hint(level, support.detail, support.advice)
     if not any(support.works for support in found.values()):
-        yield hint("levels", "agents cannot be isolated here", "make one of the ways above work")
+        yield hint(
+            "levels", "agents cannot be isolated here", "follow the advice for one of the levels above"
+        )
 
 
 def extras() -> Iterator[Finding]:
@@ -121,4 +127,4 @@ def extras() -> Iterator[Finding]:
         try:
             yield ok(name, f"{package} {version(package)}, for {purpose}")
         except PackageNotFoundError:
-            yield hint(name, f"{package} is not installed; only {purpose} needs it", install)
+            yield hint(name, f"{package} is not installed; it is needed for {purpose} only", install)

@@ -1,4 +1,4 @@
-"""A line on the terminal, as long as something is being looked at."""
+"""A status line on the terminal while checks run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rich.markup import escape
 
 
 class Progress:
-    """Says on stderr who has not answered yet; nothing where that is no terminal."""
+    """Shows the running checks on stderr, if it is a terminal."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
-        self._status = console.status("looking") if console.is_terminal else None
+        self._status = console.status("checking") if console.is_terminal else None
 
     def show(self, waiting: list[str]) -> None:
         if self._status is not None:
-            self._status.update(f"looking at {escape(', '.join(waiting))}")
+            self._status.update(f"checking {escape(', '.join(waiting))}")
 
     def __enter__(self) -> Self:
         if self._status is not None:

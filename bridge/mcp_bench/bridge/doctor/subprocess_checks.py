@@ -1,4 +1,4 @@
-"""Makes the checks in a process of their own, so that whatever they start can be ended for sure."""
+"""Run checks in a subprocess, so that everything they start can be ended reliably."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from multiprocessing.connection import Connection
 
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.progress import Progress
-from mcp_bench.bridge.doctor.run_checks import examine
+from mcp_bench.bridge.doctor.run_checks import run_checks
 from mcp_bench.bridge.process.supervisor import become_subreaper, end_descendants
 from mcp_bench.recorder.curation.parallel import uninterrupted
 from mcp_bench.servers.errors import BenchError
 
 
-def examine_apart(checks: Sequence[Check], seconds: float) -> list[list[Finding]]:
-    """Do as `examine` does, with a line of progress. Nothing that a check started is left, no thread either.
+def run_checks_in_subprocess(checks: Sequence[Check], seconds: float) -> list[list[Finding]]:
+    """Do the same as `run_checks`, and show progress. On return, no process or thread of a check is left.
 
     Raises:
-        BenchError: a plugin took the process down with it.
+        BenchError: a plugin crashed the process.
     """
     context = multiprocessing.get_context("fork")  # checks are functions, and no thread runs yet
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_examine, args=(checks, seconds, theirs), daemon=False)
+    process = context.Process(target=_run, args=(checks, seconds, theirs), daemon=False)
     become_subreaper()
     try:
         with uninterrupted():
@@ -31,25 +31,25 @@ def examine_apart(checks: Sequence[Check], seconds: float) -> list[list[Finding]
         theirs.close()
         with Progress() as progress:
             while True:
-                kind, told = ours.recv()
+                kind, message = ours.recv()
                 if kind == "found":
-                    found: list[list[Finding]] = told
+                    found: list[list[Finding]] = message
                     return found
-                progress.show(told)
+                progress.show(message)
     except EOFError:
         process.join()
         raise BenchError(
-            f"a check took the doctor down (exit code {process.exitcode}): the code of a plugin crashed. "
-            "Name agents one by one to find whose"
+            f"a plugin's code crashed the doctor (exit code {process.exitcode}). Name agents one by one to "
+            "find which"
         ) from None
     finally:
         if process.is_alive():
             process.kill()
             process.join()
-        end_descendants()  # with the process gone nothing new is started, and orphans come here
+        end_descendants()  # without the process nothing new starts, and orphans become our children
 
 
-def _examine(checks: Sequence[Check], seconds: float, connection: Connection) -> None:
+def _run(checks: Sequence[Check], seconds: float, connection: Connection) -> None:
     with suppress(BrokenPipeError):
-        found = examine(checks, seconds, lambda waiting: connection.send(("waiting", waiting)))
+        found = run_checks(checks, seconds, lambda waiting: connection.send(("waiting", waiting)))
         connection.send(("found", found))

@@ -1,4 +1,4 @@
-"""One agent at work on one world: launched, watched until it is over, ended, and read."""
+"""Run one agent on one world: launch it, watch it until it ends, clean up, and read its transcript."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import anyio
 
 from mcp_bench.bridge.episode.sandbox_access import access
-from mcp_bench.bridge.isolation.level import Level
-from mcp_bench.bridge.isolation.unconfined import Unconfined
+from mcp_bench.bridge.isolation.level import Confinement, Level
+from mcp_bench.bridge.isolation.none import Unconfined
 from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer
 from mcp_bench.bridge.tap.traffic import Seen, Traffic
@@ -48,23 +48,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 STOP_SECONDS = 3.0
-"""Between SIGTERM and SIGKILL, so that an agent can write its transcript to the end."""
+"""Between SIGTERM and SIGKILL, so that an agent can finish writing its transcript."""
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
-"""What an agent in a sealed home gets of the user's environment, besides what its plugin asks for."""
+"""Variables of the user's environment that an agent in a sealed home gets; its plugin can ask for more."""
 OURS = "MCP_BENCH_"
-"""What these variables tell is the referee's business, and no agent's."""
+"""Prefix of variables that no agent may see."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all episodes of a run have in common."""
+    """Settings shared by all episodes of a run."""
 
     benchmark: Benchmark | None
-    """None where the run is made with `server`."""
+    """None for a run on `server`."""
     agent: Agent
     installation: Installation
     timeout: float
-    """Seconds for one attempt, where the task sets none."""
+    """Seconds for one attempt, unless the task sets its own limit."""
     model: str | None = None
     base_url: str | None = None
     tools: Tools = "mcp-only"
@@ -73,22 +73,22 @@ class Setup:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     server: ForeignServer | None = None
     capture: str | None = None
-    """URL of the model endpoint, where the requests to it are captured."""
+    """URL of the model endpoint, if requests to it are captured."""
     level: Level = field(default_factory=Unconfined)
-    """How the agent is kept apart from all that is not its episode's."""
+    """Isolation level."""
     probes: Mapping[str, Any] = field(default_factory=dict)
-    """What the probes of the level came to, by name."""
-    weaker: tuple[str, ...] = ()
-    """Why it is not kept apart by more than that."""
+    """Results of the level's probes, by name."""
+    refused_levels: tuple[str, ...] = ()
+    """Stronger levels that do not work here, each with the reason."""
     one_at_a_time: str = ""
-    """Why no two episodes may run at once; empty where any number may. See `rehearse`."""
-    forks: ForkServer | None = None
-    """Where agents that are Python of ours are started from, while a run goes on."""
+    """Why episodes must not run in parallel, or empty if they can. See `dry_run`."""
+    fork_server: ForkServer | None = None
+    """Starts our own Python clients quickly while a run is in progress."""
 
 
 @dataclass
 class Attempt:
-    """What is known of an attempt once every process of the agent is gone."""
+    """What is known about an attempt after all processes of the agent are gone."""
 
     termination: Termination | None = None
     exit_code: int | None = None
@@ -97,81 +97,88 @@ class Attempt:
     invalid: str | None = None
     detail: str | None = None
 
-    def spoil(self, reason: str, detail: str) -> None:
+    def invalidate(self, reason: str, detail: str) -> None:
         """Mark the attempt invalid; the first reason stands."""
         if self.invalid is None:
             self.invalid, self.detail = reason, detail
 
 
 class PluginError(Exception):
-    """An agent's plugin raised something that is not meant for the user: a bug in it."""
+    """An agent's plugin raised an error that is not meant for the user: a bug in the plugin."""
 
 
 async def work(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None, attempt: Attempt
 ) -> None:
-    """Let the agent work until it is over, on `world` or else on the server that the run is made with; on
-    return nothing of it is left running.
+    """Run the agent until it ends, on `world` or else on the run's server. On return, no process is left.
 
-    Fills in `attempt` as it goes, so that a cancelled episode keeps what is known by then.
+    Fills in `attempt` step by step, so a cancelled episode keeps what is known at that point.
     """
     with ExitStack() as held:
         folder = held.enter_context(EpisodeFolder())
         try:
-            played = await reference(setup, planned.task)
+            reference = await reference_calls(setup, planned.task)
         except Exception as error:  # a benchmark's own code
-            attempt.spoil("world_failed", told(error))
+            attempt.invalidate("world_failed", error_text(error))
             return
         wire = open_wire(setup, run, planned, episode, world, folder, held)
         attempt.seen = wire.seen
         capture = open_capture(setup, run, episode, held)
-        request = launch_request(setup, folder, planned.prompt, wire.server, played)
+        request = launch_request(setup, folder, planned.prompt, wire.server, reference)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
         if capture is not None:
             request = replace(request, base_url=capture.base_url)
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
-            launch = asked(setup.agent.prepare, request)
+            launch = call_plugin(setup.agent.prepare, request)
             environ = environment(setup, folder, launch)
-            fork = setup.forks.fork(launch.warm_start) if setup.forks else None
-            async with agent_process(launch.stdin, stdout, stderr, fork) as process:
+            fork = setup.fork_server.fork(launch.warm_start) if setup.fork_server else None
+            async with (
+                agent_process(launch.stdin, stdout, stderr, fork) as process,
+                anyio.create_task_group() as tasks,
+            ):
                 wire.gate.root = process.supervisor_pid
-                async with anyio.create_task_group() as tasks:
-                    await tasks.start(wire.serve)
-                    if capture is not None:
-                        await tasks.start(capture.serve)
-                    try:
-                        confinement = None
-                        if setup.level.name != "none":
-                            needs = await anyio.to_thread.run_sync(
-                                access, setup.installation, launch, folder.path, environ
-                            )
-                            confinement = held.enter_context(setup.level.confined(needs))
-                        what = (launch.argv, environ, folder.workdir)
-                        await process.launch(*what, confinement=confinement, warm_start=launch.warm_start)
-                        timeout = planned.timeout or setup.timeout
-                        attempt.termination = await until_over(process, timeout, wire.limit_reached)
-                        attempt.exit_code = process.exit_code
-                        await wire.drain()
-                    except LaunchError as error:
-                        attempt.spoil("launch_failed", f"the agent: {error}")
-                    tasks.cancel_scope.cancel()
+                await tasks.start(wire.serve)
+                if capture is not None:
+                    await tasks.start(capture.serve)
+                try:
+                    confinement = await confine(setup, launch, folder, environ, held)
+                    await process.launch(
+                        launch.argv, environ, folder.workdir,
+                        confinement=confinement, warm_start=launch.warm_start,
+                    )  # fmt: skip
+                    timeout = planned.timeout or setup.timeout
+                    attempt.termination = await until_over(process, timeout, wire.limit_reached)
+                    attempt.exit_code = process.exit_code
+                    await wire.drain()
+                except LaunchError as error:
+                    attempt.invalidate("launch_failed", f"the agent: {error}")
+                tasks.cancel_scope.cancel()
             if wire.fault is not None:
-                attempt.spoil("server_died", wire.fault)
+                attempt.invalidate("server_died", wire.fault)
             code = attempt.exit_code
             output = AgentOutput(stdout, stderr, folder.home, folder.workdir, code, environ)
-            attempt.transcript = asked(setup.agent.read, output, with_tools(wire.server, run, episode))
+            server = with_tools(wire.server, run, episode)
+            attempt.transcript = call_plugin(setup.agent.read, output, server)
             if capture is not None and (fault := attempt.transcript.fault):
                 fault.detail = capture.named(fault.detail)
         except PluginError as error:
-            attempt.spoil("plugin_failed", str(error))
+            attempt.invalidate("plugin_failed", str(error))
+
+
+async def reference_calls(setup: Setup, task: str) -> bytes | None:
+    """Return the task's reference calls as JSON, if the agent is trusted with them."""
+    if setup.benchmark is None or not setup.agent.capabilities.plays_reference:
+        return None
+    found = await anyio.to_thread.run_sync(setup.benchmark.reference, task)
+    return None if found is None else found.model_dump_json().encode()
 
 
 def open_wire(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
     folder: EpisodeFolder, held: ExitStack,
 ) -> UnixSocketWire | HttpWire:  # fmt: skip
-    """Make the agent's way to the world, or to the server that the run is made with."""
+    """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if world is not None:
         session = WorldSession(world, max_calls=planned.max_calls)
@@ -187,7 +194,7 @@ def open_wire(
 
 
 def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:
-    """Make the agent's way to its model endpoint, where that is to be captured."""
+    """Open the proxy between the agent and its model endpoint, if requests are captured."""
     if setup.capture is None:
         return None
     from mcp_bench.bridge.model_proxy.capture import ModelCapture
@@ -195,83 +202,20 @@ def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) ->
     return held.enter_context(ModelCapture(episode, setup.capture, run.recording))
 
 
-def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
-    """Return an agent's entry with the names of the tools, for the reading of its transcript."""
-    if server.tools:
-        return server
-    names = tuple(tool.function.name for tool in run.recording.listed_tools(episode))
-    return replace(server, tools=names)
-
-
-def rehearse(setup: Setup) -> Setup:
-    """Have a launch prepared that is never started: what is missing shows before there is a run.
-
-    Returns:
-        The setup, which says by now whether episodes have to wait for each other.
-
-    Raises:
-        BenchError: the agent has no login, an option makes no sense, ...
-    """
-    if setup.home == "native" and not setup.agent.capabilities.native:
-        raise WrongUseError(
-            f"agent {setup.agent.name!r} takes no server for one launch beside the user's own configuration: "
-            "leave out --home native, or add the server there with `mcp-bench install` and work by hand"
-        )
-    with EpisodeFolder() as folder, suppress(PluginError):  # its episodes will tell of a bug
-        launch = rehearsed(setup, folder)
-        if launch.login is not None:
-            return replace(setup, one_at_a_time=launch.login.alone)
-    return setup
-
-
-def rehearsed(setup: Setup, folder: EpisodeFolder) -> Launch:
-    """Return a launch that is prepared in `folder` and never started."""
-    nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
-    url = None if setup.server is None else setup.server.url
-    server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
-    return asked(setup.agent.prepare, launch_request(setup, folder, "rehearsal", server, nothing))
-
-
-def launch_request(
-    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, played: bytes | None
-) -> LaunchRequest:
-    return LaunchRequest(
-        prompt=prompt,
-        home=folder.home,
-        workdir=folder.workdir,
-        server=server,
-        installation=setup.installation,
-        model=setup.model,
-        base_url=setup.capture or setup.base_url,
-        tools=setup.tools,
-        options=setup.options,
-        environ=setup.environ,
-        reference=played,
-        ready=folder.ready,
-        native=setup.home == "native",
-        isolated=setup.level.name != "none",
-    )
-
-
-def asked(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call into an agent's plugin; a bug there spoils the episode, not the run."""
-    try:
-        return step(*args, **kwargs)
-    except BenchError:
-        raise  # worded for the user, and likely to hit every episode
-    except Exception as error:
-        raise PluginError(f"{step.__qualname__} raised {type(error).__name__}: {error}") from error
-
-
-def told(error: Exception) -> str:
-    """Return an error in one line; those of ours are worded for people already."""
-    return str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+async def confine(
+    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: ExitStack
+) -> Confinement | None:
+    """Prepare the sandbox for a launch. Call it when everything in the episode's folder exists."""
+    if setup.level.name == "none":
+        return None
+    needs = await anyio.to_thread.run_sync(access, setup.installation, launch, folder.path, environ)
+    return held.enter_context(setup.level.confined(needs))
 
 
 async def until_over(
     process: AgentProcess, timeout: float, limit_reached: Callable[[], Awaitable[object]]
 ) -> Termination:
-    """Wait for the agent to end by itself, or end it after `timeout` seconds or too many calls."""
+    """Wait for the agent to exit; stop it after `timeout` seconds or too many calls."""
     cut: list[Termination] = []
 
     async def cut_after(event: Callable[[], Awaitable[object]], reason: Termination) -> None:
@@ -289,18 +233,40 @@ async def until_over(
     return "agent_exit" if code == 0 else "crash"
 
 
-async def reference(setup: Setup, task: str) -> bytes | None:
-    """Return the reference calls as JSON, for an agent that is trusted with them."""
-    if setup.benchmark is None or not setup.agent.capabilities.plays_reference:
-        return None
-    found = await anyio.to_thread.run_sync(setup.benchmark.reference, task)
-    return None if found is None else found.model_dump_json().encode()
+def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
+    """Return the server with its tool names, which a plugin needs to read a transcript."""
+    if server.tools:
+        return server
+    names = tuple(tool.function.name for tool in run.recording.listed_tools(episode))
+    return replace(server, tools=names)
+
+
+def launch_request(
+    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, reference: bytes | None
+) -> LaunchRequest:
+    return LaunchRequest(
+        prompt=prompt,
+        home=folder.home,
+        workdir=folder.workdir,
+        server=server,
+        installation=setup.installation,
+        model=setup.model,
+        base_url=setup.capture or setup.base_url,
+        tools=setup.tools,
+        options=setup.options,
+        environ=setup.environ,
+        reference=reference,
+        ready=folder.ready,
+        native=setup.home == "native",
+        isolated=setup.level.name != "none",
+    )
 
 
 def environment(setup: Setup, folder: EpisodeFolder, launch: Launch) -> dict[str, str]:
-    """Return the agent's whole environment: little of the user's, a private HOME, its plugin's.
+    """Return the agent's whole environment.
 
-    In the user's own home it is all of the user's, but for what is ours, and its plugin's.
+    In a sealed home: a few of the user's variables, a private HOME, and what the plugin sets. In the user's
+    own home: all of the user's variables except ours, and what the plugin sets.
     """
     if setup.home == "native":
         own = {name: value for name, value in setup.environ.items() if not name.startswith(OURS)}
@@ -308,3 +274,52 @@ def environment(setup: Setup, folder: EpisodeFolder, launch: Launch) -> dict[str
     passed_on = {name: setup.environ[name] for name in PASSED_ON if name in setup.environ}
     private = {"HOME": str(folder.home), "TMPDIR": str(folder.scratch)}
     return {"LANG": "C.UTF-8", **passed_on, **private, **launch.env}
+
+
+def dry_run(setup: Setup) -> Setup:
+    """Prepare a launch without starting it, so that problems show before there is a run.
+
+    Returns:
+        The setup, with `one_at_a_time` filled in.
+
+    Raises:
+        BenchError: the agent has no login, an option makes no sense, ...
+    """
+    if setup.home == "native" and not setup.agent.capabilities.native:
+        raise WrongUseError(
+            f"agent {setup.agent.name!r} cannot add a server to the user's own configuration for one launch. "
+            "Leave out --home native, or add the server with `mcp-bench install` and use it interactively"
+        )
+    with EpisodeFolder() as folder, suppress(PluginError):  # the episodes will report a bug in the plugin
+        launch = dry_launch(setup, folder)
+        if launch.login is not None:
+            return replace(setup, one_at_a_time=launch.login.alone)
+    return setup
+
+
+def dry_launch(setup: Setup, folder: EpisodeFolder) -> Launch:
+    """Return a launch that is prepared in `folder` but never started."""
+    nothing = b'{"calls": [], "answer": ""}' if setup.agent.capabilities.plays_reference else None
+    url = None if setup.server is None else setup.server.url
+    server = McpServer(SERVER_NAME, () if url else folder.server_command, (), url)
+    return call_plugin(setup.agent.prepare, launch_request(setup, folder, "dry run", server, nothing))
+
+
+def call_plugin(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call into an agent's plugin.
+
+    Raises:
+        BenchError: an error for the user, which is likely to hit every episode.
+        PluginError: a bug in the plugin, which invalidates the episode but does not end the run.
+    """
+    try:
+        return step(*args, **kwargs)
+    except BenchError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{step.__qualname__} raised {type(error).__name__}: {error}") from error
+
+
+def error_text(error: Exception) -> str:
+    """Return an error in one line; our own errors are already worded for users."""
+    return str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"

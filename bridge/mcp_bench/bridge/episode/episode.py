@@ -1,8 +1,8 @@
-"""The life of one episode: open a world, let the agent work, grade what is there.
+"""Run one episode: open a world, let the agent work, grade the final state.
 
-The order is the point. Calls under way finish, the wire closes, every process that came from the
-agent is gone, and only then is the live world graded: nothing can change it any more. The grade
-row comes last of all; an episode without one is not done.
+The order matters. Running calls finish, the wire closes, and every process that came from the agent is gone.
+Only then is the live world graded, so nothing can change it any more. The grade row is stored last; an
+episode without one is not done.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from dataclasses import dataclass
 
 import anyio
 
-from mcp_bench.bridge.episode.attempt import Attempt, Setup, told, work
-from mcp_bench.bridge.examination import examine
+from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
 from mcp_bench.recorder.conversations.load import merge
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
+from mcp_bench.recorder.scan.scan import scan
+from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, Benchmark, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolSpec, World
 from mcp_bench.servers.grading import Grade
 
 logger = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ CLOSE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one episode ended, for the operator's display."""
+    """Result of one attempt, for the progress display."""
 
     episode: str
     task: str
@@ -43,7 +45,7 @@ class Outcome:
     calls: int
     seconds: float
     usage: Usage | None = None
-    """As far as the agent told it."""
+    """As far as the agent reported it."""
 
 
 async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int) -> Outcome:
@@ -53,12 +55,23 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
         BenchError: the recording cannot be written.
     """
     started = time.monotonic()
-    episode, attempt, grade = new_id("ep"), Attempt(), None
-    if setup.benchmark is None:
-        begin(run, episode, planned, number, [], (None, setup.installation.version), setup)
-        await play(setup, run, planned, episode, None, attempt)
-    else:
-        grade = await play_in_world(setup, setup.benchmark, run, planned, number, episode, attempt)
+    episode, attempt, world, tools = new_id("ep"), Attempt(), None, list[ToolSpec]()
+    grade: Grade | None = None
+    try:
+        if setup.benchmark is not None:
+            try:
+                world = await setup.benchmark.open(planned.task, seed=planned.seed)
+                tools = [*world.tools()]
+            except Exception as error:  # a benchmark's own code: other episodes can still work
+                attempt.invalidate("world_failed", error_text(error))
+        begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
+        if attempt.invalid is None:
+            grade = await play(setup, run, planned, episode, world, attempt)
+        else:
+            finish(run, episode, planned, attempt)
+    finally:
+        if world is not None:
+            await close(world)
     return Outcome(
         episode=episode,
         task=planned.task,
@@ -72,83 +85,37 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     )
 
 
-async def play_in_world(
-    setup: Setup, benchmark: Benchmark, run: RunFolder, planned: PlannedEpisode, number: int, episode: str,
-    attempt: Attempt,
-) -> Grade | None:  # fmt: skip
-    """Open the task's world for an attempt, and close it in the end."""
-    world: World | None = None
-    try:
-        try:
-            world = await benchmark.open(planned.task, seed=planned.seed)
-            tools = world.tools()
-        except Exception as error:  # a benchmark's own code: the other episodes may fare better
-            attempt.spoil("world_failed", told(error))
-            begin(run, episode, planned, number, [], (None, setup.installation.version), setup)
-            finish(run, episode, planned, attempt)
-            return None
-        begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
-        return await play(setup, run, planned, episode, world, attempt)
-    finally:
-        if world is not None:
-            await close(world)
-
-
 async def play(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None, attempt: Attempt
 ) -> Grade | None:
-    """Let the agent work; store how it went, and where there is a world the grade, unless it is invalid."""
-    verdict: tuple[Grade, JSON] | None = None
+    """Let the agent work, then store the episode, its scan for taint, and the grade of a valid one."""
+    graded: tuple[Grade, JSON] | None = None
     try:
         await work(setup, run, planned, episode, world, attempt)
         if fault := attempt.transcript.fault:
-            attempt.spoil(fault.kind, fault.detail)
+            attempt.invalidate(fault.kind, fault.detail)
         if not attempt.seen.greeted:
-            apart = "" if setup.level.name == "none" else f" Was {setup.level.name} in its way?"
-            attempt.spoil("never_connected", f"the agent never connected: was its configuration read?{apart}")
+            hint = "" if setup.level.name == "none" else f" Did {setup.level.name} isolation block it?"
+            attempt.invalidate(
+                "never_connected", f"the agent never connected: was its configuration read?{hint}"
+            )
         elif world is not None and not attempt.seen.ready:
-            attempt.spoil("never_connected", "the agent never listed the tools: was its configuration read?")
+            attempt.invalidate(
+                "never_connected", "the agent never listed the tools: was its configuration read?"
+            )
         if attempt.invalid is None and world is not None:
-            verdict = await judge(world, attempt)
+            graded = await judge(world, attempt)
     except anyio.get_cancelled_exc_class():
         attempt.termination = "cancelled"
-        attempt.spoil("cancelled", "stopped by the operator")
+        attempt.invalidate("cancelled", "stopped by the operator")
         finish(run, episode, planned, attempt)
         raise
     finish(run, episode, planned, attempt)
-    await examine(run, episode)
-    if verdict is None:
+    await store_scan(run, episode)
+    if graded is None:
         return None
-    seal(run, episode, *verdict)
-    return verdict[0]
-
-
-def seal(run: RunFolder, episode: str, grade: Grade, state: JSON) -> None:
-    """Store the grade of an episode that is over: the last thing of all."""
-    run.grades.put(episode, grade, state, now_us())
-
-
-async def close(world: World) -> None:
-    """Close a world whose episode is stored: what goes wrong is logged, and holds nobody up."""
-    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
-        try:
-            await world.close()
-        except Exception:
-            logger.exception("a world could not be closed")
-    if scope.cancelled_caught:
-        logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)
-
-
-async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
-    """Grade the final state and take a snapshot of it; a grader that fails spoils the episode."""
-    try:
-        with anyio.fail_after(GRADE_SECONDS):
-            return await world.grade(attempt.transcript.answer or ""), await world.snapshot()
-    except TimeoutError:
-        attempt.spoil("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
-    except Exception as error:  # a benchmark's own code: whatever it raises, the agent is not to blame
-        attempt.spoil("grader_failed", told(error))
-    return None
+    seal(run, episode, *graded)
+    return graded[0]
 
 
 def begin(
@@ -160,7 +127,11 @@ def begin(
     client: tuple[str | None, str] | None = None,
     setup: Setup | None = None,
 ) -> None:
-    """Store that an attempt begins; `client` is the agent's name, where only it knows that, and version."""
+    """Store the start of an attempt.
+
+    Args:
+        client: Name (None: the run's agent) and version of the client.
+    """
     run.recording.begin_episode(
         EpisodeStart(
             id=episode,
@@ -188,6 +159,18 @@ def begin(
     )
 
 
+async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
+    """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt."""
+    try:
+        with anyio.fail_after(GRADE_SECONDS):
+            return await world.grade(attempt.transcript.answer or ""), await world.snapshot()
+    except TimeoutError:
+        attempt.invalidate("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
+    except Exception as error:  # a benchmark's own code: not the agent's fault
+        attempt.invalidate("grader_failed", error_text(error))
+    return None
+
+
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
     messages = merge(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
@@ -207,3 +190,40 @@ def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attem
         ),
         messages,
     )
+
+
+async def store_scan(run: RunFolder, episode: str) -> None:
+    """Scan an episode for attempts to read its grade, and seal the verdict. A scan that fails is `unknown`.
+
+    Raises:
+        StorageError: the verdict cannot be stored.
+    """
+
+    def scan_stored() -> Scan:
+        run.recording.flush()
+        with RunReader(run.path) as reader:  # its own connection, so other episodes can go on recording
+            return scan(reader, episode)
+
+    try:
+        with anyio.CancelScope(shield=True):  # the grade comes next and must not be lost
+            verdict = await anyio.to_thread.run_sync(scan_stored)
+    except Exception:  # what an agent wrote must not cost the episode its grade
+        logger.exception("episode %s could not be scanned", episode)
+        verdict = Scan("unknown")
+    run.grades.put_scan(episode, verdict, now_us())
+
+
+def seal(run: RunFolder, episode: str, grade: Grade, state: JSON) -> None:
+    """Store the grade, as the last step of an episode."""
+    run.grades.put(episode, grade, state, now_us())
+
+
+async def close(world: World) -> None:
+    """Close a world after its episode is stored. Errors are logged, and a time limit applies."""
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
+        try:
+            await world.close()
+        except Exception:
+            logger.exception("a world could not be closed")
+    if scope.cancelled_caught:
+        logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)

@@ -1,4 +1,4 @@
-"""What a run is going to do, fixed before its first episode and stored with it."""
+"""The plan of a run: all its episodes, fixed before the first one starts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def chosen_tasks(
     limit: int | None,
     tags: Sequence[str] = (),
 ) -> list[Task]:
-    """Return the tasks to record: those named, or those of a split that have all of `tags`, at most `limit`.
+    """Return at most `limit` tasks: those named, or those of a split that have all of `tags`.
 
     Raises:
         UnknownNameError: no such split, task or tag.
-        WrongUseError: the choice is empty, tasks are named beside tags, or a named task is of another split.
+        WrongUseError: the choice is empty, tasks are named together with tags, or a named task is in another
+            split.
     """
     if task_ids and tags:
-        raise WrongUseError("--tag chooses among the tasks of a split, and --task names them: leave out one")
+        raise WrongUseError("--task and --tag exclude each other: leave out one")
     if task_ids:
         tasks = list(islice((benchmark.task(task_id) for task_id in dict.fromkeys(task_ids)), limit))
         if split not in (None, "all"):
@@ -41,22 +42,24 @@ def chosen_tasks(
 
 
 def check_split(benchmark: Benchmark, tasks: Sequence[Task], split: str) -> None:
-    """Raises:
-    UnknownNameError: there is no such split.
-    WrongUseError: a task is of another one.
+    """Check that named tasks are in the split.
+
+    Raises:
+        UnknownNameError: there is no such split.
+        WrongUseError: a task is in another split.
     """
     next(iter(benchmark.tasks(split, 1)), None)
     for task in tasks:
         if task.split != split:
             raise WrongUseError(
-                f"task {task.id!r} is of split {task.split!r}, not of {split!r}: leave out one of them"
+                f"task {task.id!r} is in split {task.split!r}, not in {split!r}. Leave out --split or --task"
             )
 
 
 def plan(tasks: Sequence[Task], repeat: int, seed: int, max_calls: int | None = None) -> list[PlannedEpisode]:
-    """Return every episode of a run: all tasks once, then all of them again, `repeat` times.
+    """Return every episode of a run: all tasks, repeated `repeat` times.
 
-    `max_calls` is the most that an episode may make, where its task does not set less.
+    `max_calls` is the limit of an episode, unless its task sets a lower one.
     """
     return [
         PlannedEpisode(

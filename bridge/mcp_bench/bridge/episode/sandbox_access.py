@@ -1,8 +1,7 @@
-"""What an agent needs of the machine: worked out from its program, its launch and its folder.
+"""Compute the paths that an agent needs from its program, its launch and its folder.
 
-Whatever is not named here is out of its reach. Folders that it may read are left out in part where something
-lies in them that is none of its business: what this Python imports (benchmarks are among it), and the home
-of the recordings.
+The agent can reach nothing else. Readable folders are masked in part: the agent must not see the modules that
+this Python imports (benchmarks are among them), nor the home of the recordings.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mcp_bench.recorder.paths import home
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
-    # of /etc what programs need to start, to find hosts and to trust them
+    # files in /etc that programs need to start, and for DNS and TLS
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"),
     *("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies"),
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
@@ -38,11 +37,12 @@ FIRST_LINE_BYTES = 256
 def access(
     installation: Installation, launch: Launch | None, folder: Path, environ: Mapping[str, str]
 ) -> Access:
-    """Return what an agent needs.
+    """Return the paths that an agent needs.
 
-    `folder` is the episode's, in which its plugin has prepared everything: where that put a link, the agent
-    may read what it leads to. The same holds for the folder that a launch's Python modules are imported from.
-    `environ` is the agent's environment.
+    Args:
+        folder: The episode's folder, fully prepared by the plugin. The agent can read the targets of links in
+            it, and of links in the folder of a launch's Python modules.
+        environ: The agent's environment.
     """
     path = environ.get("PATH", os.defpath)
     words = (installation.executable, *(launch.argv if launch else ()))
@@ -50,7 +50,7 @@ def access(
     parts = [part for program in named for part in program_parts(program, path)]
     links = Links()
     read = {followed(place, links) for place in dict.fromkeys((*map(Path, SYSTEM), *parts))}
-    # what was named on purpose counts, wherever it is
+    # explicitly named paths count even below a mask
     modules = launch.warm_start.folder if launch and launch.warm_start else None
     imported = () if modules is None else (modules, *linked(modules))
     wanted = {followed(place, links) for place in (*named, *linked(folder), *imported)}
@@ -71,14 +71,14 @@ def paths(places: Iterable[str]) -> tuple[Path, ...]:
 
 
 def existing(word: str, path: str) -> Path | None:
-    """Return the file that a word of a command names; programs are looked for on `path`."""
+    """Return the file that a word of a command names; programs are looked up on `path`."""
     found = word if "/" in word else shutil.which(word, path=path)
-    # os.path: a word may be a long text, which pathlib refuses to look for
+    # os.path: a word can be a long text, for which pathlib raises an error
     return Path(found).absolute() if found and os.path.isfile(found) else None  # noqa: PTH113
 
 
 def program_parts(program: Path, path: str) -> Iterator[Path]:
-    """Yield what a program needs to be there besides itself: its packages, its interpreter and so on."""
+    """Yield a program and what it needs: its packages, its interpreter and so on."""
     yield Path(INTERPRETER)
     yield from python_prefix(Path(INTERPRETER))
     met: set[Path] = set()
@@ -100,14 +100,14 @@ def program_parts(program: Path, path: str) -> Iterator[Path]:
 
 
 def python_prefix(program: Path) -> Iterator[Path]:
-    """Yield the folder that a Python is installed in, where `program` is one outside of /usr."""
+    """Yield the installation folder of `program` if it is a Python outside /usr."""
     prefix = program.parent.parent
     if program.name.startswith("python") and any(prefix.glob("lib/python3*")):
         yield prefix
 
 
 def shebang(program: Path) -> list[str]:
-    """Return the programs that a script's first line names."""
+    """Return the words of a script's first line (`#!`)."""
     try:
         with program.open("rb") as file:
             line = file.readline(FIRST_LINE_BYTES)
@@ -117,7 +117,7 @@ def shebang(program: Path) -> list[str]:
 
 
 def linked(folder: Path) -> Iterator[Path]:
-    """Yield what the links in a folder lead to."""
+    """Yield the targets of the links in a folder."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             link = os.path.join(place, name)  # noqa: PTH118 - see Links
@@ -127,9 +127,9 @@ def linked(folder: Path) -> Iterator[Path]:
 
 @cache
 def hidden() -> frozenset[str]:
-    """Return what no agent may read: all that this Python imports but its own library, and the recordings."""
+    """Return what no agent may read: what this Python imports except the standard library, and recordings."""
     library = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
-    started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these in front, whatever is in it
+    started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these first in sys.path
     imported = {Path(place).resolve() for place in sys.path} - {place.resolve() for place in started}
     imported |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
@@ -138,8 +138,10 @@ def hidden() -> frozenset[str]:
 
 
 class Links(dict[str, str]):
-    """Where the symbolic links lead that were come by; empty for what is none. All in strings: pathlib would
-    take a tenth of a second for each episode."""
+    """Cache of symbolic link targets by path; empty for a path that is no link.
+
+    It uses strings, since pathlib would take 0.1 s for each episode.
+    """
 
     def __missing__(self, path: str) -> str:
         try:
@@ -150,16 +152,16 @@ class Links(dict[str, str]):
 
 
 def followed(place: Path, links: Links) -> str:
-    """Return where a path really leads."""
+    """Return the real path of a place."""
     at = ""
     waiting = list(reversed(place.absolute().parts[1:]))
-    budget = 64  # as many as would be followed by the kernel, and some more
+    links_left = 64  # more than the kernel follows
     while waiting:
         name = waiting.pop()
         if name == "..":
             at = at.rpartition("/")[0]
-        elif budget and (target := links[f"{at}/{name}"]):
-            budget -= 1
+        elif links_left and (target := links[f"{at}/{name}"]):
+            links_left -= 1
             waiting += [part for part in reversed(target.split("/")) if part not in ("", ".")]
             at = "" if target.startswith("/") else at
         else:
@@ -168,7 +170,7 @@ def followed(place: Path, links: Links) -> str:
 
 
 def topmost(places: Iterable[str], masks: Collection[str]) -> Collection[str]:
-    """Return the places without those that come with a folder above them."""
+    """Return the places without those that a parent folder already includes."""
     chosen: dict[str, None] = {}
     for place in sorted(set(places)):
         nearest = next((folder for folder in upwards(place) if folder in chosen or folder in masks), None)
@@ -178,12 +180,12 @@ def topmost(places: Iterable[str], masks: Collection[str]) -> Collection[str]:
 
 
 def within(place: str, folders: Collection[str]) -> bool:
-    """Say whether a path is one of the folders, or in one of them."""
+    """Return whether a path is one of the folders or inside one of them."""
     return any(folder in folders for folder in upwards(place))
 
 
 def upwards(place: str) -> Iterator[str]:
-    """Yield a path, and the folders above it."""
+    """Yield a path and its parent folders."""
     while place:
         yield place
         place = place.rpartition("/")[0]

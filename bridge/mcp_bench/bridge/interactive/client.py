@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp_types import RequestId
 
-from mcp_bench.bridge.episode.attempt import Attempt, told
+from mcp_bench.bridge.episode.attempt import Attempt, error_text
 from mcp_bench.bridge.episode.episode import begin, close, finish
 from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask
 from mcp_bench.bridge.interactive.run import InteractiveRun, TaskQueue
@@ -142,7 +142,7 @@ class Client:
 
     def _store_failure(self, planned: PlannedEpisode, info: ClientInfo | None, error: Exception) -> None:
         attempt, episode = Attempt(), new_id("ep")
-        attempt.spoil("world_failed", told(error))
+        attempt.invalidate("world_failed", error_text(error))
         begin(self.run.folder, episode, planned, 1, self.task_tools, info)
         finish(self.run.folder, episode, planned, attempt)
 

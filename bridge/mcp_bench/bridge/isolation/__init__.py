@@ -1,1 +1,1 @@
-"""How an agent is kept apart from the referee's files and processes: one file per level."""
+"""Isolation of the agent from the referee's files and processes: one module per level."""

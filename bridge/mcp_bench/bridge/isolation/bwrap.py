@@ -1,6 +1,6 @@
-"""`bwrap`: namespaces of its own, with nothing in them but what the agent needs (bubblewrap).
+"""`bwrap`: private namespaces that contain only what the agent needs (bubblewrap).
 
-The network is the machine's: the model endpoint may be on it.
+The network is shared with the machine, since the model endpoint can be local.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mcp_bench.bridge.isolation import confine, support
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 
 OWN = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-FRESH = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108 - its own
+FRESH = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108 - in its own namespace
 
 
 class Bwrap:
@@ -32,15 +32,18 @@ class Bwrap:
     def confined(self, access: Access) -> Iterator[Confinement]:
         program = shutil.which("bwrap") or "bwrap"
         argv = [program, *OWN, "--die-with-parent", "--cap-drop", "ALL", *FRESH]
-        if os.geteuid() == 0:  # for confine.py, which gives it up with all that it takes away
+        if os.geteuid() == 0:  # confine.py needs it to drop all capabilities, this one included
             argv += ["--cap-add", "CAP_SETPCAP"]
         kinds = dict.fromkeys((*access.read, Path(confine.__file__)), "--ro-bind-try")
         kinds |= dict.fromkeys(access.masked, "--tmpfs") | dict.fromkeys(access.write, "--bind")
-        for path, kind in sorted(kinds.items()):  # what is above goes first
+        for path, kind in sorted(kinds.items()):  # parent folders first
             argv += [kind, str(path)] if kind == "--tmpfs" else [kind, str(path), str(path)]
         for link, target in access.links:
             argv += ["--symlink", target, str(link)]
-        # /proc/sys is root's to write without any capability, what is started for core files included
+        # root can write /proc/sys without any capability, including the program that handles core files
         sealed = ("--remount-ro", "/proc", "--remount-ro", "/")
-        # files are bwrap's business; Landlock closes abstract sockets, which belong to the network
+        # bwrap restricts files; Landlock restricts abstract sockets, which belong to the network namespace
         yield Confinement(rules(None, ()), (*argv, *sealed, "--"))
+
+
+LEVEL: Level = Bwrap()

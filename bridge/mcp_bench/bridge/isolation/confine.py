@@ -1,13 +1,13 @@
-"""Gives up what an agent is not to have, and becomes the agent.
+"""Drop all access that an agent must not have, then become the agent.
 
-Run as `python -I -S confine.py FD` by the supervisor, in a bwrap sandbox or not. From the socket FD comes
-a JSON document: `argv` and `cwd` of the agent, and of what it is to be left with
-- `read`, `write`: paths with what is below them (links resolved), for Landlock; null: no rules for files,
-- `list`: folders of which, and of those below, the names may be listed,
+The supervisor runs `python -I -S confine.py FD`, inside a bwrap sandbox or not. The socket FD delivers a JSON
+document with the agent's `argv` and `cwd`, and what it keeps:
+- `read`, `write`: paths and everything below them (links resolved), for Landlock; null: no rules for files,
+- `list`: folders whose names can be listed, recursively,
 - `uid`: the user and group to become, or null,
-- `ways`, `links`: the paths that this user has to get at, and `[path, target]` of the symbolic links there.
-Back goes `ready`, then nothing when the program runs, and else why it does not. An agent that is forked from
-a process that has imported it (fork_server.py) calls `confine`, and starts no program.
+- `ways`, `links`: the paths that this user must reach, and `[path, target]` of the symbolic links to them.
+The reply is `ready`, followed by an error text if the program does not start. An agent that is forked from
+fork_server.py calls `confine` instead, and starts no program.
 
 Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7).
 """
@@ -23,24 +23,24 @@ import sys
 from typing import Any
 
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
-"""System calls; the same numbers on every architecture but Alpha."""
+"""System call numbers; the same on every architecture except Alpha."""
 RULESET_VERSION = 1
 RULE_PATH_BENEATH = 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-"""The rights that a rule about a file, not a folder, may hold."""
+"""Rights that a rule for a file, not a folder, can grant."""
 RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many rights of files each version knows: the lowest bits."""
+"""Number of file rights that each version knows (the lowest bits)."""
 SCOPES = 0b11
-"""No abstract Unix socket and no process outside of the sandbox is reached (ABI 6)."""
+"""Block abstract Unix sockets and signals that lead outside the sandbox (ABI 6)."""
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PRLIMIT64 = (
     *((0xC000003E, 302), (0xC000003E, 302 | 1 << 30), (0x40000003, 340)),  # x86-64, x32, i386
     *((0xC00000B7, 261), (0x40000028, 369), (0xC00000F3, 261)),  # arm64, arm, riscv64
 )
-"""The number of the system call by architecture (linux/audit.h)."""
+"""System call numbers by architecture (linux/audit.h)."""
 BPF_LOAD, BPF_IF_EQUAL, BPF_RETURN = 0x20, 0x15, 0x06
 SECCOMP_ALLOW, SECCOMP_EPERM = 0x7FFF0000, 0x00050001
 
@@ -53,8 +53,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def checked(result: int, what: str) -> int:
-    """Raises:
-    OSError: a call of the C library failed.
+    """Return a C library call's result.
+
+    Raises:
+        OSError: the call failed.
     """
     if result < 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
@@ -68,10 +70,10 @@ def landlock_version() -> int:
 
 
 def forgo_capabilities() -> None:
-    """Make sure that no program will have any; that takes a privilege, and without one there are none."""
+    """Prevent programs from gaining capabilities. Only root can, and only root needs to."""
     for number in range(64):
         if libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-            break  # not root, or there are no more
+            break  # not root, or no more capabilities
 
 
 def drop_capabilities() -> None:
@@ -81,12 +83,12 @@ def drop_capabilities() -> None:
 
 
 def restrict(read: "list[str] | None", write: "list[str]", listed: "list[str]") -> None:
-    """Apply Landlock, in the newest version that the kernel has; without `read` its scopes alone."""
+    """Apply Landlock in the kernel's newest version; without `read`, apply its scopes only."""
     version = landlock_version()
     if version < 1:
         if read is None:
             return
-        raise OSError(0, "the kernel has no Landlock, or has it switched off")
+        raise OSError(0, "the kernel does not support Landlock, or it is disabled")
     known = (1 << RIGHTS_BY_ABI.get(version, 16)) - 1
     handled = 0 if read is None else known
     scopes = SCOPES if version >= 6 else 0
@@ -108,7 +110,7 @@ def allow(rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # it is gone, and needs no leave
+        return  # it is gone, so it needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= OF_FILES
@@ -119,9 +121,11 @@ def allow(rules: int, path: str, rights: int) -> None:
 
 
 def keep_limits() -> None:
-    """Refuse to set the limits of another process (prlimit(2)), for which Landlock has no rule: an agent
-    could have the referee of its user killed by them. A kernel without seccomp(2) shows in the probes."""
-    check = [  # pid (argument 0) is 0, this process, or there is nothing to set (argument 2)
+    """Block setting another process's limits (prlimit(2)), which could kill the referee of the same user.
+
+    Landlock has no rule for this. The probes detect a kernel without seccomp(2).
+    """
+    check = [  # allow pid (argument 0) = 0, this process, or nothing to set (argument 2)
         *((BPF_LOAD, 0, 0, 16), (BPF_IF_EQUAL, 4, 0, 0)),
         *((BPF_LOAD, 0, 0, 32), (BPF_IF_EQUAL, 0, 3, 0)),
         *((BPF_LOAD, 0, 0, 36), (BPF_IF_EQUAL, 0, 1, 0)),
@@ -145,10 +149,10 @@ def become(uid: int) -> None:
 
 
 def open_ways(paths: "list[str]", links: "list[list[str]]") -> None:
-    """Make `paths` reachable for other users, in mounts of this process's own.
+    """Make `paths` reachable for other users, in a private mount namespace.
 
-    A folder on the way that others may not enter (such as /root) is covered by an empty one, in which
-    `paths` alone are. Nothing changes for other processes.
+    A parent folder that other users cannot enter (such as /root) is covered by an empty folder that contains
+    only `paths`. Nothing changes for other processes.
     """
     closed = {folder for path in paths if (folder := first_closed(path))}
     if not closed:
@@ -171,7 +175,7 @@ def open_ways(paths: "list[str]", links: "list[list[str]]") -> None:
 
 
 def first_closed(path: str) -> "str | None":
-    """Return the first folder above `path` that others may not enter."""
+    """Return the topmost parent folder of `path` that other users cannot enter."""
     parts = path.split("/")
     for count in range(2, len(parts)):
         folder = "/".join(parts[:count])
@@ -181,7 +185,7 @@ def first_closed(path: str) -> "str | None":
 
 
 def put_back(path: str, place: int) -> None:
-    if os.path.exists(path):  # a folder above it is back already
+    if os.path.exists(path):  # it came back with a parent folder
         return
     if stat.S_ISDIR(os.fstat(place).st_mode):
         os.makedirs(path)
@@ -197,13 +201,13 @@ def mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
 
 
 def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
-    """Give up all that is not in `spec`, in a process group of our own; tell `control` once there is one.
+    """Drop all access that is not in `spec`, in a new process group; report `ready` when the group exists.
 
     Raises:
-        OSError: something could not be given up.
+        OSError: some access could not be dropped.
     """
     if os.getpgrp() != os.getpid():
-        os.setsid()  # as it is without bwrap: signals for the agent reach its group
+        os.setsid()  # as without bwrap: signals for the agent reach its group
     control.sendall(b"ready\n")
     forgo_capabilities()
     if spec["uid"] is not None:
@@ -217,7 +221,7 @@ def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
 
 
 def refused(error: Exception, argv: "list[str]") -> bytes:
-    """Return why it did not come to the program, for the supervisor."""
+    """Return why the program did not start, for the supervisor."""
     words = getattr(error, "strerror", None) or str(error)
     return f"{getattr(error, 'filename', None) or argv[0]}: {words}\n".encode()
 
@@ -231,7 +235,7 @@ def main() -> None:
     spec = json.loads(received)
     try:
         confine(spec, control)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
             signal.signal(number, signal.SIG_DFL)
         os.execvp(spec["argv"][0], spec["argv"])
     except (OSError, ValueError) as error:

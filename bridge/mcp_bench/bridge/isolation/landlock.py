@@ -1,7 +1,7 @@
-"""`landlock`: the kernel refuses the agent all files but those it needs. No privilege is needed.
+"""`landlock`: the kernel blocks all files except those that the agent needs. Needs no privilege.
 
-It has no say about Unix sockets that have a path, and /proc stays: its `environ` and `mem`, and signals, are
-refused for processes outside of the sandbox, but their command lines can be read.
+It does not cover Unix sockets with a path. /proc stays visible: `environ`, `mem` and signals are blocked for
+processes outside the sandbox, but their command lines are readable.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mcp_bench.bridge.isolation import support
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 
 PROC = (Path("/proc"),)
 DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx"))
-"""Not /dev/pts, where the operator's terminal is, and not /dev/shm, where other programs' memory is."""
+"""Without /dev/pts (the operator's terminal) and /dev/shm (other programs' memory)."""
 
 
 class Landlock:
@@ -32,3 +32,6 @@ class Landlock:
     def confined(self, access: Access) -> Iterator[Confinement]:
         read, listed = access.unmasked()
         yield Confinement(rules((*read, *PROC), (*access.write, *DEVICES), listed=listed))
+
+
+LEVEL: Level = Landlock()

@@ -1,4 +1,4 @@
-"""What a level of isolation is, and what it makes of an agent's needs."""
+"""The interface of an isolation level, and the access that an agent needs."""
 
 from __future__ import annotations
 
@@ -15,29 +15,33 @@ from mcp_bench.bridge.isolation.support import Support
 
 @dataclass(frozen=True)
 class Access:
-    """What an agent has to be able to reach. Real paths: each stands for all that is below it."""
+    """Paths that an agent needs. Each is a real path and includes everything below it."""
 
     read: tuple[Path, ...]
-    """To read, and to execute, ..."""
+    """Paths to read and execute ..."""
     masked: tuple[Path, ...]
-    """... but for these, which lie below some of them, and yet for those of them that lie below these."""
+    """... except these below them. A `read` path below a masked one is readable again."""
     write: tuple[Path, ...]
-    """To do anything with; the episode's folder is the first."""
+    """Paths with full access; the first is the episode's folder."""
     links: tuple[tuple[Path, str], ...] = ()
-    """Symbolic links on the way there, and where they lead."""
+    """Symbolic links that lead to these paths, with their targets."""
     lends_login: bool = False
-    """A file of the user's is among `write`."""
+    """Whether `write` contains a file of the user: a lent login."""
 
     @property
     def folder(self) -> Path:
         return self.write[0]
 
     def unmasked(self) -> tuple[list[Path], list[Path]]:
-        """Return `read` for those who cannot take anything out of a folder: what may be read, as many
-        places as it takes, and the folders that were taken apart, whose names at least are needed."""
+        """Split `read` for a level that cannot mask paths inside a folder.
+
+        Returns:
+            Paths to read, with no masked path below them, and the folders that were split, whose names must
+            stay listable.
+        """
         whole: list[Path] = []
-        apart: list[Path] = []
-        # strings: pathlib would take a tenth of a second for each episode
+        split: list[Path] = []
+        # strings: pathlib would take 0.1 s for each episode
         masked = {str(mask) for mask in self.masked}
         above = {str(folder) for mask in self.masked for folder in mask.parents}
         waiting = list(self.read)
@@ -46,11 +50,11 @@ class Access:
             if str(place) not in above:
                 whole.append(place)
                 continue
-            apart.append(place)
-            with os.scandir(place) as entries:  # which tells links without a look at each
+            split.append(place)
+            with os.scandir(place) as entries:  # knows links without a stat of each entry
                 free = [one.path for one in entries if one.path not in masked and not one.is_symlink()]
             waiting += map(Path, free)
-        return whole, apart
+        return whole, split
 
 
 @dataclass(frozen=True)
@@ -63,22 +67,22 @@ class Confinement:
 
 
 class Level(Protocol):
-    """One way to keep an agent apart."""
+    """One way to isolate an agent."""
 
     name: str
 
     def support(self) -> Support:
-        """Say whether this machine offers it."""
+        """Return whether this machine supports the level."""
         ...
 
     def refuses(self, access: Access) -> str:
-        """Say why it cannot give an agent this access; empty where it can."""
+        """Return why the level cannot grant this access, or an empty string if it can."""
         ...
 
     def confined(self, access: Access) -> AbstractContextManager[Confinement | None]:
-        """Hold what an agent needs of the level while it runs; None: it is started as it is.
+        """Hold the level's resources while an agent runs; None: start it unconfined.
 
-        Enter it when all that the agent is to find in its folder is there.
+        Enter it after everything in the episode's folder exists.
         """
         ...
 
@@ -92,7 +96,7 @@ def rules(
     ways: Iterable[Path] = (),
     links: Iterable[tuple[Path, str]] = (),
 ) -> dict[str, Any]:
-    """Return the rules for confine.py, which says what they mean."""
+    """Return the rules for confine.py, which documents them."""
     return {
         "read": None if read is None else [str(path) for path in read],
         "write": [str(path) for path in write],

@@ -1,14 +1,10 @@
-"""All levels, weakest first."""
+"""All isolation levels by name, weakest first. Each is the `LEVEL` of the module with its name."""
 
 from __future__ import annotations
 
-from mcp_bench.bridge.isolation.bwrap import Bwrap
-from mcp_bench.bridge.isolation.landlock import Landlock
-from mcp_bench.bridge.isolation.level import Level
-from mcp_bench.bridge.isolation.other_uid import OtherUid
-from mcp_bench.bridge.isolation.unconfined import Unconfined
-from mcp_bench.recorder.curation.selection import LEVELS as NAMES
+from importlib import import_module
 
-ALL: tuple[Level, ...] = (Unconfined(), Landlock(), Bwrap(), OtherUid())
-BY_NAME = {level.name: level for level in ALL}
-assert tuple(BY_NAME) == NAMES  # noqa: S101 - `export --require-isolation` has the same order
+from mcp_bench.bridge.isolation.level import Level
+from mcp_bench.recorder.isolation_levels import LEVELS
+
+BY_NAME: dict[str, Level] = {name: import_module(f"{__package__}.{name}").LEVEL for name in LEVELS}

@@ -1,8 +1,8 @@
-"""Tries, as an agent would, what an agent must not be able to do; nothing is changed by it.
+"""Try what an agent must not be able to do, without changing anything.
 
-Run as `python -I -S probe.py` inside the sandbox that an agent is going to run in. On stdin a JSON object: of
-each attempt, what it needs; on stdout one with `[whether it succeeded, what came of it]` of each. What must
-work is told in the same way, as `runs`, `folder` and `server`.
+Runs as `python -I -S probe.py` inside an agent's sandbox. Reads a JSON object from stdin with the argument of
+each attempt, and prints one with `[succeeded, detail]` for each. The attempts `runs`, `folder` and `server`
+must succeed; all others must fail.
 """
 
 import ctypes
@@ -16,11 +16,11 @@ from typing import Any
 
 SECONDS = 5.0
 PTRACE_SEIZE = 0x4206
-"""Does not stop the other process, and ends with this one."""
+"""Does not stop the other process, and detaches when this one exits."""
 
 
 def read(path: str) -> str:
-    """Read a byte of a file, or the names in a folder."""
+    """Read one byte of a file, or list a folder."""
     if os.path.isdir(path):
         return f"{len(os.listdir(path))} names"
     with open(path, "rb") as file:
@@ -33,11 +33,11 @@ def write(path: str) -> str:
 
 
 def same(process: list[int]) -> int:
-    """Return the id of a process that is still the one that was meant: ids start anew in a namespace."""
+    """Return the id of a process after checking its start time: a namespace can reuse the id."""
     pid, started = process
     with open(f"/proc/{pid}/stat", "rb") as file:
         if int(file.read().rpartition(b")")[2].split()[19]) != started:
-            raise OSError(0, "another process has this id here")
+            raise OSError(0, "this id belongs to another process here")
     return pid
 
 
@@ -77,13 +77,13 @@ def end(process: list[int]) -> str:
 
 
 def limits(process: list[int]) -> str:
-    """Set what is set already: no core files."""
+    """Set a limit that is already set: no core files."""
     resource.prlimit(same(process), resource.RLIMIT_CORE, (0, 0))
     return "set"
 
 
 def neighbour(folder: str) -> str:
-    """Ask another episode's server something, with its token where that can be read."""
+    """Send a request to another episode's server, with its token if that is readable."""
     token = b"none"
     try:
         with open(os.path.join(folder, "token"), "rb") as file:
@@ -94,7 +94,7 @@ def neighbour(folder: str) -> str:
 
 
 def server(folder: str) -> str:
-    """Ask this episode's server something."""
+    """Send a request to this episode's server."""
     with open(os.path.join(folder, "token"), "rb") as file:
         return ask(folder, file.read())
 
@@ -105,7 +105,7 @@ def ask(folder: str, token: bytes) -> str:
     wire.connect(os.path.join(folder, "socket"))
     wire.sendall(token + b"\n" + b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     if not wire.recv(1):
-        raise OSError(0, "nothing was answered")
+        raise OSError(0, "no answer")
     return "answered"
 
 

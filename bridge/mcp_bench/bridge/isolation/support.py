@@ -1,4 +1,4 @@
-"""Which ways to isolate an agent this machine offers, found by trying each, harmlessly.
+"""Detect what this machine supports for isolation, by harmless tests.
 
 Landlock: https://docs.kernel.org/userspace-api/landlock.html. bubblewrap: https://github.com/containers/bubblewrap
 """
@@ -9,22 +9,21 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 PROBE_SECONDS = 5.0
 
 SYS_LANDLOCK_CREATE_RULESET = 444
-"""The same number on every architecture but Alpha."""
+"""The same number on every architecture except Alpha."""
 LANDLOCK_CREATE_RULESET_VERSION = 1
 LANDLOCK_SIGNALS = 6
-"""The version from which on it keeps signals in."""
+"""First version that blocks signals to processes outside the sandbox."""
 PR_GET_CHILD_SUBREAPER = 37
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether one way works here. `detail` says what was found, or why it does not."""
+    """Whether something works here. `detail` says what was found, or why it does not work."""
 
     works: bool
     detail: str
@@ -33,7 +32,7 @@ class Support:
 
 
 def landlock_abi() -> int:
-    """Return the version of Landlock that the kernel speaks, 0 where it has none or has it switched off."""
+    """Return the Landlock version of the kernel, or 0 if it has none or it is disabled."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(
         SYS_LANDLOCK_CREATE_RULESET,
@@ -45,25 +44,25 @@ def landlock_abi() -> int:
 
 
 def landlock() -> Support:
-    """Rules of the kernel for what a process may do with files (and, from ABI 4 on, with TCP)."""
+    """Check for Landlock: kernel rules for a process's access to files (and TCP, since ABI 4)."""
     version = landlock_abi()
     if version >= LANDLOCK_SIGNALS:
         return Support(True, f"Landlock, ABI {version}")
     if version:
         return Support(
             False,
-            f"Landlock, ABI {version}, which lets an agent end the referee",
+            f"Landlock, ABI {version}, which does not stop an agent from killing the referee",
             f"use Linux 6.12 or newer (ABI {LANDLOCK_SIGNALS}), or another level",
         )
     return Support(
         False,
-        f"the kernel ({os.uname().release}) has no Landlock, or has it switched off",
+        f"the kernel ({os.uname().release}) does not support Landlock, or it is disabled",
         "use Linux 5.13 or newer with landlock among its security modules (boot parameter lsm=)",
     )
 
 
 def bwrap() -> Support:
-    """Namespaces of its own for the agent, by bubblewrap."""
+    """Check for bubblewrap, which gives the agent private namespaces."""
     path = os.environ.get("PATH", "")
     program = shutil.which("bwrap", path=path)
     if program is None:
@@ -83,33 +82,32 @@ def bwrap() -> Support:
     words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
     return Support(
         False,
-        f"{program} cannot make namespaces: {words or f'exit code {done.returncode}'}",
+        f"{program} cannot create namespaces: {words or f'exit code {done.returncode}'}",
         "allow unprivileged user namespaces (sysctl user.max_user_namespaces, "
-        "kernel.unprivileged_userns_clone, an AppArmor profile for bwrap); in a container its host decides",
+        "kernel.unprivileged_userns_clone, an AppArmor profile for bwrap); "
+        "in a container, the host must allow it",
     )
 
 
 def uid() -> Support:
-    """A user of its own for the agent, which only root can give it."""
+    """Check for root, which can run the agent as a separate user."""
     if os.geteuid() == 0 and landlock_abi():
-        return Support(True, "other users, since this is root")
+        return Support(True, "separate users, since this is root")
     if os.geteuid() == 0:
-        return Support(False, "other users can read what anybody may, without Landlock", landlock().advice)
-    return Support(False, "only root can start an agent as another user", "run as root, in a container")
+        return Support(
+            False, "without Landlock, other users can read all world-readable files", landlock().advice
+        )
+    return Support(False, "only root can start an agent as another user", "run as root in a container")
 
 
 def subreaper() -> Support:
-    """Whether what an agent leaves behind comes to its supervisor (prctl(2)), which every episode needs."""
+    """Check that orphans are reparented to their supervisor (prctl(2)). Every episode needs it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()), 0, 0, 0) == 0:
-        return Support(True, "orphans come to their supervisor")
+        return Support(True, "orphans are reparented to their supervisor")
     error = os.strerror(ctypes.get_errno())
     return Support(
         False,
-        f"the kernel knows no child subreaper ({error})",
-        "use Linux 3.4 or newer, outside of an emulation",
+        f"the kernel does not support child subreapers ({error})",
+        "use Linux 3.4 or newer, without emulation",
     )
-
-
-LEVELS: Mapping[str, Callable[[], Support]] = {"landlock": landlock, "bwrap": bwrap, "uid": uid}
-"""Each level of `--isolation` that needs something of the machine."""

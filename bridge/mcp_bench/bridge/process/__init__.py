@@ -1,1 +1,1 @@
-"""The agent's processes: started, watched and ended."""
+"""Start, watch and end the agent's processes."""

@@ -1,4 +1,4 @@
-"""The referee's handle on an agent or a server: started, waited for, and ended through its supervisor."""
+"""The referee's handle on an agent or server process, which it controls through a supervisor."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.servers.errors import BenchError
 
 INTERPRETER = os.path.realpath(sys.executable)
-"""Python outside any virtual environment: shim and supervisor need the standard library alone."""
+"""Python outside any virtual environment: shim and supervisor need the standard library only."""
 
 _supervisors: dict[int, socket.socket] = {}
-"""The control sockets of all live supervisors of this referee, by process id."""
+"""Control sockets of the referee's live supervisors, by process id."""
 
 FILE_BYTES = 1 << 30
-"""To what size an agent may write any one file, the logs of its output included."""
+"""Size limit of any file that an agent writes, including the logs of its output."""
 DEATH_SECONDS = 10.0
-"""How long a killed supervisor may take to be gone."""
+"""Time limit for a killed supervisor to disappear."""
 
 
 class LaunchError(BenchError):
-    """A process could not be started at all."""
+    """A process could not be started."""
 
 
 class AgentProcess:
-    """A launched agent. `exit_code` is negative for a signal, and None while it runs."""
+    """A launched agent. `exit_code` is negative for a signal and None while the agent runs."""
 
     def __init__(self, supervisor_pid: int, control: SocketStream) -> None:
         self.supervisor_pid = supervisor_pid
@@ -59,12 +59,14 @@ class AgentProcess:
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
         confinement: Confinement | None = None, warm_start: WarmStart | None = None,
     ) -> None:  # fmt: skip
-        """Start the program. It is ended by SIGXFSZ when it makes a file of more than `file_bytes`.
+        """Start the program.
 
-        What is warm_started matters to a supervisor from a fork server only.
+        Args:
+            file_bytes: Size limit of a file; SIGXFSZ ends a process that exceeds it.
+            warm_start: Used only by a supervisor from a fork server.
 
         Raises:
-            LaunchError: the program could not be run; the text says why.
+            LaunchError: the program could not be started; the text says why.
         """
         spec: dict[str, object] = {
             "argv": list(argv),
@@ -74,34 +76,34 @@ class AgentProcess:
             "confinement": confinement and asdict(confinement),
             "warm_start": warm_start and {"module": warm_start.modules[0], "arguments": warm_start.arguments},
         }
-        await self._tell(spec)
+        await self._send(spec)
         reply = await self._reply()
         if "started" not in reply:
             raise LaunchError(f"it could not be started: {reply.get('failed', 'its supervisor died')}")
 
     async def wait(self) -> int:
-        """Return the exit code once the launched process (not what it left behind) has ended."""
+        """Wait for the launched process itself to exit (not its descendants), and return its exit code."""
         while self.exit_code is None:
             self._note_exit(await self._reply())
         return self.exit_code
 
     async def stop(self, grace: float) -> None:
-        """Ask the agent to end; it is killed `grace` seconds later. `wait` for it."""
-        await self._tell({"stop": grace})
+        """Send SIGTERM to the agent, and SIGKILL `grace` seconds later. Call `wait` afterwards."""
+        await self._send({"stop": grace})
 
     async def end(self) -> None:
-        """Kill whatever is left, and return when all of it is gone."""
+        """Kill all remaining processes, and return when they are gone."""
         if not self._ended:
-            await self._tell({"end": True})
+            await self._send({"end": True})
         while not self._ended:
             reply = await self._reply()
             self._note_exit(reply)
-            if "lost" in reply:  # somebody killed the supervisor, so its orphans are ours now
+            if "lost" in reply:  # the supervisor was killed, so its orphans are our children now
                 await anyio.to_thread.run_sync(self._end_orphans)
             self._ended = "lost" in reply or "ended" in reply
 
     def _end_orphans(self) -> None:
-        # a process that dies closes its sockets a moment before its children come to us
+        # a dying process closes its sockets shortly before its children are reparented to us
         with suppress(OSError):  # gone already
             supervisor = os.pidfd_open(self.supervisor_pid)
             gone = select.poll()
@@ -115,7 +117,7 @@ class AgentProcess:
         if self.exit_code is None and isinstance(code, int):
             self.exit_code = code
 
-    async def _tell(self, message: dict[str, object]) -> None:
+    async def _send(self, message: dict[str, object]) -> None:
         with suppress(anyio.BrokenResourceError):  # a lost supervisor shows in the next reply
             await self._control.send(json.dumps(message).encode() + b"\n")
 
@@ -132,10 +134,10 @@ class AgentProcess:
 async def agent_process(
     stdin: bytes, stdout: Path, stderr: Path, fork: Fork | None = None
 ) -> AsyncIterator[AgentProcess]:
-    """Start a supervisor for one agent; on leaving, all that the agent started is gone.
+    """Start a supervisor for one agent. On exit, all processes that the agent started are gone.
 
-    `stdin` reaches the agent through a file without a name: nobody else can read it, and nothing
-    waits for the agent to read. With `fork`, the supervisor comes from a fork server, unless that is lost.
+    `stdin` reaches the agent through an unnamed file: no other process can read it, and writing it does not
+    block. With `fork`, the supervisor comes from a fork server, unless that is lost.
 
     Raises:
         LaunchError: its supervisor could not be started.
@@ -157,14 +159,14 @@ async def agent_process(
 async def piped_process(
     stderr: Path,
 ) -> AsyncIterator[tuple[AgentProcess, ByteSendStream, ByteReceiveStream]]:
-    """Start a supervisor for a program whose stdin and stdout are pipes; yield them, too.
+    """Start a supervisor for a program, and yield it with the pipes to its stdin and stdout.
 
     Raises:
         LaunchError: its supervisor could not be started.
     """
     with _launch_errors():
         process, control = await _start_supervisor(subprocess.PIPE, subprocess.PIPE, stderr)
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they were asked for
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they are pipes
     async with _supervised(process, control) as server:
         yield server, process.stdin, process.stdout
 
@@ -186,7 +188,7 @@ async def _supervised(process: Process, control: socket.socket) -> AsyncIterator
 
 @asynccontextmanager
 async def _forked(pid: int, handle: int, stream: SocketStream) -> AsyncIterator[AgentProcess]:
-    """The same for a supervisor that is no child of ours; `handle` is its pidfd, which is closed."""
+    """Do the same for a supervisor that is not our child. Closes `handle`, its pidfd."""
     async with stream, _watched(pid, stream) as agent:
         try:
             yield agent
@@ -209,7 +211,7 @@ async def _watched(pid: int, stream: SocketStream) -> AsyncIterator[AgentProcess
 
 
 def end_all_at_once() -> None:
-    """End every supervisor with all that is below it, from outside the event loop, which is given up."""
+    """End every supervisor and its descendants, outside the event loop, which is abandoned."""
     gone = select.poll()
     waiting = set()
     for pid, control in _supervisors.items():
@@ -227,7 +229,7 @@ def end_all_at_once() -> None:
 
 @contextmanager
 def _launch_errors() -> Iterator[None]:
-    """No room on the disk, too many open files, ..."""
+    """Convert errors such as a full disk or too many open files."""
     try:
         yield
     except OSError as error:
@@ -237,7 +239,7 @@ def _launch_errors() -> Iterator[None]:
 async def _start_supervisor(
     stdin: int | IO[bytes], stdout: int | IO[bytes], stderr: Path
 ) -> tuple[Process, socket.socket]:
-    """Return a new supervisor, and our end of its control socket."""
+    """Return a new supervisor and our end of its control socket."""
     ours, theirs = socket.socketpair()
     try:
         with stderr.open("ab") as err, theirs:
@@ -248,7 +250,7 @@ async def _start_supervisor(
                 stderr=err,
                 pass_fds=[theirs.fileno()],
                 env=canaries.environment(),
-                start_new_session=True,  # a terminal's Ctrl-C is the referee's business
+                start_new_session=True,  # only the referee handles a terminal's Ctrl-C
             )
     except BaseException:
         ours.close()

@@ -1,13 +1,13 @@
-"""Starts our own clients in hundredths of a second: it has imported what they need, and forks for each.
+"""Start our own clients in hundredths of a second: import their modules once, and fork for each launch.
 
-Run as `python -I -S fork_server.py FD FOLDER MODULE...`; the modules are found in FOLDER. With a byte on the
-socket FD come the stdin, stdout and stderr of an agent, and the control socket of its supervisor, which a
-fork of this process becomes (supervisor.py). It first tells there its `{"supervisor": PID}`. A launch whose
-`"warm_start"` is `{"module", "arguments"}` is then forked from it in turn: `main()` of that module is called
-with these arguments in `sys.argv`, in the environment, the folder and the confinement of the launch. One for
-which a sandbox has to be entered by a program is started as by any other supervisor.
+Run as `python -I -S fork_server.py FD FOLDER MODULE...`, with the modules in FOLDER. Each byte on the socket
+FD carries four descriptors: stdin, stdout and stderr of an agent, and the control socket of its supervisor.
+A fork of this process becomes that supervisor (supervisor.py), and first sends `{"supervisor": PID}`. If a
+launch has a `"warm_start"` of `{"module", "arguments"}`, the supervisor forks the agent too, and calls
+`main()` of that module with these arguments in `sys.argv` and the environment, folder and confinement of the
+launch. If a program is needed to enter the sandbox, the supervisor starts the agent normally.
 
-No thread and no event loop may be there before a fork, so the modules must start none when they are imported.
+The modules must not start threads or event loops on import, since neither survives a fork.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ DESCRIPTORS = 4
 
 
 def beside(name: str) -> Any:
-    """Import a file from the folder of this one: no package of ours can be imported here."""
+    """Import a file from this folder, since our packages cannot be imported here."""
     path = Path(__file__).parent / f"{name}.py"
     loader = SourceFileLoader(path.stem, str(path))
     spec = spec_from_loader(path.stem, loader)
@@ -45,7 +45,7 @@ confine = beside("../isolation/confine")
 
 
 def start(spec: dict[str, Any]) -> tuple[int, int]:
-    """Start an agent, by a fork of this process where that will do. See `supervisor.start`."""
+    """Start an agent, by a fork of this process if possible. See `supervisor.start`."""
     how = spec["confinement"]
     if not spec.get("warm_start") or (how and how["wrap"]):
         pid, group = supervisor.start(spec)
@@ -56,10 +56,10 @@ def start(spec: dict[str, Any]) -> tuple[int, int]:
         become_agent(spec, theirs)
     theirs.close()
     with ours:
-        told = b""
+        reply = b""
         while chunk := ours.recv(4096):
-            told += chunk
-    word, _, failure = told.partition(b"\n")
+            reply += chunk
+    word, _, failure = reply.partition(b"\n")
     if word != b"ready" or failure:
         os.waitpid(pid, 0)
         raise supervisor.NotConfinedError(failure.decode(errors="replace").strip() or "it did not start")
@@ -67,11 +67,11 @@ def start(spec: dict[str, Any]) -> tuple[int, int]:
 
 
 def become_agent(spec: dict[str, Any], control: socket.socket) -> NoReturn:
-    """Be the agent from here on. Nothing above on the stack is ever returned to."""
+    """Become the agent; the callers on the stack are never returned to."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # the numbers that are free now are the agent's; the objects that had them are on the stack for good
+        # the agent reuses these numbers; their former objects stay on the stack and are never closed
         os.closerange(3, control.fileno())
         os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         try:
@@ -81,7 +81,7 @@ def become_agent(spec: dict[str, Any], control: socket.socket) -> NoReturn:
                 os.setsid()
                 control.sendall(b"ready\n")
                 os.chdir(spec["cwd"])
-            # as it would be after exec: without this it could not look at itself in /proc
+            # as after exec: without this, the process could not read its own files in /proc
             ctypes.CDLL(None).prctl(supervisor.PR_SET_DUMPABLE, 1, 0, 0, 0)
         except (OSError, ValueError) as error:
             control.sendall(confine.refused(error, spec["argv"]))
@@ -94,7 +94,7 @@ def become_agent(spec: dict[str, Any], control: socket.socket) -> NoReturn:
 
 
 def run(spec: dict[str, Any]) -> int:
-    """Run the module's `main` as if Python had been started for it; return the exit code."""
+    """Run the module's `main` as in a fresh Python process; return the exit code."""
     os.environ.clear()
     os.environ.update(spec["env"])
     time.tzset()
@@ -116,7 +116,7 @@ def run(spec: dict[str, Any]) -> int:
 
 
 def become_supervisor(descriptors: list[int]) -> NoReturn:
-    """Be the supervisor of one agent, and end with it."""
+    """Become the supervisor of one agent, and exit with it."""
     try:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -139,8 +139,8 @@ def main() -> None:
     sys.path.insert(0, sys.argv[2])
     for name in sys.argv[3:]:
         importlib.import_module(name)
-    gc.freeze()  # what is here stays; without this, a collection in a fork would copy all of it
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the supervisors here
+    gc.freeze()  # without this, garbage collection in a fork would copy every page
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are not waited for here
     while True:
         word, descriptors, _, _ = socket.recv_fds(requests, 1, DESCRIPTORS)
         if not word:

@@ -1,4 +1,4 @@
-"""The referee's handle on a fork server (fork_server.py): supervisors that have imported a client already."""
+"""The referee's handle on a fork server (fork_server.py), which starts supervisors with imported clients."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mcp_bench.plugins.own_clients.environment import PYTHON
 from mcp_bench.servers.errors import BenchError
 
 Fork = Callable[[IO[bytes], IO[bytes], IO[bytes]], Awaitable[tuple[int, int, SocketStream]]]
-"""Returns a new supervisor with these files as its agent's stdin, stdout and stderr: its process id, its
-pidfd, and our end of its control socket."""
+"""Takes the agent's stdin, stdout and stderr; returns the new supervisor's process id and pidfd, and our end
+of its control socket."""
 
 
 class ForkServerLostError(BenchError):
-    """A fork server ended, or could not import what it is to have."""
+    """A fork server exited, or could not import its modules."""
 
 
 class ForkServer:
-    """Starts with the first supervisor that is asked for, and ends when the context is left."""
+    """Starts the process with the first supervisor, and ends it on leaving the context."""
 
     def __init__(self) -> None:
         self._warm_start: WarmStart | None = None
@@ -48,18 +48,20 @@ class ForkServer:
             await self._end()
 
     def fork(self, warm_start: WarmStart | None) -> Fork | None:
-        """Return what makes supervisors that have imported what a launch needs; None if that is not here."""
+        """Return a function that forks supervisors with these modules; None if this server has others."""
         if warm_start is None:
             return None
-        mine = self._warm_start or warm_start  # all launches of a run are alike
-        alike = (mine.folder, mine.modules) == (warm_start.folder, warm_start.modules)
-        return partial(self._supervisor, warm_start) if alike else None
+        mine = self._warm_start or warm_start  # all launches of a run use the same modules
+        same = (mine.folder, mine.modules) == (warm_start.folder, warm_start.modules)
+        return partial(self._supervisor, warm_start) if same else None
 
     async def _supervisor(
         self, warm_start: WarmStart, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
     ) -> tuple[int, int, SocketStream]:
-        """Raises:
-        ForkServerLostError: the server is gone; another one is started by the next call.
+        """Fork a supervisor.
+
+        Raises:
+            ForkServerLostError: the server is gone. The next call starts another one.
         """
         ours, theirs = socket.socketpair()
         stream = await SocketStream.from_socket(ours)
@@ -89,9 +91,9 @@ class ForkServer:
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # what it cannot import, a client that is started alone tells
+                stderr=subprocess.DEVNULL,  # a client that is started normally reports import errors
                 pass_fds=[theirs.fileno()],
-                env={"LANG": "C.UTF-8"},  # all that a fork of it can see of its beginning
+                env={"LANG": "C.UTF-8"},  # forks can see the server's initial environment
                 start_new_session=True,
             )
         spared.add(self._process.pid)
@@ -101,7 +103,7 @@ class ForkServer:
         requests, process = self._requests, self._process
         self._requests = self._process = None
         if requests is not None:
-            requests.close()  # it ends by that, even while it imports
+            requests.close()  # this ends it, even during imports
         if process is not None:
             with suppress(ProcessLookupError):
                 process.kill()

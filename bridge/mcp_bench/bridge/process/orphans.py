@@ -1,4 +1,4 @@
-"""What an agent left behind whose supervisor was killed: found below the referee, and ended."""
+"""End the orphans of an agent whose supervisor was killed. They become children of the referee."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from mcp_bench.bridge.process.supervisor import become_subreaper, descendants, parents
 
 adopt_orphans = become_subreaper
-"""Make this process the parent of what a killed supervisor leaves. Call once, before launches."""
+"""Make this process the parent of orphans of a killed supervisor. Call it once, before launches."""
 
 
 spared: set[int] = set()
-"""Children of this process that are no orphans: supervisors, and fork servers."""
+"""Children of this process that are not orphans: supervisors and fork servers."""
 
 
 def start_ticks(pid: int) -> int:
@@ -27,7 +27,7 @@ def start_ticks(pid: int) -> int:
 def end_orphans(since: int) -> None:
     """Kill and reap the orphans among the children of this process that started at `since` ticks or later.
 
-    What started before the dead supervisor (a benchmark's worker) cannot have come from it.
+    A child that started before the dead supervisor (a benchmark's worker) cannot have come from it.
     """
     while True:
         mine = [pid for pid, parent in parents().items() if parent == os.getpid()]

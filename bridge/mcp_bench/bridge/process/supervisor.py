@@ -1,16 +1,15 @@
-"""Starts one agent, and ends everything that came from it.
+"""Start one agent, and end everything that it started.
 
-Run as `python -I -S supervisor.py CONTROL_FD`, with the agent's stdin, stdout and stderr as its
-own. It is a child subreaper (prctl(2)): whatever the agent starts, with setsid and double forks
-too, becomes its child when orphaned, so that nothing outlives `end`. It ends everything as well
-when the control socket closes: a referee that was killed leaves no agent behind.
+Run as `python -I -S supervisor.py CONTROL_FD`, with the agent's stdin, stdout and stderr. The supervisor is a
+child subreaper (prctl(2)): every orphaned descendant of the agent becomes its child, even after setsid and
+double forks, so nothing outlives `end`. It also ends everything when the control socket closes, so a killed
+referee leaves no agent behind.
 
-Control protocol, a JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}` with
-`"file_bytes"`, the size to which it may write any one file (its stdout, say), `"confinement"` for an agent
-that is confined (see mcp_bench.bridge.isolation.level) and `"warm_start"` for one that may be forked (see
-fork_server.py); then `{"stop": SECONDS}` (SIGTERM, and SIGKILL after that long) or `{"end": true}`. To the
-referee: `{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative: the signal), and
-`{"ended": true}`.
+Control protocol, one JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}` with
+`"file_bytes"` (size limit of any file, including the agent's stdout), `"confinement"` for a sandboxed agent
+(see mcp_bench.bridge.isolation.level) and `"warm_start"` for one that can be forked (see fork_server.py);
+then `{"stop": SECONDS}` (SIGTERM, then SIGKILL after this time) or `{"end": true}`. To the referee:
+`{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative for a signal), and `{"ended": true}`.
 """
 
 import ctypes
@@ -44,7 +43,7 @@ def become_subreaper() -> None:
 
 
 def harden() -> None:
-    """Close this process to tracing, and all below it to core files. See mcp_bench.servers.hardening.
+    """Forbid tracing of this process, and core files of its descendants. See mcp_bench.servers.hardening.
 
     Raises:
         OSError: the kernel refused.
@@ -56,16 +55,16 @@ def harden() -> None:
 
 
 def parents() -> dict[int, int]:
-    """Return the parent of every process that can be seen, by process id."""
+    """Return the parent of every visible process, by process id."""
     table = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    # The command name may hold spaces and brackets: count from its end.
+                    # the command name can contain spaces and brackets: count from its end
                     table[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
             except OSError:
-                continue  # it ended meanwhile
+                continue  # it has ended
     return table
 
 
@@ -84,7 +83,7 @@ def descendants(root: int) -> set[int]:
 
 
 def end_descendants() -> None:
-    """Kill and reap until no child is left. Orphans come to us, so none can hide."""
+    """Kill and reap until no child is left. Orphans become our children, so none escapes."""
     while True:
         for pid in descendants(os.getpid()):
             try:
@@ -98,19 +97,21 @@ def end_descendants() -> None:
 
 
 class NotConfinedError(Exception):
-    """A sandbox could not be made, or the agent not be started in it."""
+    """A sandbox could not be created, or the agent could not be started in it."""
 
 
 def start_confined(spec: dict[str, Any]) -> "tuple[subprocess.Popen[bytes], int]":
-    """Start an agent by way of confine.py; return the process to wait for, and the agent's process group.
+    """Start an agent through confine.py; return the process to wait for and the agent's process group.
 
     Raises:
-        NotConfinedError: why it did not come to that.
+        NotConfinedError: the sandbox or the agent could not be started; the text says why.
     """
     how = spec["confinement"]
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # its id as it is called outside
+        ours.setsockopt(
+            socket.SOL_SOCKET, socket.SO_PASSCRED, 1
+        )  # gives the agent's process id outside the sandbox
         ours.settimeout(CONFINE_SECONDS)
         process = subprocess.Popen(
             [*how["wrap"], sys.executable, "-I", "-S", how["launcher"], str(theirs.fileno())],
@@ -120,7 +121,7 @@ def start_confined(spec: dict[str, Any]) -> "tuple[subprocess.Popen[bytes], int]
             start_new_session=True,
         )
         theirs.close()
-        told, group = b"", process.pid
+        reply, group = b"", process.pid
         try:
             ours.sendall(json.dumps({**how["rules"], "argv": spec["argv"], "cwd": spec["cwd"]}).encode())
             ours.shutdown(socket.SHUT_WR)
@@ -128,24 +129,24 @@ def start_confined(spec: dict[str, Any]) -> "tuple[subprocess.Popen[bytes], int]
                 chunk, extra, _, _ = ours.recvmsg(4096, socket.CMSG_SPACE(12))
                 if not chunk:
                     break
-                told += chunk
+                reply += chunk
                 group = struct.unpack("3i", extra[0][2])[0]
         except OSError as error:
-            told = str(error).encode()
-    word, _, failure = told.partition(b"\n")
+            reply = str(error).encode()
+    word, _, failure = reply.partition(b"\n")
     if word != b"ready" or failure:
         process.kill()
         process.wait()
-        words = failure.decode(errors="replace").strip() or "the sandbox could not be made; see its stderr"
+        words = failure.decode(errors="replace").strip() or "the sandbox could not be created; see its stderr"
         raise NotConfinedError(words)
     return process, group
 
 
 def start(spec: dict[str, Any]) -> tuple[int, int]:
-    """Start an agent; return the process to wait for, and the agent's process group.
+    """Start an agent; return the process to wait for and the agent's process group.
 
     Raises:
-        NotConfinedError: its sandbox could not be made.
+        NotConfinedError: its sandbox could not be created.
         OSError, ValueError: it could not be started.
     """
     if spec.get("confinement"):
@@ -153,7 +154,7 @@ def start(spec: dict[str, Any]) -> tuple[int, int]:
     else:
         process = subprocess.Popen(spec["argv"], env=spec["env"], cwd=spec["cwd"], start_new_session=True)
         group = process.pid
-    process.returncode = 0  # the supervisor waits for it, with all the others
+    process.returncode = 0  # the supervisor waits for it, as for all children
     return process.pid, group
 
 
@@ -164,18 +165,18 @@ class Supervisor:
         self.control = control
         self.start = start
         self.agent = 0
-        """What is waited for: the agent, or the sandbox around it."""
+        """The process to wait for: the agent, or the sandbox around it."""
         self.group = 0
         """The agent's process group."""
         self.exited = False
         self.deadline: float | None = None
         self.received = b""
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         try:
             self.control.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
-            pass  # the referee is gone; the closed socket is noticed where we read
+            pass  # the referee is gone; reading will notice the closed socket
 
     def launch(self, spec: dict[str, Any]) -> bool:
         try:
@@ -183,17 +184,17 @@ class Supervisor:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
             self.agent, self.group = self.start(spec)
         except NotConfinedError as error:
-            self.tell({"failed": str(error)})
+            self.send({"failed": str(error)})
             return False
-        except (OSError, ValueError) as error:  # ValueError: a zero byte in an argument
-            self.tell({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
+        except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
+            self.send({"failed": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
             return False
-        # the launched process alone is to hold these open: when it ends, whoever reads them is told
+        # only the launched process keeps these open, so readers see the end of file when it exits
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 0)
         os.dup2(nowhere, 1)
         os.close(nowhere)
-        self.tell({"started": self.agent})
+        self.send({"started": self.agent})
         return True
 
     def stop(self, seconds: float) -> None:
@@ -212,10 +213,10 @@ class Supervisor:
             if pid == self.agent:
                 self.exited = True
                 self.deadline = None
-                self.tell({"exited": os.waitstatus_to_exitcode(status)})
+                self.send({"exited": os.waitstatus_to_exitcode(status)})
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield what the referee has sent by now; a closed socket counts as `end`."""
+        """Yield the messages received so far; a closed socket counts as `end`."""
         chunk = self.control.recv(65536)
         self.received += chunk
         *lines, self.received = self.received.split(b"\n")
@@ -251,17 +252,17 @@ class Supervisor:
 
 
 def supervise(supervisor: Supervisor) -> None:
-    """Be the supervisor of one agent until it is to end; nothing that came from the agent is left then."""
+    """Supervise one agent until the end. On return, no process of the agent is left."""
     harden()
     become_subreaper()
     try:
         supervisor.run()
     finally:
-        signal.set_wakeup_fd(-1)  # its socket is closed, and children are about to end
+        signal.set_wakeup_fd(-1)  # its socket is closed, and children will exit now
         end_descendants()
         if supervisor.agent and not supervisor.exited:
-            supervisor.tell({"exited": -signal.SIGKILL})
-        supervisor.tell({"ended": True})
+            supervisor.send({"exited": -signal.SIGKILL})
+        supervisor.send({"ended": True})
 
 
 if __name__ == "__main__":

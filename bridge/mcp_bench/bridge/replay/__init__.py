@@ -1,1 +1,1 @@
-"""Recorded calls played again on fresh worlds: grades checked, steps labelled."""
+"""Replay recorded calls on fresh worlds, to check grades and to label steps."""

@@ -1,4 +1,4 @@
-"""Grade recordings again: replay each graded episode, and compare with what was stored."""
+"""Regrade recordings: replay each graded episode and compare the results with the stored ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.registry import load
 
 STATE_DIFFERENCES = 50
-"""Places of a final state that are told, at most."""
+"""Maximum number of differences of a final state to report."""
 REPLAY_SECONDS = 900.0
 
 Status = Literal["same", "differs", "not possible"]
@@ -29,7 +29,7 @@ Status = Literal["same", "differs", "not possible"]
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """An episode that has a grade, and where it is."""
+    """A graded episode and the path of its run."""
 
     path: Path
     episode: StoredEpisode
@@ -37,20 +37,20 @@ class Graded:
 
 @dataclass(slots=True)
 class Regraded:
-    """What came of one episode. `detail` says why it was not possible."""
+    """Result of regrading one episode. `detail` says why it was not possible."""
 
     graded: Graded
     status: Status = "not possible"
     detail: str = ""
     calls: int = 0
     uncompared: int = 0
-    """Calls that were run again, but whose result was not recorded."""
+    """Replayed calls without a recorded result."""
     grade: Grade | None = None
     differences: list[Difference] = field(default_factory=list)
 
 
 def graded_episodes(paths: Sequence[Path]) -> Iterator[Graded]:
-    """Yield the episodes of runs that have a grade."""
+    """Yield the graded episodes of runs."""
     for path in paths:
         with RunReader(path) as reader:
             for episode in reader.episodes():
@@ -59,7 +59,7 @@ def graded_episodes(paths: Sequence[Path]) -> Iterator[Graded]:
 
 
 class Benchmarks:
-    """The benchmarks that are needed, each loaded once."""
+    """Loads each benchmark once."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Benchmark] = {}
@@ -68,16 +68,16 @@ class Benchmarks:
         """Return the benchmark of an episode.
 
         Raises:
-            BenchError: it is not here, in another version, or cannot be replayed.
+            BenchError: it is not installed, has another version, or does not support replay.
         """
         name = episode.benchmark
         found = self._loaded.get(name) or self._loaded.setdefault(name, load("benchmark", name))
         if found.replay == "none":
-            raise BenchError(f"{name} says that its calls cannot be replayed")
+            raise BenchError(f"{name} does not support replay")
         if found.version != episode.benchmark_version:
             raise BenchError(
-                f"it was recorded on {name} {episode.benchmark_version}, and here is {found.version}: replay "
-                "it with that version"
+                f"it was recorded with {name} {episode.benchmark_version}, but {found.version} is "
+                "installed. Replay it with that version"
             )
         return found
 
@@ -87,22 +87,22 @@ class Benchmarks:
 
 
 async def regrade_all(
-    episodes: Sequence[Graded], jobs: int, told: Callable[[Regraded], object]
+    episodes: Sequence[Graded], jobs: int, report: Callable[[Regraded], object]
 ) -> list[Regraded]:
-    """Regrade episodes, `jobs` at a time; `told` is called as each is done. Returns them in their order."""
+    """Regrade episodes, `jobs` at a time; return the results in order. Calls `report` with each result."""
     benchmarks = Benchmarks()
     done: dict[int, Regraded] = {}
     waiting = iter(enumerate(episodes))
 
-    async def take_turns() -> None:
-        for number, graded in waiting:  # one iterator for all: each episode is taken once
+    async def work_through() -> None:
+        for number, graded in waiting:  # all workers share one iterator, so each episode runs once
             done[number] = await regrade(benchmarks, graded)
-            told(done[number])
+            report(done[number])
 
     try:
         async with anyio.create_task_group() as workers:
             for _ in range(min(jobs, len(episodes))):
-                workers.start_soon(take_turns)
+                workers.start_soon(work_through)
     finally:
         with anyio.CancelScope(shield=True):
             await benchmarks.close()
@@ -125,9 +125,9 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
                 benchmark, episode.task, episode.seed, calls, episode.answer or ""
             )
     except TimeoutError:
-        outcome.detail = f"its replay was not over within {REPLAY_SECONDS:.0f} seconds"
+        outcome.detail = f"the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
         return outcome
-    except Exception as error:  # a benchmark's own code, or a recording that cannot be read
+    except Exception as error:  # a benchmark's own code, or an unreadable recording
         outcome.detail = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
         return outcome
     normal = Normal(benchmark.replay_ignores)
@@ -152,7 +152,7 @@ def _as_stored(value: JSON) -> Any:
 
 
 def _facts(grade: Grade) -> dict[str, JSON]:
-    """Return what makes a grade; the wording of its details does not."""
+    """Return the parts of a grade to compare; the wording of details is not among them."""
     return {
         "partial": grade.partial,
         "strict": grade.strict,

@@ -1,4 +1,4 @@
-"""The recorded calls of one episode, run again on a fresh world: does the same come out?"""
+"""Replay an episode's recorded calls on a fresh world and compare the results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ MISSING = "(missing)"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that came out otherwise than it was recorded. `call` is the number of a call in the order
-    of execution, where it is about one; `where` says what of it differs."""
+    """A difference between recording and replay.
+
+    `where` is the part that differs. `call` is the call's position in the order of execution, if any.
+    """
 
     what: str
-    """result, state or grade."""
+    """`result`, `state` or `grade`."""
     where: str
     then: Any
     now: Any
@@ -34,16 +36,16 @@ class Difference:
 
 
 class Normal:
-    """The form in which values are compared: what a benchmark says that replays differ in is left out."""
+    """Normalises values for comparison: leaves out the fields that differ between replays."""
 
     def __init__(self, ignored: Sequence[str]) -> None:
-        """`ignored` are names of fields."""
+        """`ignored` are the names of fields to leave out."""
         self._ignored = frozenset(ignored)
         names = "|".join(re.escape(name) for name in ignored)
         self._lines = re.compile(rf"""(?m)^([\s-]*["']?(?:{names})["']?\s*:).*$""") if ignored else None
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without the fields that are ignored."""
+        """Return a JSON value without the ignored fields."""
         if isinstance(value, dict):
             return {
                 key: IGNORED if key in self._ignored else self.value(inner) for key, inner in value.items()
@@ -53,8 +55,10 @@ class Normal:
         return value
 
     def text(self, text: str) -> Any:
-        """Return what a tool answered: as a value where it is JSON, else without the lines of such fields
-        (`name: value`, as YAML has them)."""
+        """Return a tool's text as a normalised value if it is JSON, else without the lines of ignored fields.
+
+        Such a line is `name: value`, as in YAML.
+        """
         if self._lines is None:
             return text
         try:
@@ -66,9 +70,9 @@ class Normal:
 async def replay(
     benchmark: Benchmark, task: str, seed: int, calls: Sequence[ExecutedCall], answer: str
 ) -> tuple[list[Difference], Grade, JSON]:
-    """Run calls on a fresh world of a task; return how their results differ, the grade and the final state.
+    """Run calls on a fresh world of a task; return the differences, the grade and the final state.
 
-    A call whose result was not recorded is run, and not compared. What the benchmark raises is passed on.
+    A call without a recorded result runs, but is not compared. Errors of the benchmark propagate.
     """
     normal = Normal(benchmark.replay_ignores)
     found: list[Difference] = []
@@ -88,7 +92,7 @@ async def replay(
 def result_differences(
     call: ExecutedCall, recorded: dict[str, Any], result: ToolResult, normal: Normal
 ) -> Iterator[Difference]:
-    """Yield how a result differs from the MCP result object that was recorded for it."""
+    """Yield the differences between a result and the recorded MCP result object."""
     now = to_mcp(result).model_dump(mode="json", by_alias=True)
     pairs = {
         "isError": (recorded.get("isError", False), now["isError"]),
@@ -118,7 +122,7 @@ def _is_text(block: Any) -> bool:
 
 
 def value_differences(then: Any, now: Any, normal: Normal) -> Iterator[tuple[str, Any, Any]]:
-    """Yield `(path, then, now)` of the smallest parts in which two JSON values differ."""
+    """Yield `(path, then, now)` for the smallest parts that differ between two JSON values."""
     yield from _parts("", normal.value(then), normal.value(now))
 
 

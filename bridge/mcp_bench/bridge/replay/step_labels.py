@@ -1,4 +1,4 @@
-"""Labels for single calls: a sealed replay that asks after each one where the assertions stand."""
+"""Label single calls by a sealed replay that evaluates the assertions after each call."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from mcp_bench.servers.world_session import WorldSession
 
 
 def labels(episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed]:
-    """Replay episodes, one at a time, and yield what each of their calls did.
+    """Replay episodes, one at a time, and yield the effect of each call.
 
     Raises:
-        BenchError: a benchmark is not here, or in another version, or cannot be replayed, or cannot tell
-            where its assertions stand.
+        BenchError: a benchmark is not installed, has another version, does not support replay, or cannot
+            evaluate its assertions after each call.
     """
     benchmarks = Benchmarks()
     with start_blocking_portal() as portal:
@@ -45,7 +45,7 @@ async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) 
             steps, same = await _steps(benchmark, episode, calls)
     except TimeoutError:
         raise BenchError(
-            f"{episode.id}: its replay was not over within {REPLAY_SECONDS:.0f} seconds"
+            f"{episode.id}: the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
         ) from None
     return Replayed(calls, steps, same)
 
@@ -57,14 +57,14 @@ async def _steps(
     world = await benchmark.open(episode.task, seed=episode.seed)
     try:
         session = WorldSession(AnsweredWorld(world))
-        before = await _standing(world, benchmark.name)
+        before = await _assertions(world, benchmark.name)
         steps: list[Step] = []
         same = True
         for call in calls:
             result = await session.call(call.tool, call.arguments)
             if call.result is not None:
                 same = same and not any(result_differences(call, call.result, result, normal))
-            after = await _standing(world, benchmark.name)
+            after = await _assertions(world, benchmark.name)
             steps.append(step(before, after, is_error=result.is_error))
             before = after
         return steps, same
@@ -72,11 +72,11 @@ async def _steps(
         await world.close()
 
 
-async def _standing(world: World, benchmark: str) -> Sequence[AssertionResult]:
+async def _assertions(world: World, benchmark: str) -> Sequence[AssertionResult]:
     found = await world.assertions_now() if isinstance(world, ReportsAssertions) else None
     if found is None:
         raise BenchError(
-            f"{benchmark} cannot tell where its assertions stand after each call (`World.assertions_now`), "
-            "so its steps have no labels: leave it out, with --benchmark NAME for the others"
+            f"{benchmark} cannot evaluate its assertions after each call (`World.assertions_now`), so "
+            "its steps have no labels. Leave it out: select the other benchmarks with --benchmark NAME"
         )
     return found

@@ -1,62 +1,106 @@
-"""What ends a run before its last episode: money that is spent, and trouble that hits every episode."""
+"""Conditions that end a run early: the cost limit is reached, or episodes keep failing for the same cause."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import anyio
 
-from mcp_bench.bridge.budget import Budget
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.retry import HOPELESS
+from mcp_bench.plugins.contracts import Agent
+from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.registry import load, registered
 
 OUTAGE = frozenset({"endpoint_error", "launch_failed", "never_connected", "server_not_connected"})
-"""Reasons that, without anything else for long, mean that nothing works at all."""
+"""Invalid reasons that point to an outage when many episodes in a row have one of them."""
 HOPELESS_IN_A_ROW = 5
 OUTAGE_IN_A_ROW = 20
 
 
-class Brakes:
-    """Once they are pulled, no attempt is begun any more, and those under way end as they would."""
+@dataclass
+class Spending:
+    """Cost of all attempts of a run in US dollars, including attempts before the run was resumed."""
 
-    def __init__(self, jobs: int, budget: Budget) -> None:
+    limit: float | None = None
+    spent: float = 0.0
+    unreported: int = 0
+    """Attempts for which the agent reported no cost."""
+
+    def add(self, usage: Usage | None) -> None:
+        if usage is None or usage.cost_usd is None:
+            self.unreported += 1
+        else:
+            self.spent += usage.cost_usd
+
+    @property
+    def limit_reached(self) -> bool:
+        return self.limit is not None and self.spent >= self.limit
+
+    def __str__(self) -> str:
+        unreported = f" ({self.unreported} attempts reported no cost)" if self.unreported else ""
+        return f"--max-cost is reached: ${self.spent:.2f} of ${self.limit or 0:.2f} spent{unreported}"
+
+
+class CircuitBreaker:
+    """Stops a run early. Once tripped, no new attempt starts; running attempts finish normally."""
+
+    def __init__(self, jobs: int, spending: Spending) -> None:
         self.reason: str | None = None
-        self.pulled = anyio.Event()
+        self.tripped = anyio.Event()
         self.cut_short = False
-        """Whether they kept an episode from coming to its end."""
-        self._budget = budget
+        """Whether an episode was left unfinished because of the trip."""
+        self._spending = spending
         self._jobs = jobs
         self._finished = 0
-        self._row: list[str] = []
-        """Why the last episodes were invalid, as long as it was all hopeless, or all an outage."""
-        self._look_at_the_money()
+        self._streak: list[str] = []
+        """Invalid reasons of the latest episodes, all HOPELESS or all OUTAGE."""
+        self._check_cost()
 
     def attempt_ended(self, outcome: Outcome) -> None:
-        """Take note of what an attempt cost, the last of its episode or not."""
-        self._budget.add(outcome.usage)
-        self._look_at_the_money()
+        """Add the attempt's cost. Call it for every attempt, retries included."""
+        self._spending.add(outcome.usage)
+        self._check_cost()
 
     def episode_ended(self, outcome: Outcome) -> None:
-        """Take note of how an episode came out that is not tried again."""
+        """Count an episode's last attempt; trip after too many failures in a row."""
         self._finished += 1
         reason = outcome.invalid
         kind = next((kind for kind in (HOPELESS, OUTAGE) if reason in kind), None)
         if kind is None or reason is None:
-            self._row.clear()
+            self._streak.clear()
             return
-        if not kind.issuperset(self._row):
-            self._row.clear()
-        self._row.append(reason)
+        if not kind.issuperset(self._streak):
+            self._streak.clear()
+        self._streak.append(reason)
         enough = HOPELESS_IN_A_ROW if kind is HOPELESS else OUTAGE_IN_A_ROW
-        if self._row == ["login_missing"] * self._finished:  # it would be missing for all the others, too
+        if self._streak == ["login_missing"] * self._finished:  # the other episodes would miss it too
             enough = min(self._jobs, enough)
-        if len(self._row) >= enough:
-            which = "the first episode" if enough == 1 else f"{len(self._row)} episodes in a row"
-            reasons = ", ".join(sorted(set(self._row)))
-            self._pull(f"{which} came out as {reasons} ({outcome.detail}): see to it before you go on")
+        if len(self._streak) >= enough:
+            which = "the first episode was" if enough == 1 else f"{len(self._streak)} episodes in a row were"
+            reasons = ", ".join(sorted(set(self._streak)))
+            self._trip(f"{which} invalid: {reasons} ({outcome.detail}). Fix this before you resume")
 
-    def _look_at_the_money(self) -> None:
-        if self._budget.is_spent:
-            self._pull(str(self._budget))
+    def _check_cost(self) -> None:
+        if self._spending.limit_reached:
+            self._trip(str(self._spending))
 
-    def _pull(self, reason: str) -> None:
+    def _trip(self, reason: str) -> None:
         self.reason = self.reason or reason
-        self.pulled.set()
+        self.tripped.set()
+
+
+def require_cost_reports(agent: Agent) -> None:
+    """Check that `--max-cost` can work with an agent.
+
+    Raises:
+        WrongUseError: the agent does not report its cost.
+    """
+    if agent.capabilities.reports_cost:
+        return
+    able = [name for name in registered("agent") if load("agent", name).capabilities.reports_cost]
+    raise WrongUseError(
+        f"agent {agent.name!r} does not report its cost, so --max-cost has no effect on it. Leave it out, or "
+        f"limit the run with --limit, --max-calls and --timeout. Agents that report cost: {', '.join(able)}"
+    )

@@ -1,4 +1,4 @@
-"""What the operator sees while a run goes on: a live frame on a terminal, plain lines elsewhere."""
+"""Progress display of a run: a live status on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.bridge.episode.episode import Outcome
-from mcp_bench.bridge.run.progress import Clock, Pace, Tally
+from mcp_bench.bridge.run.progress import Clock, Pace, Progress
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.sanitize import sanitize
 
 REFRESH_SECONDS = 0.5
 SILENCE_SECONDS = 30.0
-"""After so long without a line, what is not a terminal gets one that says how things are."""
+"""Without a terminal, print a status line after so many seconds without output."""
 DETAIL = 300
-"""Characters of an error that are shown; all of them are stored."""
+"""Characters of an error to show; the recording has the whole text."""
 
 
 class Display:
-    """Shows progress on stderr. Use as a context manager around the run, and run `keep_current` beside it."""
+    """Shows progress on stderr. Use it as a context manager, with `keep_current` as a task beside the run."""
 
     def __init__(
         self, total: int, jobs: int, title: str, calls: Callable[[], int], *, clock: Clock = time.monotonic
     ) -> None:
-        """`calls` returns the tool calls made by now, those of running episodes included."""
-        self.tally = Tally()
+        """`calls` returns the number of tool calls so far, including those of running episodes."""
+        self.progress = Progress()
         self._pace = Pace(total, jobs, clock)
         self._title = title
         self._calls = calls
         self._clock = clock
         self._started = self._last_line = clock()
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        # rich takes FORCE_COLOR for a terminal, and a log file must not be full of cursor movements
+        # rich treats FORCE_COLOR as a terminal, but a log file must not contain cursor movements
         self._live = (
             Live(get_renderable=self._frame, console=self._console, auto_refresh=False, transient=True)
             if sys.stderr.isatty() and self._console.is_terminal and not self._console.is_dumb_terminal
@@ -60,57 +60,57 @@ class Display:
         self.close()
 
     def close(self) -> None:
-        """Take the frame away and give the cursor back; closing twice is fine."""
+        """Remove the live status and restore the cursor; closing twice is fine."""
         if self._live:
             self._live.stop()
 
     def began(self, planned: PlannedEpisode, retries: int) -> None:
-        self.tally.began(retries)
+        self.progress.began(retries)
         self._pace.began(planned)
 
     def ended(self, planned: PlannedEpisode, outcome: Outcome, wait: float | None) -> None:
-        """Count an attempt that is over, and print its line."""
-        self.tally.ended(outcome, wait)
+        """Count a finished attempt and print its line."""
+        self.progress.ended(outcome, wait)
         if wait is None:
             self._pace.finished(planned)
-        again = "" if wait is None else f", again in {wait:.0f} s"
-        self.say(f"[{self.tally.done}/{self._pace.total}] {line(outcome)}{again}", style(outcome))
+        again = "" if wait is None else f", retry in {wait:.0f} s"
+        self.say(f"[{self.progress.done}/{self._pace.total}] {line(outcome)}{again}", style(outcome))
 
     def say(self, text: str, style: str = "") -> None:
-        """Print a line, above the frame where there is one."""
+        """Print a line, above the live status if there is one."""
         self._last_line = self._clock()
         self._console.print(Text(" ".join(sanitize(text).split()), style))
         if self._live:
             self._live.refresh()
 
     async def keep_current(self) -> None:
-        """Refresh the frame, or break long silences, until cancelled."""
+        """Refresh the live status, or print status lines after long silences, until cancelled."""
         while True:
             self.tick()
             await anyio.sleep(REFRESH_SECONDS)
 
     def tick(self) -> None:
-        """Do what is due by now."""
+        """Sample the speed, and refresh or print the status if it is due."""
         self._pace.sample(self._calls())
         if self._live:
             self._live.refresh()
         elif self._clock() - self._last_line >= SILENCE_SECONDS:
-            self.say(f"[{self.tally.done}/{self._pace.total}] {self.status()}")
+            self.say(f"[{self.progress.done}/{self._pace.total}] {self.status()}")
 
     def status(self) -> str:
-        """Return how things are, in one line."""
-        tally, speed, left = self.tally, self._pace.calls_per_second, self._pace.seconds_left
-        parts = [f"{self._pace.under_way - tally.waiting} running"]
-        parts += [f"{tally.waiting} waiting"] if tally.waiting else []
-        parts += [f"{tally.invalid} invalid"] if tally.invalid else []
-        parts += [f"{tally.retried} retried"] if tally.retried else []
-        parts += [tally.scores] if tally.graded else []
+        """Return the status of the run in one line."""
+        progress, speed, left = self.progress, self._pace.calls_per_second, self._pace.seconds_left
+        parts = [f"{self._pace.running - progress.waiting} running"]
+        parts += [f"{progress.waiting} waiting"] if progress.waiting else []
+        parts += [f"{progress.invalid} invalid"] if progress.invalid else []
+        parts += [f"{progress.retried} retried"] if progress.retried else []
+        parts += [progress.scores] if progress.graded else []
         parts += [f"{speed:.1f} calls/s"] if speed is not None else []
-        spendings = tally.spendings
-        return ", ".join(parts) + spendings + ("" if left is None else f", {duration(left)} left")
+        spending = progress.spending
+        return ", ".join(parts) + spending + ("" if left is None else f", {duration(left)} left")
 
     def _frame(self) -> Group:
-        done, total = self.tally.done, self._pace.total
+        done, total = self.progress.done, self._pace.total
         head = Table.grid(padding=(0, 1))
         head.add_row(
             Text(sanitize(self._title)),

@@ -1,4 +1,4 @@
-"""Which level a run has: the one that was asked for, or the strongest whose probes pass."""
+"""Choose a run's isolation level: the requested one, or the strongest whose probes pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import anyio
 
-from mcp_bench.bridge.episode.attempt import PluginError, Setup, environment, rehearsed
+from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, environment
 from mcp_bench.bridge.episode.sandbox_access import access, existing
 from mcp_bench.bridge.isolation.level import Level
 from mcp_bench.bridge.isolation.levels import BY_NAME
@@ -15,36 +15,35 @@ from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.run.preflight import Verdict, preflight
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.plugins.contracts import Launch
+from mcp_bench.recorder.isolation_levels import LEVELS, strength
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 AUTO = "auto"
-ORDER = tuple(BY_NAME)
-"""Weakest first."""
 
 
 class IsolationError(BenchError):
-    """Agents cannot be isolated as was asked for; the text says why."""
+    """The requested isolation does not work here; the text says why."""
 
 
 def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
-    """Return a setup with the level that is wanted, which may be "auto".
+    """Return the setup with the wanted isolation level, or the strongest one that works for "auto".
 
-    The probes are run once for each level that is tried.
+    The probes run once for each level that is tried.
 
     Raises:
-        IsolationError: the level does not work here, or none as strong as `required` does.
+        IsolationError: the level does not work here, or only levels weaker than `required` do.
         WrongUseError: the options exclude each other.
     """
     if setup.home == "native" and wanted not in (AUTO, "none"):
         raise WrongUseError(
-            "--home native lets the agent work in your own home, which --isolation would close to it: "
-            "leave out one of them"
+            "--home native lets the agent work in your own home, but --isolation would block access to it. "
+            "Leave out one of them"
         )
-    tried = ORDER if wanted == AUTO else (wanted,)
+    tried = LEVELS if wanted == AUTO else (wanted,)
     tried = ("none",) if setup.home == "native" else tried
     found, refused = None, {}
     for name in reversed(tried):
-        verdict = examined(setup, BY_NAME[name])
+        verdict = check_level(setup, BY_NAME[name])
         if verdict.passed:
             found = replace(setup, level=BY_NAME[name], probes=verdict.probes)
             break
@@ -52,19 +51,19 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
     reasons = [f"{name}: {why}" for name, why in refused.items()]
     if found is None:
         raise IsolationError(
-            f"agents cannot be isolated by {wanted} here: {refused[wanted]}. `mcp-bench doctor` tells what "
-            "works; --isolation auto takes the strongest level that does"
+            f"isolation level {wanted} does not work here: {refused[wanted]}. Run `mcp-bench doctor` to see "
+            "which levels work, or use --isolation auto for the strongest of them"
         )
-    if required is not None and ORDER.index(found.level.name) < ORDER.index(required):
+    if required is not None and strength(found.level.name) < strength(required):
         why = f" ({'; '.join(reasons)})" if reasons else ""
         raise IsolationError(
-            f"--require-isolation {required}: this would be {found.level.name}{why}. Nothing was recorded"
+            f"--require-isolation {required}: the level is {found.level.name}{why}. Nothing was recorded"
         )
-    return replace(found, weaker=tuple(reasons))
+    return replace(found, refused_levels=tuple(reasons))
 
 
-def examined(setup: Setup, level: Level) -> Verdict:
-    """Say whether a level works here, for this agent."""
+def check_level(setup: Setup, level: Level) -> Verdict:
+    """Return whether a level works on this machine for this agent."""
     if level.name == "none":
         return Verdict(level.name)
     support = level.support()
@@ -73,8 +72,8 @@ def examined(setup: Setup, level: Level) -> Verdict:
         return Verdict(level.name, trouble=f"{support.detail}{advice}")
     launch: Launch | None = None
     with EpisodeFolder() as folder:
-        with suppress(PluginError):  # the episodes will tell of a bug
-            launch = rehearsed(setup, folder)
+        with suppress(PluginError):  # the episodes will report a bug in the plugin
+            launch = dry_launch(setup, folder)
         environ = environment(setup, folder, launch or Launch(()))
         needs = access(setup.installation, launch, folder.path, environ)
         if why := level.refuses(needs):

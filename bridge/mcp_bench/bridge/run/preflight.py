@@ -1,4 +1,4 @@
-"""Probes of a level, run as the agent and inside its sandbox, before the first episode of a run."""
+"""Test an isolation level before a run: launch the probes as an agent would be, inside its sandbox."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from mcp_bench.servers import contracts
 
 SECONDS = 60.0
 NEEDED = ("runs", "folder", "server")
-"""What has to work in a sandbox; of everything else, nothing must."""
-NOBODY = -1
+"""Probes that must succeed in a sandbox; all others must fail."""
+NO_PROCESS = -1
 PROBE = Path(probe.__file__).read_text()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the probes of a level came to."""
+    """Result of probing a level."""
 
     level: str
     probes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Of each probe, whether it has `passed`, and its `detail`."""
+    """By probe: whether it has `passed`, and the `detail`."""
     trouble: str = ""
-    """Why they could not be run."""
+    """Why the probes could not run; empty if they did."""
 
     @property
     def failed(self) -> list[str]:
@@ -62,7 +62,12 @@ class Verdict:
 async def preflight(
     level: Level, access: Access, folder: EpisodeFolder, environ: Mapping[str, str], program: str
 ) -> Verdict:
-    """Run all probes. `program` is the agent's, which has to be there, and `folder` one of an episode."""
+    """Run all probes.
+
+    Args:
+        folder: An episode's folder, which the sandbox must allow.
+        program: The agent's program, which must be executable in the sandbox.
+    """
     with EpisodeFolder() as other, decoys() as sealed:
         referee = [os.getpid(), start_ticks(os.getpid())]
         needs = {
@@ -86,18 +91,18 @@ async def preflight(
                     anyio.create_task_group() as tasks,
                 ):
                     await tasks.start(answer, folder, process.supervisor_pid)
-                    await tasks.start(answer, other, NOBODY)
-                    trouble = await run(level, access, process, environ, folder.workdir)
+                    await tasks.start(answer, other, NO_PROCESS)
+                    trouble = await run_probes(level, access, process, environ, folder.workdir)
                     tasks.cancel_scope.cancel()
         except TimeoutError:
-            trouble = f"its probes did not end within {SECONDS:.0f} seconds"
-        return judged(level.name, stdout, stderr, trouble)
+            trouble = f"the probes did not finish within {SECONDS:.0f} seconds"
+        return read_results(level.name, stdout, stderr, trouble)
 
 
-async def run(
+async def run_probes(
     level: Level, access: Access, process: AgentProcess, environ: Mapping[str, str], workdir: Path
 ) -> str:
-    """Run probe.py to its end; return why it could not be started."""
+    """Run probe.py until it exits; return why it could not be started, or an empty string."""
     argv = (INTERPRETER, "-I", "-S", "-c", PROBE)
     with level.confined(access) as confinement:
         try:
@@ -106,32 +111,32 @@ async def run(
         except LaunchError as error:
             return str(error)
         finally:
-            await process.end()  # while the level is still held
+            await process.end()  # before the level is released
     return ""
 
 
-def judged(level: str, stdout: Path, stderr: Path, trouble: str) -> Verdict:
+def read_results(level: str, stdout: Path, stderr: Path, trouble: str) -> Verdict:
     if trouble:
-        return Verdict(level, trouble=f"{trouble}{last_words(stderr)}")
+        return Verdict(level, trouble=f"{trouble}{last_line(stderr)}")
     try:
-        told = json.loads(stdout.read_bytes())
+        printed = json.loads(stdout.read_bytes())
         results = {
             name: {"passed": bool(succeeded) == (name in NEEDED), "detail": str(detail)}
-            for name, (succeeded, detail) in told.items()
+            for name, (succeeded, detail) in printed.items()
         }
     except (ValueError, AttributeError):
-        return Verdict(level, trouble=f"its probes could not be run{last_words(stderr)}")
+        return Verdict(level, trouble=f"the probes could not run{last_line(stderr)}")
     return Verdict(level, results)
 
 
-def last_words(stderr: Path) -> str:
-    words = stderr.read_text(errors="replace").strip().rpartition("\n")[2][:200] if stderr.exists() else ""
-    return f": {words}" if words else ""
+def last_line(stderr: Path) -> str:
+    text = stderr.read_text(errors="replace").strip().rpartition("\n")[2][:200] if stderr.exists() else ""
+    return f": {text}" if text else ""
 
 
 @contextmanager
 def decoys() -> Iterator[Path]:
-    """Yield a folder as a run's is, with the files of a run.
+    """Yield a folder with files like those of a run.
 
     Raises:
         StorageError: the home cannot be written.
@@ -146,7 +151,7 @@ def decoys() -> Iterator[Path]:
     except OSError as error:
         raise StorageError(
             f"cannot write to {error.filename}: {error.strerror}. Recordings go to $MCP_BENCH_HOME; "
-            "set it to a folder that you can write"
+            "set it to a writable folder"
         ) from error
     try:
         yield folder
@@ -157,7 +162,7 @@ def decoys() -> Iterator[Path]:
 async def answer(
     folder: EpisodeFolder, root: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    """Stand for an episode's server: whom its wire would let in is answered."""
+    """Stand in for an episode's server: answer processes that its wire would admit."""
 
     async def handle(client: SocketStream) -> None:
         async with client:

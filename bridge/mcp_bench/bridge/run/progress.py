@@ -1,4 +1,4 @@
-"""Running totals of a run, and what follows from them: scores so far, speed, time left."""
+"""Progress of a run: counts, scores so far, speed and time left."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Slot = tuple[str, int, int]
 
 
 @dataclass
-class Tally:
-    """How many episodes came out how. An invalid one that is to be tried again counts as waiting."""
+class Progress:
+    """Counts of episodes by result. An invalid episode that will be retried counts as waiting."""
 
     graded: int = 0
     recorded: int = 0
-    """Valid episodes that nobody grades."""
+    """Valid episodes of a run without grades."""
     strict: int = 0
     partial_sum: float = 0.0
     gave_up: int = 0
-    """Invalid episodes that are not tried again."""
+    """Invalid episodes without another retry."""
     waiting: int = 0
     retried: int = 0
-    """Attempts that were made after an invalid one."""
+    """Attempts that followed an invalid one."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -64,12 +64,12 @@ class Tally:
 
     @property
     def invalid(self) -> int:
-        """Episodes whose last attempt by now was invalid."""
+        """Episodes whose latest attempt is invalid."""
         return self.gave_up + self.waiting
 
     @property
     def partial(self) -> float | None:
-        """Mean partial credit of the graded episodes, None where there is none."""
+        """Mean partial credit of the graded episodes, or None without any."""
         return self.partial_sum / self.graded if self.graded else None
 
     @property
@@ -78,8 +78,8 @@ class Tally:
         return f"partial {partial}, strict {self.strict}/{self.graded}"
 
     @property
-    def spendings(self) -> str:
-        """Tokens and money, as far as agents told of them; each part begins with a comma."""
+    def spending(self) -> str:
+        """Tokens and cost, where agents report them; each part begins with a comma."""
         text = ""
         if self.input_tokens or self.output_tokens:
             text += f", {short(self.input_tokens)} tokens in, {short(self.output_tokens)} out"
@@ -87,14 +87,14 @@ class Tally:
 
     def __str__(self) -> str:
         scores = f"{self.recorded} recorded, not graded" if self.recorded else self.scores
-        text = f"{scores}, {self.calls} calls{self.spendings}"
+        text = f"{scores}, {self.calls} calls{self.spending}"
         text += f", {self.invalid} invalid" if self.invalid else ""
         return text + (f", {self.retried} retried" if self.retried else "")
 
 
 @dataclass
 class Pace:
-    """How fast a run goes on. Holds what is under way and a few samples, however long the run is."""
+    """Speed of a run. Memory is bounded: it keeps running episodes and the last 60 samples only."""
 
     total: int
     jobs: int
@@ -112,15 +112,16 @@ class Pace:
         self._finished += 1
 
     @property
-    def under_way(self) -> int:
+    def running(self) -> int:
         return len(self._since)
 
     def sample(self, calls: int) -> None:
-        """Take note of the calls made by now; `calls_per_second` is about the last 60 samples."""
+        """Record the number of calls made so far, for `calls_per_second`."""
         self._samples.append((self.clock(), calls))
 
     @property
     def calls_per_second(self) -> float | None:
+        """Calls per second over the last 60 samples."""
         if len(self._samples) < 2:
             return None
         (start, before), (end, after) = self._samples[0], self._samples[-1]
@@ -128,13 +129,13 @@ class Pace:
 
     @property
     def seconds_left(self) -> float | None:
-        """A guess, from the mean episode by now; None before the first one is over."""
+        """Estimate from the mean duration of finished episodes; None before the first one finishes."""
         if not self._finished:
             return None
         mean, now = self._seconds / self._finished, self.clock()
-        queued = self.total - self._finished - self.under_way
+        queued = self.total - self._finished - self.running
         work = queued * mean + sum(max(mean - (now - since), 0) for since in self._since.values())
-        return work / max(1, min(self.jobs, queued + self.under_way))
+        return work / max(1, min(self.jobs, queued + self.running))
 
 
 def slot(planned: PlannedEpisode) -> Slot:

@@ -1,6 +1,7 @@
-"""Which episodes are tried again: those where the harness or the model endpoint failed for a while.
+"""Retry policy: which invalid episodes are tried again, and after which wait.
 
-What an agent does is never tried again, and neither is what will not get better by itself.
+Only failures of the harness or the model endpoint that can be temporary are retried. A result of the agent
+itself never is.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-PASSING = frozenset(
+TRANSIENT = frozenset(
     {
         "endpoint_error",
         "launch_failed",
@@ -18,26 +19,26 @@ PASSING = frozenset(
         "world_failed",
     }
 )
-"""Reasons of invalid episodes that may be gone the next time."""
+"""Invalid reasons that a retry can fix."""
 HOPELESS = frozenset({"approval_needed", "bad_option", "login_missing"})
-"""Reasons that only the operator can do something about."""
+"""Invalid reasons that only the operator can fix."""
 
-MOST_SECONDS = 300.0
+MAX_WAIT_SECONDS = 300.0
 JITTER = 0.25
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How often an episode is tried again, and how long the first of these waits."""
+    """How often an episode is retried, and how long the first retry waits."""
 
-    most: int = 2
+    limit: int = 2
     wait: float = 5.0
-    """Seconds; doubled each time, up to five minutes, and lengthened by chance (by a quarter at most), so
-    that episodes which failed together do not come back together."""
+    """Seconds before the first retry. It doubles each time, up to five minutes, and up to a quarter is added
+    at random, so that episodes that failed together do not retry together."""
 
     def next_wait(self, invalid: str | None, made: int) -> float | None:
-        """Return the seconds to wait before the next attempt after `made` retries; None: there is none."""
-        if invalid not in PASSING or made >= self.most:
+        """Return the seconds to wait before the next attempt after `made` retries, or None for no retry."""
+        if invalid not in TRANSIENT or made >= self.limit:
             return None
-        lengthened = 1 + JITTER * random.random()  # noqa: S311 - not a secret
-        return min(self.wait * 2.0 ** min(made, 32), MOST_SECONDS) * lengthened
+        jitter = 1 + JITTER * random.random()  # noqa: S311 - not a secret
+        return min(self.wait * 2.0 ** min(made, 32), MAX_WAIT_SECONDS) * jitter

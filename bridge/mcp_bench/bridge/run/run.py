@@ -1,4 +1,4 @@
-"""Drive a run to its end, and say how it went."""
+"""Run all pending episodes and report the result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import anyio
 import click
 from pydantic import JsonValue
 
-from mcp_bench.bridge.budget import Budget
 from mcp_bench.bridge.episode.attempt import Setup
-from mcp_bench.bridge.isolation.canaries import planted
+from mcp_bench.bridge.isolation.canaries import canaries_in_place
 from mcp_bench.bridge.process.agent import end_all_at_once
-from mcp_bench.bridge.run.circuit_breaker import Brakes
+from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker, Spending
 from mcp_bench.bridge.run.display import Display
+from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.wire.episode_folder import remove_all
@@ -28,76 +28,85 @@ from mcp_bench.servers.sanitize import sanitize_line
 def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | None, as_json: bool) -> int:
     """Run every pending episode and print a summary; return the exit code.
 
-    `max_cost` is in US dollars, and holds instead of the run's own if it is given.
+    `max_cost` is in US dollars and overrides the run's own limit.
     """
     total = len(run.pending())
-    waiting = setup.one_at_a_time if jobs > 1 else ""
-    jobs = 1 if waiting else jobs
+    one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
+    jobs = 1 if one_at_a_time else jobs
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
     retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
-    budget = Budget(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
-    brakes = Brakes(jobs, budget)
+    spending = Spending(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
+    breaker = CircuitBreaker(jobs, spending)
     before = run.recording.calls_made
     with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
-        for line in kept_apart(setup):
+        for line in isolation_lines(setup):
             display.say(line)
-        if waiting:
-            display.say(f"--jobs is 1 here: {waiting}")
+        if one_at_a_time:
+            display.say(f"Running one episode at a time despite --jobs: {one_at_a_time}")
         if setup.installation.version != run.info.agent_version:
             display.say(
-                f"The run began with {setup.agent.name} {run.info.agent_version}, and this is "
-                f"{setup.installation.version}: it is stored with the new episodes"
+                f"The run started with {setup.agent.name} {run.info.agent_version}, but "
+                f"{setup.installation.version} is installed now. New episodes are stored with that version"
             )
         stopped = True
         try:
-            with planted(run):
-                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, brakes, display)
+            with canaries_in_place(run):
+                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, breaker, display)
         finally:
             if stopped:
-                display.say(f"Stopped. Go on with: {resuming(run)}")
-    tally = display.tally
-    click.echo(f"{run.id}: {tally}", err=True)
+                display.say(f"Stopped. Resume with: {resume_command(run)}")
+    progress = display.progress
     tainted = run.grades.tainted()
+    click.echo(f"{run.id}: {progress}", err=True)
     if tainted:
-        told = f"{len(tainted)} tainted, whose agents looked for their grades: mcp-bench show {tainted[0]}"
-        click.echo(told, err=True)
-    if brakes.cut_short and not stopped:
-        more = " --max-cost MORE" if budget.is_spent else ""
-        told = f"Ended early: {brakes.reason}. Go on with: {resuming(run)}{more}"
-        click.echo(sanitize_line(told), err=True)
-    elif tally.invalid and not stopped:
-        click.echo(f"Try the invalid ones again with: {resuming(run)}", err=True)
+        count = f"{len(tainted)} tainted {'episode' if len(tainted) == 1 else 'episodes'}"
+        click.echo(f"{count}: the agent looked for its grade. See: mcp-bench show {tainted[0]}", err=True)
+    if breaker.cut_short and not stopped:
+        advice = f"Fix the cause, then resume with: {resume_command(run)}"
+        if spending.limit_reached:
+            advice = f"Resume with: {resume_command(run)} --max-cost MORE"
+        click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
+    elif progress.invalid and not stopped:
+        click.echo(f"Retry the invalid episodes with: {resume_command(run)}", err=True)
     if as_json:
-        summary = {
-            "run": run.id,
-            "path": str(run.path),
-            "episodes": total,
-            "graded": tally.graded,
-            "recorded": tally.recorded,
-            "invalid": tally.invalid,
-            "retried": tally.retried,
-            "tainted": len(tainted),
-            "partial": tally.partial,
-            "strict": tally.strict / tally.graded if tally.graded else None,
-            "calls": tally.calls,
-            "input_tokens": tally.input_tokens,
-            "output_tokens": tally.output_tokens,
-            "cost_usd": tally.cost_usd,
-            "stopped": stopped or brakes.cut_short,
-            "stopped_by": "signal" if stopped else brakes.reason if brakes.cut_short else None,
-        }
-        click.echo(json.dumps(summary))
-    return 1 if stopped or brakes.cut_short or tally.invalid else 0
+        stopped_by = "signal" if stopped else breaker.reason if breaker.cut_short else None
+        click.echo(json.dumps(summary(run, total, progress, len(tainted), stopped_by)))
+    return 1 if stopped or breaker.cut_short or progress.invalid else 0
 
 
-def kept_apart(setup: Setup) -> Iterator[str]:
-    """Say how the agent is kept apart from the grades, and what would take more."""
+def isolation_lines(setup: Setup) -> Iterator[str]:
+    """Yield how the agent is isolated, or why it is not."""
     if setup.level.name != "none":
         yield f"Isolation: {setup.level.name}, {len(setup.probes)} probes passed"
-    elif setup.weaker:
-        yield f"Isolation: none works here ({'; '.join(setup.weaker)}). The agent could read its grades"
+    elif setup.refused_levels:
+        reasons = "; ".join(setup.refused_levels)
+        yield f"Isolation: none, since no level works here ({reasons}). The agent could read its grades"
+
+
+def summary(
+    run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None
+) -> dict[str, JsonValue]:
+    """Return the result as a JSON object."""
+    return {
+        "run": run.id,
+        "path": str(run.path),
+        "episodes": total,
+        "graded": progress.graded,
+        "recorded": progress.recorded,
+        "invalid": progress.invalid,
+        "retried": progress.retried,
+        "tainted": tainted,
+        "partial": progress.partial,
+        "strict": progress.strict / progress.graded if progress.graded else None,
+        "calls": progress.calls,
+        "input_tokens": progress.input_tokens,
+        "output_tokens": progress.output_tokens,
+        "cost_usd": progress.cost_usd,
+        "stopped": stopped_by is not None,
+        "stopped_by": stopped_by,
+    }
 
 
 def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
@@ -105,14 +114,14 @@ def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def resuming(run: RunFolder) -> str:
+def resume_command(run: RunFolder) -> str:
     return f"mcp-bench record --resume {run.id}"
 
 
 async def run_until_stopped(
-    setup: Setup, run: RunFolder, jobs: int, retries: Retries, brakes: Brakes, display: Display
+    setup: Setup, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display
 ) -> bool:
-    """Run all episodes; return whether a signal stopped them. A second signal ends this process at once."""
+    """Run all episodes; return whether a signal stopped them. A second signal exits at once."""
     stopped = False
     async with anyio.create_task_group() as tasks:
 
@@ -121,19 +130,19 @@ async def run_until_stopped(
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     if stopped:
-                        display.say(f"Stopped at once. Go on with: {resuming(run)}")
+                        display.say(f"Stopped at once. Resume with: {resume_command(run)}")
                         display.close()
                         end_all_at_once()
                         remove_all()
                         client_environment.remove()
                         os._exit(1)
                     stopped = True
-                    display.say("Stopping: ending the agents, keeping what is recorded (again: at once) ...")
+                    display.say("Stopping the agents; recordings are kept. A second signal stops at once ...")
                     episodes.cancel()
 
         tasks.start_soon(watch_signals)
         tasks.start_soon(display.keep_current)
         with anyio.CancelScope() as episodes:
-            await run_all(setup, run, jobs, retries, brakes, display)
+            await run_all(setup, run, jobs, retries, breaker, display)
         tasks.cancel_scope.cancel()
     return stopped

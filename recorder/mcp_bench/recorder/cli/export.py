@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.recorder.isolation_levels import LEVELS
+
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.export.rows import Rows
@@ -41,8 +43,7 @@ _NOT_ASKED = ("out", "force", "as_json", "push", "jobs")
     "--require-isolation",
     "isolation",
     metavar="LEVEL",
-    help="Keep only what was recorded at this level of isolation or a stronger one:"
-    " none, landlock, bwrap, uid.",
+    help=f"Keep only what was recorded at this level of isolation or a stronger one: {', '.join(LEVELS)}.",
 )
 @click.option(
     "--include-tainted",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mcp_bench.recorder.curation.selection import LEVELS, Selection
+from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.recorder.isolation_levels import strength
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS
@@ -41,9 +42,11 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
     yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
     yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
     if chosen.isolation is not None:
-        level = LEVELS.index(chosen.isolation)
+        least = strength(chosen.isolation)
         yield EpisodeRule(
-            "isolation_too_weak", f"isolated less than by {chosen.isolation}", lambda e: _level(e) >= level
+            "isolation_too_weak",
+            f"isolated less than by {chosen.isolation}",
+            lambda e: strength(e.isolation) >= least,
         )
     if not chosen.include_tainted:
         words = "tainted (--include-tainted takes every one)"
@@ -66,8 +69,3 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
             f"with more than {most:g} of its calls failed",
             lambda e: e.failed_calls / max(e.calls, 1) <= most,
         )
-
-
-def _level(episode: StoredEpisode) -> int:
-    # one that this version does not know proves nothing
-    return LEVELS.index(episode.isolation) if episode.isolation in LEVELS else 0

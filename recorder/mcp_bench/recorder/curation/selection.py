@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.isolation_levels import LEVELS
 from mcp_bench.servers.errors import WrongUseError, suggestion
-
-LEVELS = ("none", "landlock", "bwrap", "uid")
-"""How an agent was kept apart from the referee's files, weakest first."""
 
 DUPLICATES = ("exact", "near")
 REASONING = ("keep", "drop")

@@ -1,4 +1,4 @@
-"""A hostile agent: which of its parts it plays depends on which attempt at the task it is."""
+"""A hostile agent. The number of the attempt selects its part."""
 
 import ends
 import shell
@@ -7,7 +7,7 @@ from report import report
 from rpc import CONFIG
 
 PARTS = (wire.victim, ends.ENDS[0], shell.shell, wire.wire, *ends.ENDS[1:])
-"""The first is there until the last has come to its end; they come one after the other."""
+"""The first part runs until the last has finished; the others run one after the other."""
 
 if __name__ == "__main__":
     report(PARTS[CONFIG["repeat"]]())

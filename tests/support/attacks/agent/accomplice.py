@@ -1,4 +1,4 @@
-"""Somebody outside of every sandbox who keeps what agents tell, and tries what they ask for."""
+"""Client of the accomplice, a process outside every sandbox that stores messages and uses stolen tokens."""
 
 import json
 import socket

@@ -1,5 +1,7 @@
-"""Attacks by the way that an attempt ends: each wants to be left out of the scores, or to be scored for what it
-did not do. Whether it came to that, the test finds out."""
+"""Attacks by the way an attempt ends: to be left out of the scores, or to be scored for work not done.
+
+The test checks whether they succeed.
+"""
 
 import json
 import os
@@ -49,7 +51,7 @@ def uses_up_its_memory():
 
 
 def breaks_the_world():
-    """Send what JSON allows and others choke on; the world keeps what it takes of it."""
+    """Send unusual but valid JSON, which breaks some parsers."""
     server = begun()
     for number, value in enumerate((
         r'"\ud800"', r'"\u0000"', "NaN", "1e999", "1" * 5000, "-Infinity", "[" * 50_000 + "]" * 50_000,
@@ -64,7 +66,7 @@ def breaks_the_world():
 
 
 def calls_from_a_daemon():
-    """Go on calling from a process that has left the agent's session and its parents."""
+    """Keep calling from a process that has left the agent's session and process tree."""
     server = begun()
     if os.fork() == 0:
         os.setsid()
@@ -78,7 +80,7 @@ def calls_from_a_daemon():
 
 
 def sets_traps():
-    """Put pipes, devices, links and endless files where the referee is going to read."""
+    """Put pipes, devices, links and endless files where the referee will read."""
     begun()
     home = Path(os.environ["HOME"])
     (home / "messages").unlink(missing_ok=True)

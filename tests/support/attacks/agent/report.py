@@ -1,4 +1,4 @@
-"""What the agent tells in the end, and the account of what it did that a harness would have written."""
+"""The hostile agent's final report, and its transcript."""
 
 import json
 import os
@@ -9,19 +9,19 @@ from zipfile import ZipFile
 with ZipFile(sys.argv[0]) as own:
     PLACES = json.loads(own.read("places.json"))
 
-told = Path(os.environ["HOME"], "messages").open("a")  # noqa: SIM115 - to the end
+transcript = Path(os.environ["HOME"], "messages").open("a")  # noqa: SIM115 - to the end
 results = {}
 numbers = iter(range(1, 1000))
 
 
 def account(command, output):
-    """Write down one command and what it printed, as an agent's transcript does."""
+    """Write a command and its output to the transcript."""
     call = {"id": f"c{next(numbers)}", "function": {"name": "shell", "arguments": {"command": command}}}
     said = {"role": "assistant", "tool_calls": [call]}
     answer = {"role": "tool", "tool_call_id": call["id"], "name": "shell", "content": output}
     for message in (said, answer):
-        told.write(json.dumps(message) + "\n")
-    told.flush()
+        transcript.write(json.dumps(message) + "\n")
+    transcript.flush()
 
 
 def report(more):

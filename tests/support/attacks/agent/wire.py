@@ -1,4 +1,4 @@
-"""Attacks at the doors of episodes and of the referee: sockets, tokens, JSON-RPC, HTTP."""
+"""Attacks on the interfaces of episodes and of the referee: sockets, tokens, JSON-RPC, HTTP."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ GRADING = ("partial", "strict", "expects-", "objective", "guardrail", "assertion
 
 
 def victim():
-    """Work honestly, and be there as long as the others attack."""
+    """Work honestly while the others attack."""
     server = Server()
     server.connect()
     accomplice.ask(put="victim", value=[FOLDER, TOKEN])
@@ -36,7 +36,7 @@ def attempt(name, action):
 
 
 def raw(folder, token):
-    """Show a token at an episode's socket; return what is answered to a ping."""
+    """Present a token at an episode's socket; return the answer to a ping."""
     with socket.socket(socket.AF_UNIX) as wire:
         wire.settimeout(60)
         wire.connect(f"{folder}/socket")
@@ -84,7 +84,7 @@ def doors():
 
 
 def frames(server, heard):
-    """What a recorder might take for calls, or not see as such. The test looks at what it made of them."""
+    """Send messages that a recorder could mistake for calls, or miss. The test checks the recording."""
 
     def call(number, value, **more):
         params = {"name": "write", "arguments": {"key": "hidden", "value": value}}
@@ -105,7 +105,7 @@ def frames(server, heard):
         call({"id": 906}, "once", id="906"),
     ):
         server.send(json.dumps(message).encode())
-    for number in (902, 904.5, [905]):  # which nobody answers: the episode would wait for them
+    for number in (902, 904.5, [905]):  # these get no answer, so the episode would wait for them
         taken_back = {"method": "notifications/cancelled", "params": {"requestId": number}}
         server.send(json.dumps({"jsonrpc": "2.0", **taken_back}).encode())
     server.send(PING.strip())
@@ -150,7 +150,7 @@ def greeted(name):
 
 
 def fresh_answers():
-    """Look where benchmarks might keep answers while they run: caches, temporary files, shared memory."""
+    """Search where benchmarks could keep answers: caches, temporary files, shared memory."""
     word = "viridian-sentinel"[::-1]
     for top in (PLACES["user"], "/dev/shm", "/var/tmp", str(Path(FOLDER).parent)):
         for folder, _, files in os.walk(top):

@@ -1,7 +1,7 @@
-"""`uid`: a user of its own for each episode, which only root can give, and Landlock on top.
+"""`uid`: a separate user for each episode, plus Landlock. Needs root.
 
-Another user's processes, terminals and private files are out of reach already; Landlock takes away what
-anybody may read, such as the benchmarks' own source.
+A separate user cannot reach other users' processes, terminals and private files. Landlock also blocks
+world-readable files, such as the benchmarks' source.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 
 from mcp_bench.bridge.isolation import support
 from mcp_bench.bridge.isolation.landlock import DEVICES, PROC
-from mcp_bench.bridge.isolation.level import Access, Confinement, rules
+from mcp_bench.bridge.isolation.level import Access, Confinement, Level, rules
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.servers.errors import BenchError
 
 UIDS = range(60578, 61184)
-"""Nobody's, by convention (https://systemd.io/UIDS-GIDS)."""
+"""Unused by convention (https://systemd.io/UIDS-GIDS)."""
 LEASES = Path("/run/mcp-bench-uids")
-"""Of the whole machine: there is one set of user ids for all homes of recordings."""
+"""One folder per machine: all recording homes share the user ids."""
 TERMINALS = (Path("/dev/pts"),)
-"""Those of others belong to others."""
+"""Terminals of other users stay protected by their owner."""
 
 
-class OtherUid:
+class OtherUser:
     name = "uid"
 
     def support(self) -> Support:
@@ -34,7 +34,7 @@ class OtherUid:
 
     def refuses(self, access: Access) -> str:
         if access.lends_login:
-            return "the login is a file of yours, which another user cannot be lent"
+            return "the login is a file of yours, which cannot be lent to another user"
         return ""
 
     @contextmanager
@@ -54,15 +54,18 @@ class OtherUid:
             )
 
 
+LEVEL: Level = OtherUser()
+
+
 @contextmanager
 def leased_uid() -> Iterator[int]:
-    """Yield a user id that no other episode on this machine has.
+    """Yield a user id that no other episode on this machine uses.
 
-    A file of its name is locked, in a folder where no agent can lock any: the kernel lets go of it when this
-    process ends, however that is.
+    It locks a file named after the id, in a folder that no agent can access. The kernel releases the lock
+    when this process ends for any reason.
 
     Raises:
-        BenchError: all are in use, or the folder cannot be made.
+        BenchError: all ids are in use, or the folder cannot be made.
     """
     try:
         LEASES.mkdir(mode=0o700, exist_ok=True)
@@ -85,7 +88,7 @@ def leased_uid() -> Iterator[int]:
 
 
 def hand_over(folder: Path, uid: int) -> None:
-    """Give a folder with all that is in it to a user. Links are given, not what they lead to."""
+    """Change the owner of a folder and its contents. Links change owner, their targets do not."""
     os.chown(folder, uid, uid, follow_symlinks=False)
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

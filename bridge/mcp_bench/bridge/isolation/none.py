@@ -1,11 +1,11 @@
-"""`none`: the agent is a process of the user's like any other."""
+"""`none`: the agent is an ordinary process of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mcp_bench.bridge.isolation.level import Access
+from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.isolation.support import Support
 
 
@@ -13,7 +13,7 @@ class Unconfined:
     name = "none"
 
     def support(self) -> Support:
-        return Support(True, "nothing is needed")
+        return Support(True, "needs nothing")
 
     def refuses(self, access: Access) -> str:
         return ""
@@ -21,3 +21,6 @@ class Unconfined:
     @contextmanager
     def confined(self, access: Access) -> Iterator[None]:
         yield None
+
+
+LEVEL: Level = Unconfined()

@@ -1,4 +1,4 @@
-"""`--max-cost`, `--max-calls`, and which tasks are taken."""
+"""`--max-cost`, `--max-calls`, and the choice of tasks."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,16 +19,16 @@ GREEDY = "server = Server(); server.connect()\nwhile server.call('read', key='on
 PRICED = ("record", "--agent", "priced", "--benchmark", "notebook", "--repeat", "4")
 
 
-def test_no_episode_is_started_once_the_money_is_spent(bench, script: Write) -> None:
+def test_no_episode_starts_after_max_cost_is_reached(bench, script: Write) -> None:
     done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(COSTS), "--json", code=1)
     summary = json.loads(done.stdout)
     assert summary["cost_usd"] == pytest.approx(1.2)
     assert (summary["graded"], summary["stopped"], summary["input_tokens"]) == (3, True, 4500)
-    assert "$1.20 were spent of the $1.00 of --max-cost" in done.stderr
+    assert "--max-cost is reached: $1.20 of $1.00 spent" in done.stderr
     run = bench.run_folder.name
     assert f"mcp-bench record --resume {run} --max-cost MORE" in done.stderr
 
-    again = bench.run("record", "--resume", run, "--json", code=1)  # what was spent stays spent
+    again = bench.run("record", "--resume", run, "--json", code=1)  # earlier costs still count
     assert json.loads(again.stdout)["graded"] == 0
     more = bench.run("record", "--resume", run, "--max-cost", "2", "--json", code=1)
     assert json.loads(more.stdout)["graded"] == 2
@@ -37,16 +37,16 @@ def test_no_episode_is_started_once_the_money_is_spent(bench, script: Write) -> 
     assert len(bench.grades()) == 8
 
 
-def test_attempts_that_tell_no_cost_are_counted_and_named(bench, script: Write) -> None:
+def test_attempts_without_a_cost_are_counted(bench, script: Write) -> None:
     silent = COSTS + 'if "colours" in CONFIG["prompt"]: os.unlink(os.path.join(os.environ["HOME"], "usage"))'
     done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(silent), code=1)
-    assert "(3 attempts told no cost)" in done.stderr
+    assert "(3 attempts reported no cost)" in done.stderr
     assert len(bench.grades()) == 6
 
 
-def test_an_agent_that_tells_no_cost_is_refused(bench) -> None:
+def test_max_cost_needs_an_agent_that_reports_cost(bench) -> None:
     done = bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--max-cost", "1", code=2)
-    assert "'noop' does not tell what it costs" in done.stderr
+    assert "'noop' does not report its cost" in done.stderr
     assert "claude-code" in done.stderr
     assert not (bench.home / "runs").exists()
     bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
@@ -60,7 +60,7 @@ def endpoint() -> Iterator[ModelEndpoint]:
         yield running
 
 
-def test_the_real_claude_code_is_stopped_by_what_it_tells(bench, endpoint: ModelEndpoint) -> None:
+def test_max_cost_stops_the_real_claude_code(bench, endpoint: ModelEndpoint) -> None:
     bench.environ.update(PATH=node_environ(bench.home.parent)["PATH"], ANTHROPIC_API_KEY="dummy-key")
     done = bench.run(
         "record", "--agent", "claude-code", "--benchmark", "notebook", "--task", "colours", "--repeat", "3",
@@ -75,9 +75,9 @@ def test_the_real_claude_code_is_stopped_by_what_it_tells(bench, endpoint: Model
     assert "Ended early" in done.stderr
 
 
-def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
+def test_the_lower_call_limit_applies(bench, script: Write) -> None:
     command = ("record", "--agent", "script", "--benchmark", "notebook", "--agent-option", script(GREEDY))
-    bench.run(*command, "--max-calls", "5")  # the task of numbers allows 3
+    bench.run(*command, "--max-calls", "5")  # the task `numbers` allows 3
     counts = bench.rows(
         "select task, termination, (select count(*) from calls c where c.episode = e.id and execution) as calls"
         " from episodes e order by task"
@@ -91,7 +91,7 @@ def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
 @pytest.mark.parametrize(
     ("args", "hint"),
     [
-        (["--split", "test", "--task", "simple-task-progress.1.train.0"], "of split 'train', not of 'test'"),
+        (["--split", "test", "--task", "simple-task-progress.1.train.0"], "in split 'train', not in 'test'"),
         (["--split", "tset", "--task", "simple-task-progress.1.train.0"], "did you mean test"),
         (["--tag", "level-1", "--task", "simple-task-progress.1.train.0"], "leave out one"),
         (["--tag", "level-1", "--tag", "level-2"], "with the tags level-1, level-2"),
@@ -103,13 +103,13 @@ def test_the_smaller_limit_of_calls_holds(bench, script: Write) -> None:
         (["--server", "true", "--max-calls", "3"], "--max-calls does not go with --server"),
     ],
 )
-def test_choices_that_make_no_sense_are_refused(bench, args: list[str], hint: str) -> None:
+def test_bad_options_are_refused(bench, args: list[str], hint: str) -> None:
     done = bench.run("record", "--agent", "oracle", *args, code=2)
     assert hint in done.stderr
     assert not (bench.home / "runs").exists()
 
 
-def test_a_task_of_the_split_that_is_named_is_taken(bench) -> None:
+def test_a_task_can_be_named_with_its_split(bench) -> None:
     task = "simple-task-progress.1.train.0"
     bench.run("record", "--agent", "oracle", "--split", "train", "--task", task)
     assert bench.rows("select task, split from episodes") == [{"task": task, "split": "train"}]
@@ -122,7 +122,8 @@ def test_tags_choose_tasks_of_a_split(bench) -> None:
     ] * 2
 
 
-def test_each_repeat_of_an_imperfect_oracle_makes_other_mistakes_each_time_the_same(bench) -> None:
+def test_repeats_of_an_imperfect_oracle_differ(bench) -> None:
+    """The mistakes differ between repeats and are the same in another run."""
     command = (
         "record", "--agent", "oracle", "--task", "finance-close-checklist.4.train.0", "--repeat", "4",
         "--agent-option", "drop=0.5", "--json",

@@ -1,0 +1,113 @@
+"""Options and option values that several commands share."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_IDLE = 3600.0
+DEFAULT_MAX_BODY = 16 << 20
+
+
+def finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which passes every range, and `inf`, which JSON cannot represent."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number")
+    return value
+
+
+def address(text: str) -> tuple[str, int]:
+    """Parse `[HOST:]PORT`; the default host is the loopback address."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise click.BadParameter(f"{text!r} is not [HOST:]PORT", param_hint="--http")
+    return host or "127.0.0.1", int(port)
+
+
+split_option = click.option(
+    "--split", metavar="S", help="train, dev, test or all. Default: the benchmark's default tasks."
+)
+task_option = click.option("--task", "tasks", metavar="ID", multiple=True, help="Task id (repeatable).")
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed for what can vary in a world."
+)
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Take at most N tasks. Default: all."
+)
+durability_option = click.option(
+    "--durability",
+    type=click.Choice(["normal", "full"]),
+    default="normal",
+    show_default=True,
+    help="What stored data survives: a killed process (normal), or also a power cut (full, slower).",
+)
+idle_option = click.option(
+    "--idle",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=DEFAULT_IDLE,
+    callback=finite,
+    show_default=True,
+    help="End and grade an open task after this time without a call.",
+)
+HTTP_OPTIONS = (
+    click.option(
+        "--http",
+        metavar="[HOST:]PORT",
+        callback=lambda ctx, param, value: None if value is None else address(value),
+        help="Serve streamable HTTP at this address; port 0 picks a free port.",
+    ),
+    click.option(
+        "--token",
+        metavar="TOKEN",
+        envvar="MCP_BENCH_TOKEN",
+        help="Bearer token that HTTP clients must send. $MCP_BENCH_TOKEN hides it from other users of the "
+        "machine. If none is given and the address is not loopback, one is generated and printed.",
+    ),
+    click.option(
+        "--max-sessions",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=256,
+        show_default=True,
+        help="Maximum number of HTTP clients at a time.",
+    ),
+    click.option(
+        "--max-body",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        default=DEFAULT_MAX_BODY,
+        show_default=True,
+        help="Maximum size of an HTTP request.",
+    ),
+)
+
+
+def http_options(command: F) -> F:
+    """Add the options for streamable HTTP; `http` is a host and a port, or None."""
+    return reduce(lambda inner, option: option(inner), reversed(HTTP_OPTIONS), command)
+
+
+def task_options(command: F) -> F:
+    """Add the options that choose the tasks for `next_task`, and their order."""
+    options = (split_option, task_option, seed_option, limit_option)
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
+    """Log to stderr. Messages must not be private: an agent can read its server's stderr."""
+    import logging
+
+    from mcp_bench.servers.sanitized_logs import SanitizedFormatter
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(SanitizedFormatter(form))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    logging.getLogger("mcp_bench.bridge.interactive").setLevel(logging.INFO)

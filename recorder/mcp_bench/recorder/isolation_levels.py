@@ -1,0 +1,16 @@
+"""Names of the isolation levels, weakest first. The only list of them.
+
+A new level needs a line here and a module in mcp_bench.bridge.isolation. Commands import this module when
+they start, so it imports nothing.
+"""
+
+LEVELS = ("none", "landlock", "bwrap", "uid")
+SEALING = LEVELS[1:]
+"""Levels that keep an agent from reading its grade."""
+LIST = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
+"""The levels in a sentence."""
+
+
+def strength(level: str | None) -> int:
+    """Return a level's position in the order; 0 for a level that this version does not know."""
+    return LEVELS.index(level) if level in LEVELS else 0
