@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp_bench.plugins.context_overflow import overflowed
+from mcp_bench.plugins.output import overflowed
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.real_agents import REAL_AGENTS, agents
 from tests.support.desk.desk_script import JOURNAL

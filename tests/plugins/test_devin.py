@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.contracts import AgentOutput, LaunchRequest, McpServer
-from mcp_bench.plugins.devin.agent import Devin
-from mcp_bench.plugins.devin.login import CREDENTIALS, LoginMissingError
+from mcp_bench.plugins.devin.agent import CREDENTIALS, Devin
+from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from tests.support import SUPPORT
 from tests.support.agents.agent_attempt import Attempt

@@ -15,7 +15,7 @@ from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Home, Installation, Launch, LaunchRequest, McpServer
 from mcp_bench.plugins.devin.agent import Devin
 from mcp_bench.plugins.gemini.agent import Gemini
-from mcp_bench.plugins.login import LoginMissingError
+from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.plugins.opencode.agent import OpenCode
 from mcp_bench.plugins.qwen_code.agent import QwenCode
 
