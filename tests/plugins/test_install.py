@@ -93,7 +93,7 @@ def test_a_home_of_ones_own_goes_with_the_entry(home: Path, agent: str) -> None:
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": [')
-    assert f"{path} was left as it is: it is not JSON" in run(home, "claude-code", code=1).stderr
+    assert f"{path} is unchanged: it is not JSON" in run(home, "claude-code", code=1).stderr
     path.write_text('{"mcpServers": 5}')
     assert "is no object" in run(home, "claude-code", code=1).stderr
     assert path.read_text() == '{"mcpServers": 5}'
