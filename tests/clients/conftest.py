@@ -19,7 +19,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 
 @dataclass
 class Told:
-    """What a client left: its exit code, its events, what the server wrote down."""
+    """The result of a client: its exit code, its events, and the server's journal."""
 
     code: int
     events: list[dict[str, Any]]
@@ -48,7 +48,7 @@ class Told:
 
 @dataclass
 class Desk:
-    """The server's place in an MCP configuration file, and clients that are run on it."""
+    """Writes MCP configuration files for the server, and runs clients on it."""
 
     folder: Path
     server_env: dict[str, str] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 ONCE = pytest.mark.parametrize(
     "provider", ["openai", pytest.param("anthropic", marks=pytest.mark.full)], indirect=True
 )
-"""For what both dialects do by the same code."""
+"""For behaviour that both dialects share."""
 
 
 class Chat:
@@ -61,12 +61,12 @@ def call(name: str, arguments: dict[str, Any] | str = "") -> ScriptedCall:
 
 
 def test_it_solves_a_task_and_tells_all_of_it(chat: Chat) -> None:
-    told = chat.run("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "99")
-    assert (told.code, told.errors) == (0, [])
-    assert told.journal == [(c["name"], c["arguments"]) for c in REFERENCE["calls"]]
-    assert told.results == [("5", False), ("noted five", False)]
-    assert told.final == {"type": "final", "answer": "It is five."}
-    turns = [message for message in told.messages if message["role"] == "assistant"]
+    result = chat.run("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "99")
+    assert (result.code, result.errors) == (0, [])
+    assert result.journal == [(c["name"], c["arguments"]) for c in REFERENCE["calls"]]
+    assert result.results == [("5", False), ("noted five", False)]
+    assert result.final == {"type": "final", "answer": "It is five."}
+    turns = [message for message in result.messages if message["role"] == "assistant"]
     assert [turn["reasoning"] for turn in turns] == [f"Step {n}: think first." for n in (1, 2, 3)]
     assert [turn["content"] for turn in turns] == [None, None, "It is five."]
     assert [c["function"] for turn in turns for c in turn.get("tool_calls", [])] == REFERENCE["calls"]
@@ -76,10 +76,10 @@ def test_it_solves_a_task_and_tells_all_of_it(chat: Chat) -> None:
 
 
 def test_usage_is_the_sum_of_what_the_endpoint_sent(chat: Chat) -> None:
-    told = chat.run()
+    result = chat.run()
     sent = [request.usage for request in chat.endpoint.answered]
     assert len(sent) == 3 and sum(usage.cached for usage in sent) > 0
-    last = [event["usage"] for event in told.events if event["type"] == "usage"][-1]
+    last = [event["usage"] for event in result.events if event["type"] == "usage"][-1]
     assert last == {
         "input_tokens": sum(usage.input for usage in sent),
         "output_tokens": sum(usage.output for usage in sent),
@@ -104,19 +104,19 @@ def test_reasoning_goes_back_as_the_api_wants_it(chat: Chat) -> None:
         ]
 
 
-def test_parallel_calls_run_at_the_same_time_and_answer_in_order(chat: Chat) -> None:
+def test_parallel_calls_overlap_and_answer_in_order(chat: Chat) -> None:
     meetings = (
         call("meet", {"name": "first"}),
         call("add", {"a": 1, "b": 1}),
         call("meet", {"name": "second"}),
     )
     chat.script(Step(meetings), Step(text="met"))
-    told = chat.run()
-    assert told.results == [("first met second", False), ("2", False), ("second met first", False)]
-    assert told.final["answer"] == "met"
+    result = chat.run()
+    assert result.results == [("first met second", False), ("2", False), ("second met first", False)]
+    assert result.final["answer"] == "met"
 
 
-def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
+def test_model_gets_an_error_for_an_impossible_call(chat: Chat) -> None:
     wrong = (
         call("subtract", {"a": 1}),
         call("add", '{"a": 1, '),
@@ -124,35 +124,35 @@ def test_calls_that_cannot_be_made_are_told_to_the_model(chat: Chat) -> None:
         call("add", '{"a": NaN, "b": 1}'),
     )
     chat.script(Step(wrong), Step((call("desk_tidy"),)), Step(text="recovered"))
-    told = chat.run()
-    assert (told.code, told.final["answer"]) == (0, "recovered")
-    assert [is_error for _, is_error in told.results] == [True, True, True, True, False]
-    assert "There is no tool 'subtract'" in told.results[0][0]
+    result = chat.run()
+    assert (result.code, result.final["answer"]) == (0, "recovered")
+    assert [is_error for _, is_error in result.results] == [True, True, True, True, False]
+    assert "There is no tool 'subtract'" in result.results[0][0]
     if chat.provider == "openai":  # there the arguments are text
-        assert "not valid JSON" in told.results[1][0] and '{"a": 1, ' in told.results[1][0]
-        assert "must be a JSON object" in told.results[2][0]
-        assert "NaN is no JSON" in told.results[3][0]
+        assert "not valid JSON" in result.results[1][0] and '{"a": 1, ' in result.results[1][0]
+        assert "must be a JSON object" in result.results[2][0]
+        assert "NaN is no JSON" in result.results[3][0]
         sent_back = chat.endpoint.requests[-1].body["messages"][1]["tool_calls"]
         assert [json.loads(c["function"]["arguments"]) for c in sent_back] == [{"a": 1}, {}, {}, {}]
-    assert told.journal == [("desk.tidy", {})]
-    told_names = [c["function"]["name"] for m in told.messages for c in m.get("tool_calls", [])]
-    assert told_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"
+    assert result.journal == [("desk.tidy", {})]
+    called_names = [c["function"]["name"] for m in result.messages for c in m.get("tool_calls", [])]
+    assert called_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"
 
 
 @ONCE
 def test_text_that_cannot_be_written_is_mended(chat: Chat) -> None:
     chat.script(Step((call("note", {"text": "half \ud83d"}),), text="so \udc00"), Step(text="ok"))
-    told = chat.run()
-    assert (told.code, told.final["answer"]) == (0, "ok")
-    assert told.journal == [("note", {"text": "half ?", "colour": "red"})]
+    result = chat.run()
+    assert (result.code, result.final["answer"]) == (0, "ok")
+    assert result.journal == [("note", {"text": "half ?", "colour": "red"})]
 
 
 @ONCE
 def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:
     chat.script(Step((call("add", {"a": 1, "b": 1}),), text="going on"), endless=True)
-    told = chat.run("--max-steps", "3")
-    assert (told.code, len(told.journal), len(chat.endpoint.requests)) == (0, 3, 3)
-    assert told.final == {"type": "final", "answer": "going on", "stopped": "max_steps"}
+    result = chat.run("--max-steps", "3")
+    assert (result.code, len(result.journal), len(chat.endpoint.requests)) == (0, 3, 3)
+    assert result.final == {"type": "final", "answer": "going on", "stopped": "max_steps"}
 
 
 @ONCE
@@ -167,29 +167,29 @@ def test_the_step_limit_ends_it_in_good_order(chat: Chat) -> None:
 )
 def test_passing_faults_are_survived(chat: Chat, fault: Fault) -> None:
     chat.endpoint.fault = fault
-    told = chat.run()
-    assert (told.code, told.final["answer"]) == (0, "It is five.")
-    last = [event["usage"] for event in told.events if event["type"] == "usage"][-1]
+    result = chat.run()
+    assert (result.code, result.final["answer"]) == (0, "It is five.")
+    last = [event["usage"] for event in result.events if event["type"] == "usage"][-1]
     assert last["model_calls"] == 3, "attempts that failed are no model calls"
 
 
 @ONCE
 def test_an_endpoint_that_stays_broken_is_an_endpoint_error(chat: Chat) -> None:
     chat.endpoint.fault = Fault(status=500, headers=SOON, message="Out of order.")
-    told = chat.run("--max-retries", "2")
-    assert (told.code, len(chat.endpoint.requests)) == (1, 3)
-    ((kind, detail),) = told.errors
+    result = chat.run("--max-retries", "2")
+    assert (result.code, len(chat.endpoint.requests)) == (1, 3)
+    ((kind, detail),) = result.errors
     assert kind == "endpoint" and "500" in detail and "Out of order." in detail
-    assert "Traceback" not in told.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
     chat.endpoint.fault = Fault(status=401, message="Wrong key: dummy-key-1234")
-    told = chat.run()
-    assert (told.code, len(chat.endpoint.requests)) == (1, 1)
-    ((kind, detail),) = told.errors
+    result = chat.run()
+    assert (result.code, len(chat.endpoint.requests)) == (1, 1)
+    ((kind, detail),) = result.errors
     assert kind == "endpoint" and "401" in detail
-    assert "dummy-key-1234" not in told.stderr + json.dumps(told.events)
+    assert "dummy-key-1234" not in result.stderr + json.dumps(result.events)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
 )
 def test_an_answer_that_is_none_is_an_endpoint_error(chat: Chat, text: str) -> None:
     chat.endpoint.fault = Fault(text=text)
-    told = chat.run("--max-retries", "0")
-    assert told.code == 1
-    assert [kind for kind, _ in told.errors] == ["endpoint"]
-    assert "Traceback" not in told.stderr
+    result = chat.run("--max-retries", "0")
+    assert result.code == 1
+    assert [kind for kind, _ in result.errors] == ["endpoint"]
+    assert "Traceback" not in result.stderr
 
 
 def test_a_conversation_that_grows_too_long_ends_cleanly(chat: Chat) -> None:
@@ -215,18 +215,18 @@ def test_a_conversation_that_grows_too_long_ends_cleanly(chat: Chat) -> None:
     }[chat.provider]
     code = "context_length_exceeded" if chat.provider == "openai" else None
     chat.endpoint.fault = Fault(status=400, message=message, code=code, after=1)
-    told = chat.run()
-    assert (told.code, len(told.journal)) == (0, 1)
-    ((kind, detail),) = told.errors
+    result = chat.run()
+    assert (result.code, len(result.journal)) == (0, 1)
+    ((kind, detail),) = result.errors
     assert kind == "context" and message in detail
-    assert told.final == {"type": "final", "answer": "", "stopped": "context"}
+    assert result.final == {"type": "final", "answer": "", "stopped": "context"}
 
 
 def test_another_bad_request_is_the_endpoints_error(chat: Chat) -> None:
     chat.endpoint.fault = Fault(status=400, message="Unknown model m.")
-    told = chat.run()
-    assert told.code == 1
-    assert [kind for kind, _ in told.errors] == ["endpoint"]
+    result = chat.run()
+    assert result.code == 1
+    assert [kind for kind, _ in result.errors] == ["endpoint"]
 
 
 @ONCE
@@ -240,14 +240,14 @@ def test_what_it_did_is_told_even_if_it_is_killed(chat: Chat) -> None:
     process.stdin = None
     assert gate.arrived.wait(60)
     process.kill()
-    told = chat.desk.finish(process)
-    assert [m["role"] for m in told.messages] == ["assistant", "tool"]
-    assert [event["usage"]["model_calls"] for event in told.events if event["type"] == "usage"] == [1]
+    result = chat.desk.finish(process)
+    assert [m["role"] for m in result.messages] == ["assistant", "tool"]
+    assert [event["usage"]["model_calls"] for event in result.events if event["type"] == "usage"] == [1]
 
 
 @ONCE
 def test_a_server_that_dies_is_an_mcp_error(chat: Chat) -> None:
     chat.script(Step((call("leave"),)), Step(text="never"))
-    told = chat.run()
-    assert told.code == 1
-    assert [kind for kind, _ in told.errors] == ["mcp"]
+    result = chat.run()
+    assert result.code == 1
+    assert [kind for kind, _ in result.errors] == ["mcp"]

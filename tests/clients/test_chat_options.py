@@ -1,4 +1,4 @@
-"""How the chat agent is called, and what it needs."""
+"""The chat agent's command line and its requirements."""
 
 from typing import Any
 
@@ -31,15 +31,15 @@ PROMPT = "Say hello."
     ],
 )
 def test_wrong_use(desk: Any, args: list[str], stdin: str, env: dict[str, str], words: str) -> None:
-    told = desk.run("chat", *args, stdin=stdin, env=env)
-    assert told.code == 2
-    assert words in told.stderr and "Traceback" not in told.stderr
+    result = desk.run("chat", *args, stdin=stdin, env=env)
+    assert result.code == 2
+    assert words in result.stderr and "Traceback" not in result.stderr
 
 
 def test_an_endpoint_of_ones_own_needs_no_key(desk: Any) -> None:
     with ModelEndpoint([script_from_reference(PROMPT, {"calls": [], "answer": "hello"})]) as endpoint:
-        told = desk.run("chat", "--model", "m", "--base-url", endpoint.openai_url, stdin=PROMPT)
-    assert (told.code, told.final["answer"]) == (0, "hello")
+        result = desk.run("chat", "--model", "m", "--base-url", endpoint.openai_url, stdin=PROMPT)
+    assert (result.code, result.final["answer"]) == (0, "hello")
 
 
 def test_thinking_is_asked_for(desk: Any) -> None:
@@ -50,7 +50,7 @@ def test_thinking_is_asked_for(desk: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "names", "chosen"),
+    ("result", "names", "chosen"),
     [
         (None, [], "openai"),
         (None, ["ANTHROPIC_API_KEY"], "anthropic"),
@@ -60,8 +60,8 @@ def test_thinking_is_asked_for(desk: Any) -> None:
         ("openai", ["ANTHROPIC_API_KEY"], "openai"),
     ],
 )
-def test_the_provider_follows_from_what_is_set(told: str | None, names: list[str], chosen: str) -> None:
-    assert choose_provider(told, dict.fromkeys(names, "x")) == chosen
+def test_the_provider_follows_from_what_is_set(result: str | None, names: list[str], chosen: str) -> None:
+    assert choose_provider(result, dict.fromkeys(names, "x")) == chosen
 
 
 def test_tool_names_fit_every_api_and_stay_apart() -> None:

@@ -1,4 +1,4 @@
-"""How clients meet servers: configuration files, dead servers, and both transports."""
+"""Clients and servers: configuration files, dead servers, and both transports."""
 
 import json
 import math
@@ -33,8 +33,8 @@ def http_port() -> Iterator[int]:
 
 def test_a_server_on_http(desk: Any, http_port: int) -> None:
     entry = {"type": "http", "url": f"http://127.0.0.1:{http_port}/mcp", "headers": {"x-token": "t"}}
-    told = desk.run("oracle", stdin=ADD, config=desk.configure({"desk": entry}))
-    assert (told.code, told.results) == (0, [("3", False)])
+    result = desk.run("oracle", stdin=ADD, config=desk.configure({"desk": entry}))
+    assert (result.code, result.results) == (0, [("3", False)])
 
 
 def test_one_of_several_servers_is_chosen_by_name(desk: Any) -> None:
@@ -70,10 +70,10 @@ def test_a_bad_configuration_is_told(tmp_path: Path, text: str | None, words: st
 
 
 def test_a_bad_configuration_is_wrong_use(desk: Any, tmp_path: Path) -> None:
-    told = desk.run("noop", config=tmp_path / "none.json")
-    ((kind, detail),) = told.errors
-    assert (told.code, kind) == (2, "usage")
-    assert told.stderr == f"Error: {detail}\n"
+    result = desk.run("noop", config=tmp_path / "none.json")
+    ((kind, detail),) = result.errors
+    assert (result.code, kind) == (2, "usage")
+    assert result.stderr == f"Error: {detail}\n"
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_a_bad_configuration_is_wrong_use(desk: Any, tmp_path: Path) -> None:
     ids=["missing", "exits", "no-mcp", "refuses"],
 )
 def test_a_server_that_is_not_there_is_a_clean_failure(desk: Any, entry: dict[str, Any]) -> None:
-    told = desk.run("noop", config=desk.configure({"desk": entry}))
-    ((kind, detail),) = told.errors
-    assert (told.code, kind) == (1, "mcp")
+    result = desk.run("noop", config=desk.configure({"desk": entry}))
+    ((kind, detail),) = result.errors
+    assert (result.code, kind) == (1, "mcp")
     assert "'desk'" in detail
 
 
 def test_a_server_that_never_answers_is_given_up(desk: Any) -> None:
     silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
-    told = desk.run("noop", "--connect-timeout", "0.5", config=desk.configure({"desk": silent}))
-    assert (told.code, told.errors) == (1, [("mcp", "MCP server 'desk': no answer within 0.5 seconds")])
+    result = desk.run("noop", "--connect-timeout", "0.5", config=desk.configure({"desk": silent}))
+    assert (result.code, result.errors) == (1, [("mcp", "MCP server 'desk': no answer within 0.5 seconds")])
 
 
 @pytest.mark.anyio
@@ -108,8 +108,8 @@ async def test_the_time_to_connect_does_not_limit_the_work() -> None:
 
 def test_a_server_that_dies_in_a_call_is_a_clean_failure(desk: Any) -> None:
     calls = {"calls": [{"name": "leave"}, {"name": "add", "arguments": {"a": 1, "b": 1}}]}
-    told = desk.run("oracle", stdin=json.dumps(calls))
-    assert (told.code, told.journal) == (1, [("leave", {})])
-    ((kind, detail),) = told.errors
+    result = desk.run("oracle", stdin=json.dumps(calls))
+    assert (result.code, result.journal) == (1, [("leave", {})])
+    ((kind, detail),) = result.errors
     assert kind == "mcp" and "leave" in detail
-    assert "Traceback" not in told.stderr
+    assert "Traceback" not in result.stderr

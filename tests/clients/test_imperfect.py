@@ -1,4 +1,4 @@
-"""What worsening promises, for any calls."""
+"""Properties of imperfect attempts, for any calls."""
 
 import copy
 
@@ -20,7 +20,7 @@ spoilable = st.builds(Call, st.just("a"), st.fixed_dictionaries({"x": st.integer
 
 
 @given(values, st.randoms(use_true_random=False))
-def test_a_changed_value_has_the_same_type_and_another_content(value: object, chance: object) -> None:
+def test_changed_value_has_the_same_type_and_other_content(value: object, chance: object) -> None:
     before = copy.deepcopy(value)
     changed = changed_value(value, chance)
     assert value == before, "the original stays as it was"
@@ -39,7 +39,7 @@ def test_the_same_seed_makes_the_same_attempt(
 
 
 @given(calls)
-def test_without_shares_nothing_changes_and_with_all_nothing_is_left(given: list[Call]) -> None:
+def test_shares_of_0_change_nothing_and_of_1_leave_nothing(given: list[Call]) -> None:
     assert worsen(given) == given
     assert worsen(given, drop=1.0) == []
 

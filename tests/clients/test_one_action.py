@@ -1,4 +1,4 @@
-"""The chat agent held to one action a turn, in both dialects."""
+"""The chat agent limited to one action per turn, in both dialects."""
 
 import json
 from typing import Any
@@ -19,45 +19,45 @@ REFERENCE = {
 
 @pytest.fixture(params=["openai", "anthropic"])
 def act(request: pytest.FixtureRequest, desk: Any) -> Any:
-    """Play a script; return what the client told and what the endpoint was asked."""
+    """Play a script; return the client's result and the endpoint's requests."""
     name = str(request.param)
 
     def play(script: Script) -> Any:
         with ModelEndpoint([script]) as endpoint:
             url = endpoint.openai_url if name == "openai" else endpoint.anthropic_url
             env = {f"{name.upper()}_BASE_URL": url}
-            told = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
-            return told, [request.body for request in endpoint.requests]
+            result = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
+            return result, [request.body for request in endpoint.requests]
 
     return play
 
 
 def test_it_solves_a_task_one_call_at_a_time(act: Any) -> None:
-    told, asked = act(script_from_reference(PROMPT, REFERENCE))
-    assert told.journal == [(call.name, call.arguments) for call in (ADD, NOTE)]
-    assert told.final == {"type": "final", "answer": "It is five."}
+    result, asked = act(script_from_reference(PROMPT, REFERENCE))
+    assert result.journal == [(call.name, call.arguments) for call in (ADD, NOTE)]
+    assert result.final == {"type": "final", "answer": "It is five."}
     assert asked[0]["tool_choice"] in ("required", {"type": "any", "disable_parallel_tool_use": True})
-    assert "think first" in json.dumps(told.events)
+    assert "think first" in json.dumps(result.events)
     assert "think first" not in json.dumps(asked[-1]), "no thoughts stay in the conversation"
 
 
 def test_of_several_calls_in_a_turn_the_first_is_made(act: Any) -> None:
-    told, asked = act(Script(PROMPT, (Step((ADD, NOTE)), Step(text="Done."))))
-    assert told.journal == [("add", ADD.arguments)]
+    result, asked = act(Script(PROMPT, (Step((ADD, NOTE)), Step(text="Done."))))
+    assert result.journal == [("add", ADD.arguments)]
     assert "one action a turn" in json.dumps(asked[-1])
-    assert [m["role"] for m in told.messages] == ["assistant", "tool", "assistant"]
+    assert [m["role"] for m in result.messages] == ["assistant", "tool", "assistant"]
 
 
 def test_the_model_ends_with_a_tool_of_its_own(act: Any) -> None:
-    told, _ = act(Script(PROMPT, (Step((ADD,)), Step((ScriptedCall("finish", {"answer": "five"}),)))))
-    assert told.journal == [("add", ADD.arguments)]
-    assert told.final == {"type": "final", "answer": "five"}
-    assert told.messages[-1] == {"role": "assistant", "content": "five"}
+    result, _ = act(Script(PROMPT, (Step((ADD,)), Step((ScriptedCall("finish", {"answer": "five"}),)))))
+    assert result.journal == [("add", ADD.arguments)]
+    assert result.final == {"type": "final", "answer": "five"}
+    assert result.messages[-1] == {"role": "assistant", "content": "five"}
 
 
 def test_thinking_has_no_place_in_it(desk: Any) -> None:
-    told = desk.run(
+    result = desk.run(
         "chat", "--model", "m", "--one-action", "--provider=anthropic", "--thinking=adaptive",
         "--base-url=http://127.0.0.1:9", stdin=PROMPT,
     )  # fmt: skip
-    assert (told.code, told.errors[0][0]) == (2, "usage")
+    assert (result.code, result.errors[0][0]) == (2, "usage")

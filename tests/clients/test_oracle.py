@@ -10,20 +10,20 @@ CALLS = [("note", {"text": f"note {number}", "colour": "red"}) for number in ran
 
 def test_it_plays_every_call_in_order_and_tells_them(play: Any) -> None:
     calls = [("add", {"a": 2, "b": 3}), ("note", {"text": "é\u2028\n", "colour": "blue"})]
-    told = play(calls, answer="five")
-    assert (told.code, told.journal) == (0, calls)
-    assert [(m["role"], m.get("content")) for m in told.messages] == [
+    result = play(calls, answer="five")
+    assert (result.code, result.journal) == (0, calls)
+    assert [(m["role"], m.get("content")) for m in result.messages] == [
         ("assistant", None),
         ("tool", "5"),
         ("assistant", None),
         ("tool", "noted é\u2028\n"),
         ("assistant", "five"),
     ]
-    (call,) = told.messages[0]["tool_calls"]
+    (call,) = result.messages[0]["tool_calls"]
     assert call["function"] == {"name": "add", "arguments": {"a": 2, "b": 3}}
-    assert told.messages[1]["tool_call_id"] == call["id"]
-    assert told.final == {"type": "final", "answer": "five"}
-    assert not [event for event in told.events if event["type"] == "model"]
+    assert result.messages[1]["tool_call_id"] == call["id"]
+    assert result.final == {"type": "final", "answer": "five"}
+    assert not [event for event in result.events if event["type"] == "model"]
 
 
 def test_the_answer_is_submitted_where_the_server_takes_answers(desk: Any, play: Any) -> None:
@@ -32,50 +32,50 @@ def test_the_answer_is_submitted_where_the_server_takes_answers(desk: Any, play:
 
 
 def test_a_refused_call_does_not_stop_the_play(play: Any) -> None:
-    told = play([("add", {"a": "no number"}), ("no_such_tool", {}), ("add", {"a": 1, "b": 1})])
-    assert told.code == 0
-    assert [is_error for _, is_error in told.results] == [True, True, False]
-    assert told.journal == [("add", {"a": 1, "b": 1})]
+    result = play([("add", {"a": "no number"}), ("no_such_tool", {}), ("add", {"a": 1, "b": 1})])
+    assert result.code == 0
+    assert [is_error for _, is_error in result.results] == [True, True, False]
+    assert result.journal == [("add", {"a": 1, "b": 1})]
 
 
 def test_dropped_calls_are_missing_and_the_variant_is_named(play: Any) -> None:
-    told = play(CALLS, "--drop", "0.3", "--seed", "5")
-    assert len(told.journal) == 7
-    assert [call for call in CALLS if call in told.journal] == told.journal
-    assert told.events[0] == {"type": "model", "model": "drop=0.3 seed=5"}
+    result = play(CALLS, "--drop", "0.3", "--seed", "5")
+    assert len(result.journal) == 7
+    assert [call for call in CALLS if call in result.journal] == result.journal
+    assert result.events[0] == {"type": "model", "model": "drop=0.3 seed=5"}
 
 
 def test_spoiled_calls_are_made_with_other_values(play: Any) -> None:
-    told = play(CALLS, "--spoil", "0.4")
-    assert len(told.journal) == 10
-    assert sum(before == after for before, after in zip(CALLS, told.journal, strict=True)) == 6
-    assert not any(is_error for _, is_error in told.results), "a spoiled value still fits its schema"
+    result = play(CALLS, "--spoil", "0.4")
+    assert len(result.journal) == 10
+    assert sum(before == after for before, after in zip(CALLS, result.journal, strict=True)) == 6
+    assert not any(is_error for _, is_error in result.results), "a spoiled value still fits its schema"
 
 
 def test_without_its_answer(desk: Any, play: Any) -> None:
     desk.server_env["ANSWERS"] = "1"
-    told = play([*CALLS[:1], ("submit_answer", {"answer": "x"})], "--drop-answer", answer="secret")
-    assert told.journal == CALLS[:1]
-    assert told.final["answer"] == ""
-    assert "secret" not in json.dumps(told.events)
+    result = play([*CALLS[:1], ("submit_answer", {"answer": "x"})], "--drop-answer", answer="secret")
+    assert result.journal == CALLS[:1]
+    assert result.final["answer"] == ""
+    assert "secret" not in json.dumps(result.events)
 
 
 @pytest.mark.parametrize(
     "stdin", ["", "{", "[]", '{"calls": [{}]}', '{"calls": [{"name": "a", "arguments": 1}]}']
 )
 def test_a_reference_that_is_none_is_wrong_use(desk: Any, stdin: str) -> None:
-    told = desk.run("oracle", stdin=stdin)
-    assert told.code == 2
-    assert [kind for kind, _ in told.errors] == ["usage"]
-    assert "stdin" in told.stderr and "Traceback" not in told.stderr
+    result = desk.run("oracle", stdin=stdin)
+    assert result.code == 2
+    assert [kind for kind, _ in result.errors] == ["usage"]
+    assert "stdin" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_a_share_above_one_is_wrong_use(play: Any) -> None:
-    told = play(CALLS, "--drop", "1.5")
-    assert (told.code, told.events) == (2, [])
-    assert "1.5 is not between 0 and 1" in told.stderr
+    result = play(CALLS, "--drop", "1.5")
+    assert (result.code, result.events) == (2, [])
+    assert "1.5 is not between 0 and 1" in result.stderr
 
 
 def test_the_noop_says_and_does_nothing(desk: Any) -> None:
-    told = desk.run("noop")
-    assert (told.code, told.events, told.journal) == (0, [], [])
+    result = desk.run("noop")
+    assert (result.code, result.events, result.journal) == (0, [], [])

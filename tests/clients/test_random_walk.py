@@ -13,15 +13,15 @@ PROMPT = "Write down the number of the invoice INV-1."
 
 
 def test_the_same_seed_makes_the_same_calls(desk: Any) -> None:
-    def told(seed: int) -> Any:
+    def result(seed: int) -> Any:
         return desk.run("random_walk", "--calls=3", f"--seed={seed}", stdin=PROMPT)
 
-    first = told(3)
+    first = result(3)
     calls = [m["tool_calls"][0]["function"] for m in first.messages if m["role"] == "assistant"]
     assert [call["name"] for call in calls] == [name for name, _ in first.journal[: len(calls)]]
     assert len(calls) >= 2
-    assert told(3).messages == first.messages
-    assert told(4).messages != first.messages
+    assert result(3).messages == first.messages
+    assert result(4).messages != first.messages
 
 
 LEAVES = st.sampled_from(

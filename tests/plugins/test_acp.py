@@ -1,4 +1,4 @@
-"""Agents over ACP: real ones on a scripted model endpoint, and a stand-in for the protocol's corners."""
+"""Agents over ACP: real ones on a scripted model endpoint, and a stand-in for rare behaviour."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ def test_a_real_agent_works_through_the_script(
     work = attempt(Acp())
     transcript = work.run(url(endpoint, command), options={"command": command})
     assert work.journal == JOURNAL, work.output.stderr.read_text()
-    if command.startswith("gemini"):  # it checks arguments itself, and says so in words of its own
+    if command.startswith("gemini"):  # it checks arguments itself, with its own wording
         refused = next(message for message in transcript.messages if message.is_error)
         refused.content = (refused.content or "").replace("one of the allowed values", "'red' or 'blue'")
     check_conversation(transcript)
@@ -51,7 +51,7 @@ def test_a_real_agent_works_through_the_script(
     assert not [name for name in offered if "shell" in name or "bash" in name or "write" in name]
     kept = [path for path in work.folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
     assert kept == []
-    # Codex writes its environment there, and takes most of it away again, if it has the time
+    # Codex writes its environment there, and later removes most of it
     assert not list(work.folder.rglob("shell_snapshots"))
 
 
@@ -79,10 +79,10 @@ def test_a_real_agents_endpoint_that_fails_is_a_fault(
     "fault",
     [{"status": 500}, *(pytest.param(one, marks=pytest.mark.full) for one in ({"status": 429}, {"cut": 3}))],
 )
-def test_a_real_agent_that_tries_again_until_it_is_ended_is_at_no_fault(
+def test_agent_stopped_while_retrying_is_an_endpoint_fault(
     attempt: Make, endpoint: ModelEndpoint, fault: dict
 ) -> None:
-    """opencode does so for as long as it is left to, and tells nothing of it."""
+    """opencode retries until it is stopped, and does not report it."""
     first, again = Gate(), Gate()
     endpoint.fault = Fault(gate=first, after=1, **fault)
     work = attempt(Acp())
@@ -156,12 +156,12 @@ def test_a_wait_that_makes_no_sense_is_refused(attempt: Make, value: str) -> Non
         stand_in(attempt, options={"wait": value})
 
 
-# What follows is done by a stand-in: real agents ask for leave too rarely.
+# With a stand-in from here on: real agents ask for permission too rarely.
 
 
-def stand_in(attempt: Make, *told: str, **more: object) -> Transcript:
-    """Have the stand-in do what it is told, and read what came of it."""
-    work = attempt(ours := Unversioned(told))
+def stand_in(attempt: Make, *actions: str, **more: object) -> Transcript:
+    """Run the stand-in with these actions and read its transcript."""
+    work = attempt(ours := Unversioned(actions))
     options = {"command": " ".join(map(repr, ours.command)), **more.pop("options", {})}
     return work.run(more.pop("base_url", None), options=options, **{"model": None, **more})
 
@@ -169,8 +169,8 @@ def stand_in(attempt: Make, *told: str, **more: object) -> Transcript:
 class Unversioned(AcpAgent):
     """The stand-in has no --version."""
 
-    def __init__(self, told: tuple[str, ...]) -> None:
-        super().__init__((sys.executable, str(STAND_IN), *told))
+    def __init__(self, actions: tuple[str, ...]) -> None:
+        super().__init__((sys.executable, str(STAND_IN), *actions))
 
     def find(self, environ):
         return Acp().find(environ)
@@ -209,21 +209,21 @@ def test_with_all_tools_nothing_is_refused(attempt: Make) -> None:
     assert results(transcript) == [("Bash", False)]
 
 
-def test_a_tool_of_the_server_that_cannot_be_allowed_is_a_fault(attempt: Make) -> None:
+def test_servers_tool_that_cannot_be_allowed_is_a_fault(attempt: Make) -> None:
     transcript = stand_in(attempt, "no-yes", "ask:mcp__desk__add", "say:done")
     assert transcript.fault is not None
     assert (transcript.fault.kind, transcript.fault.detail) == ("approval_needed", "denied: add")
 
 
-def test_what_it_said_and_counted_is_told(attempt: Make) -> None:
-    work_told = stand_in(attempt, "say:You said:")
-    assert work_told.answer is not None
-    assert work_told.answer.startswith("You said: Add 1 and 2")
-    assert work_told.usage == Usage(input_tokens=14, output_tokens=3, cached_tokens=4)
+def test_messages_and_usage_are_recorded(attempt: Make) -> None:
+    transcript = stand_in(attempt, "say:You said:")
+    assert transcript.answer is not None
+    assert transcript.answer.startswith("You said: Add 1 and 2")
+    assert transcript.usage == Usage(input_tokens=14, output_tokens=3, cached_tokens=4)
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("actions", "kind"),
     [
         (("fail:-32603:the endpoint answered 500",), "endpoint_error"),
         (("fail:-32000:expired",), "login_missing"),
@@ -232,8 +232,8 @@ def test_what_it_said_and_counted_is_told(attempt: Make) -> None:
         (("exit",), None),
     ],
 )
-def test_how_a_prompt_fails_tells_whose_fault_it_is(attempt: Make, told: tuple[str, ...], kind: str) -> None:
-    fault = stand_in(attempt, *told).fault
+def test_failed_prompt_shows_whose_fault_it_is(attempt: Make, actions: tuple[str, ...], kind: str) -> None:
+    fault = stand_in(attempt, *actions).fault
     assert (fault.kind if fault else None) == kind
 
 
@@ -263,7 +263,7 @@ def test_a_model_that_it_does_not_have_is_named(attempt: Make) -> None:
 
 
 def client(tmp_path: Path, plan: dict, *more: str, stdin: str = "x") -> list[dict]:
-    """Run our client on a plan by itself; return what it said."""
+    """Run our client on a plan; return its events."""
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
     command = [sys.executable, "-m", "mcp_bench.clients.acp", f"--plan={path}", *more]
@@ -289,7 +289,7 @@ def test_a_prompt_for_each_turn_of_the_user(tmp_path: Path) -> None:
 def test_the_first_prompt_is_held_until_the_file_is_there(tmp_path: Path) -> None:
     ready, path = tmp_path / "ready", tmp_path / "held.json"
     plan = {"command": [sys.executable, str(STAND_IN), f"ready:{ready}"], "ready": str(ready)}
-    events = client(tmp_path, {**plan, "wait": 1.5})  # seconds: in less, it has got anywhere
+    events = client(tmp_path, {**plan, "wait": 1.5})  # seconds; enough time for a prompt
     assert "prompt" not in {e["type"] for e in events}
     assert events[-1]["kind"] == "mcp"
     path.write_text(json.dumps(plan))
@@ -323,7 +323,7 @@ def test_a_plan_that_makes_no_sense_is_refused(tmp_path: Path, plan: dict, words
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
-    """An attempt of a real agent that is over, to spoil copies of what it left."""
+    """A finished attempt of a real agent, for damaged copies of its files."""
     work = Attempt(tmp_path_factory.mktemp("acp") / "attempt", Acp())
     with ModelEndpoint([script()]) as endpoint:
         check_conversation(work.run(endpoint.openai_url, options={"command": "codex-acp"}))
@@ -346,12 +346,12 @@ def test_cached_input_and_thoughts_are_counted_once(
     given_: int, made: int, cached: int, thoughts: int, cached_apart: bool, thoughts_apart: bool
 ) -> None:
     whole = given_ + made + cached + thoughts
-    told = {
+    reported = {
         "inputTokens": given_ if cached_apart else given_ + cached,
         "outputTokens": made if thoughts_apart else made + thoughts,
         "cachedReadTokens": cached,
         "thoughtTokens": thoughts,
         "totalTokens": whole,
     }
-    usage = plus(Usage(), told)
+    usage = plus(Usage(), reported)
     assert (usage.input_tokens, usage.output_tokens) == (given_ + cached, made + thoughts)

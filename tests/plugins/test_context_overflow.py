@@ -1,10 +1,10 @@
-"""A conversation that is too long for the model is the agent's own failure, however an endpoint words it."""
+"""A conversation that is too long for the model is the agent's own failure, in any endpoint's wording."""
 
 from collections.abc import Callable
 
 import pytest
 
-from mcp_bench.plugins.context_overflow import overflowed
+from mcp_bench.plugins.output import overflowed
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.real_agents import REAL_AGENTS, agents
 from tests.support.desk.desk_script import JOURNAL
@@ -59,7 +59,7 @@ def test_other_trouble_is_the_endpoints(words: str) -> None:
 
 @agents("gemini", "qwen-code", "claude-code", "opencode", "acp-gemini", "acp-opencode")
 def test_it_is_no_fault_of_the_endpoint(attempt: Make, endpoint: ModelEndpoint, name: str) -> None:
-    """By a server of open weights, whose error has no code that an agent could know."""
+    """The error of an open-weights server, which has no code that an agent could know."""
     endpoint.fault = Fault(status=400, message=VLLM, after=1)
     real = REAL_AGENTS[name]
     work = attempt(real.plugin())
@@ -71,10 +71,10 @@ def test_it_is_no_fault_of_the_endpoint(attempt: Make, endpoint: ModelEndpoint, 
 @pytest.mark.parametrize(
     ("words", "kind"), [("prompt is too long, exceeds context limit", None), ("busy", "endpoint_error")]
 )
-def test_an_agent_that_was_ended_while_it_tried_again_is_told_by_the_words(
+def test_stopped_while_retrying_is_judged_by_the_log(
     attempt: Make, endpoint: ModelEndpoint, words: str, kind: str | None
 ) -> None:
-    """opencode says of no such attempt on stdout: what its log has to say is enough."""
+    """opencode does not report retries on stdout, but in its log."""
     work = attempt(REAL_AGENTS["opencode"].plugin())
     work.output.stdout.write_text("")
     error = f'message="stream error" error.error="AI_APICallError: {words}"'

@@ -1,5 +1,7 @@
-"""Devin's plugin on a STAND-IN with the documented interface and on ATIF fixtures: the real program needs an
-account, and has never been run."""
+"""Devin's plugin on a STAND-IN with the documented interface and on ATIF fixtures.
+
+The real program needs an account, and has never been run.
+"""
 
 import json
 import sys
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.contracts import AgentOutput, LaunchRequest, McpServer
-from mcp_bench.plugins.devin.agent import Devin
-from mcp_bench.plugins.devin.login import CREDENTIALS, LoginMissingError
+from mcp_bench.plugins.devin.agent import CREDENTIALS, Devin
+from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from tests.support import SUPPORT
 from tests.support.agents.agent_attempt import Attempt
@@ -43,12 +45,12 @@ def by(attempt: Make, user: Path) -> Attempt:
     return attempt(Devin(), environ={"HOME": str(user), "PATH": f"{user}/bin:/usr/bin:/bin"})
 
 
-def test_the_stand_in_makes_a_call_and_all_of_it_is_told(attempt: Make, user: Path) -> None:
+def test_stand_in_makes_a_call_and_it_is_recorded(attempt: Make, user: Path) -> None:
     work = by(attempt, user)
     transcript = work.run(None, model="some-model")
     assert work.journal == [("add", {"a": 1, "b": 2})], work.output.stderr.read_text()
-    told = [(m.role, m.content, m.reasoning, m.name) for m in transcript.messages]
-    assert told == [
+    recorded = [(m.role, m.content, m.reasoning, m.name) for m in transcript.messages]
+    assert recorded == [
         ("assistant", "Adding.", "A sum is needed.", None),
         ("tool", "3", None, "add"),
         ("assistant", "It is 3.", None, None),
@@ -101,7 +103,7 @@ def test_it_cannot_be_pointed_at_another_endpoint(attempt: Make, user: Path) -> 
         work.folder.rename(work.folder.with_name(agent.name))
 
 
-def test_its_rules_keep_its_own_tools_out_unless_all_are_wanted(attempt: Make, user: Path) -> None:
+def test_rules_deny_its_own_tools_unless_all_are_wanted(attempt: Make, user: Path) -> None:
     found: dict[str, Any] = {}
     for tools in ("mcp-only", "all"):
         work = by(attempt, user)
@@ -125,7 +127,7 @@ def left(home: Path, document: Any) -> AgentOutput:
     return AgentOutput(home / "stdout", home / "stderr", home, home, None)
 
 
-# An ATIF fixture, written by hand after the format's specification.
+# An ATIF fixture, written from the format's specification.
 FIXTURE = {
     "schema_version": "ATIF-v1.7",
     "agent": {"name": "devin", "version": "1", "model_name": "m1"},
@@ -154,7 +156,7 @@ FIXTURE = {
 }
 
 
-def test_a_session_without_an_export_is_read_where_it_keeps_its_own(tmp_path: Path) -> None:
+def test_session_without_export_is_read_from_its_own_copy(tmp_path: Path) -> None:
     transcript = Devin().read(left(tmp_path, FIXTURE), SERVER)
     (turn, *results) = transcript.messages
     assert turn.content == "Tidying."

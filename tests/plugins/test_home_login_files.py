@@ -1,4 +1,4 @@
-"""Login files: where they are looked for, and how a plugin lends one without opening or copying it."""
+"""Login files: plugins find them, and lend them without opening or copying."""
 
 import builtins
 import io
@@ -15,7 +15,7 @@ from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Home, Installation, Launch, LaunchRequest, McpServer
 from mcp_bench.plugins.devin.agent import Devin
 from mcp_bench.plugins.gemini.agent import Gemini
-from mcp_bench.plugins.login import LoginMissingError
+from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.plugins.opencode.agent import OpenCode
 from mcp_bench.plugins.qwen_code.agent import QwenCode
 
@@ -44,7 +44,7 @@ def prepare(
 
 @pytest.fixture(autouse=True)
 def closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be opened that is in the user's home."""
+    """Fail the test if anything in the user's home is opened."""
 
     def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
         def opened(path: Any, *more: Any, **rest: Any) -> Any:
@@ -60,7 +60,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def login_file(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    os.mknod(path)  # a file that nobody opened
+    os.mknod(path)  # creates the file without opening it
     return path
 
 
@@ -145,7 +145,7 @@ def test_an_endpoint_of_ones_own_gets_no_login_file(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_in_the_users_home_nothing_is_lent_but_the_waiting_is_the_same(tmp_path: Path, name: str) -> None:
+def test_native_launch_lends_no_file_but_still_waits(tmp_path: Path, name: str) -> None:
     agent, file, _ = FILES[name]
     original = login_file(tmp_path / "user" / file)
     before = sorted((tmp_path / "user").rglob("*"))

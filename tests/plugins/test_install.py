@@ -48,7 +48,7 @@ COMMENTED = """{
 """
 
 
-def test_other_entries_and_comments_stay_and_twice_changes_nothing(home: Path) -> None:
+def test_other_entries_stay_and_twice_changes_nothing(home: Path) -> None:
     path = home / ".gemini/settings.json"
     path.parent.mkdir()
     path.write_text(COMMENTED)
@@ -71,7 +71,7 @@ def test_other_entries_and_comments_stay_and_twice_changes_nothing(home: Path) -
 
 @pytest.mark.parametrize("agent", SETTINGS)
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_every_agent_has_a_place_that_is_made_where_it_is_missing(home: Path, agent: str, scope: str) -> None:
+def test_missing_settings_file_is_created_for_every_agent(home: Path, agent: str, scope: str) -> None:
     settings = SETTINGS[agent]
     path = home / settings.user if scope == "user" else home.parent / str(settings.project)
     shown = run(home, agent, "--scope", scope, "--print")
@@ -93,7 +93,7 @@ def test_a_home_of_ones_own_goes_with_the_entry(home: Path, agent: str) -> None:
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": [')
-    assert f"{path} was left as it is: it is not JSON" in run(home, "claude-code", code=1).stderr
+    assert f"{path} is unchanged: it is not JSON" in run(home, "claude-code", code=1).stderr
     path.write_text('{"mcpServers": 5}')
     assert "is no object" in run(home, "claude-code", code=1).stderr
     assert path.read_text() == '{"mcpServers": 5}'
@@ -133,12 +133,12 @@ def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: str, word
                 listing.split(), env=env, cwd=home.parent, stdin=subprocess.DEVNULL,
                 capture_output=True, text=True, timeout=240,
             )  # fmt: skip
-            told = listed.stdout + listed.stderr
-            if words in told:
+            output = listed.stdout + listed.stderr
+            if words in output:
                 break
     finally:
         subprocess.run([*root, "down"], env=env, capture_output=True, timeout=240, check=False)
-    assert "bench" in told and "connect" in told and words in told, told
+    assert "bench" in output and "connect" in output and words in output, output
 
 
 KEYS = st.text('ab"\\é/', min_size=1, max_size=3)

@@ -39,14 +39,14 @@ def test_the_files_are_what_the_code_writes() -> None:
 
 def test_the_server_entry_is_the_one_that_install_writes() -> None:
     for agent, file in (("claude-code", "claude-code/.mcp.json"), ("gemini", "gemini/gemini-extension.json")):
-        told = json.loads((MANIFESTS / file).read_text())["mcpServers"]
-        assert told == {"bench": SETTINGS[agent].entry(["mcp-bench", "connect"], {})}
+        document = json.loads((MANIFESTS / file).read_text())["mcpServers"]
+        assert document == {"bench": SETTINGS[agent].entry(["mcp-bench", "connect"], {})}
 
 
 def test_the_plugin_passes_claude_codes_own_validation(tmp_path: Path) -> None:
     plugin = MANIFESTS / "claude-code"
-    told = run(tmp_path, "claude", "plugin", "validate", "--strict", plugin)
-    assert 'mcpServers: bench stdio mcp-bench ["connect"]' in told and "commands: bench:bench" in told
+    shown = run(tmp_path, "claude", "plugin", "validate", "--strict", plugin)
+    assert 'mcpServers: bench stdio mcp-bench ["connect"]' in shown and "commands: bench:bench" in shown
     run(tmp_path, "claude", "plugin", "validate", "--profile", "directory", plugin)
     assert "marketplace manifest" in run(tmp_path, "claude", "plugin", "validate", "--strict", ROOT)
     shutil.copytree(plugin, tmp_path / "spoiled")

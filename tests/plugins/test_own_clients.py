@@ -150,8 +150,8 @@ def test_chat_solves_a_task_with_the_users_key(run: Run, tmp_path: Path, provide
     assert transcript.usage.output_tokens == sum(usage.output for usage in sent if usage)
     assert transcript.usage.cached_tokens == sum(usage.cached for usage in sent if usage)
     assert transcript.usage.model_calls == 2
-    told = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert told and not any(KEY.encode() in text for text in told), "the key is stored nowhere"
+    stored = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert stored and not any(KEY.encode() in text for text in stored), "the key is stored nowhere"
 
 
 def test_an_endpoint_that_fails_is_a_fault(run: Run) -> None:

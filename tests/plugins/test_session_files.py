@@ -52,8 +52,10 @@ def test_a_session_is_what_its_transcript_tells(
         if message.tool_calls
     ]
     assert calls(messages) == as_told
-    told = [(m.role, m.content, m.reasoning) for m in transcript.messages if m.role == "assistant"]
-    assert [(m["role"], m["content"], m["reasoning"]) for m in messages if m["role"] == "assistant"] == told
+    expected = [(m.role, m.content, m.reasoning) for m in transcript.messages if m.role == "assistant"]
+    assert [
+        (m["role"], m["content"], m["reasoning"]) for m in messages if m["role"] == "assistant"
+    ] == expected
     assert [bool(m["is_error"]) for m in messages if m["role"] == "tool"] == [
         m.is_error for m in transcript.messages if m.role == "tool"
     ]

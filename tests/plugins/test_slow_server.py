@@ -1,4 +1,4 @@
-"""An MCP server that takes its time: it is waited for, and one that takes too long is a fault."""
+"""A slow MCP server: agents wait for it, and one that takes too long is a fault."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from tests.support.model_endpoint.fault import Fault, Gate
 
 Make = Callable[..., Attempt]
 OVER_ACP = ("acp-codex", "acp-gemini", "acp-opencode")
-"""These are held by the referee: see tests/bridge/agents/test_opencode_and_acp.py."""
+"""The referee holds their prompt: see tests/bridge/agents/test_opencode_and_acp.py."""
 SOON = 3
 """Seconds in which an agent that does not wait would have asked its model."""
 
@@ -29,7 +29,7 @@ def work(attempt: Make, name: str) -> Attempt:
 
 @pytest.fixture
 def held(work: Attempt, tmp_path: Path) -> Iterator[HeldServer]:
-    """The attempt's server, which starts when it is let go."""
+    """The attempt's server, which starts when the test releases it."""
     with closing(HeldServer(work.server, tmp_path)) as held:
         work.server = held.entry
         yield held
@@ -55,7 +55,7 @@ PATIENCE = {
     "qwen-code": (".qwen/settings.json", r'("discoveryTimeoutMs": )\d+', r"\g<1>1000"),
     "opencode": ("opencode.json", r'("timeout": )\d+', r"\g<1>1000"),
 }
-"""Where each says how long it waits, and what makes that a second."""
+"""The file and pattern of each agent's timeout, and the replacement for one second."""
 
 
 @agents("qwen-code", "opencode", but=(*OVER_ACP, "gemini"))
@@ -66,7 +66,7 @@ def test_one_that_takes_too_long_is_a_fault(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Gemini CLI waits until its episode ends: then the referee sees that it was never connected."""
+    """Gemini CLI waits until its episode ends; then the referee sees that it never connected."""
     monkeypatch.setitem(claude_code.FIXED, "MCP_TIMEOUT", "1000")
 
     def impatient(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Examples of the documentation as other packages see them: installed, and found by their entry points."""
+"""Install examples of the documentation, so that their entry points are found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def install(example: Path, into: Path) -> str:
-    """Do as `pip install` does with a package's pyproject.toml; return the PYTHONPATH it is found on."""
+    """Install a package like `pip install`, from its pyproject.toml; return the PYTHONPATH to find it."""
     project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
     info = into / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)

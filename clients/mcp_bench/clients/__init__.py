@@ -1,1 +1,1 @@
-"""Our own MCP clients, each a process of its own. They import nothing else of this project."""
+"""Our own MCP clients. Each runs as its own process and imports no other part of this project."""

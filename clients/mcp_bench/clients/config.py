@@ -1,4 +1,4 @@
-"""The standard MCP configuration file, as Claude Code, Cursor and others write it."""
+"""Read the standard MCP configuration file of Claude Code, Cursor and others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StdioEntry:
 
 @dataclass(frozen=True)
 class HttpEntry:
-    """A server that is there already, on streamable HTTP."""
+    """A running server on streamable HTTP."""
 
     name: str
     url: str
@@ -31,10 +31,10 @@ class HttpEntry:
 
 
 def read_config(path: Path, name: str | None = None) -> StdioEntry | HttpEntry:
-    """Return the entry `name`, or the only one.
+    """Return the entry `name`, by default the only one.
 
     Raises:
-        ClientError: the file cannot be read, or the entry is missing or not understood.
+        ClientError: the file cannot be read, or the entry is missing or invalid.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -44,7 +44,7 @@ def read_config(path: Path, name: str | None = None) -> StdioEntry | HttpEntry:
         raise ClientError("usage", f"{path} is not JSON: {error}") from error
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict) or not servers:
-        raise ClientError("usage", f"{path} names no server: it should hold an object 'mcpServers'")
+        raise ClientError("usage", f"{path} names no server: it should have an object 'mcpServers'")
     if name is None and len(servers) > 1:
         raise ClientError(
             "usage", f"{path} names several servers ({', '.join(servers)}): choose with --server"

@@ -1,4 +1,4 @@
-"""The connection to the one MCP server, for clients of either protocol era."""
+"""The connection to the MCP server, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_bench.clients.config import HttpEntry, StdioEntry
 from mcp_bench.clients.events import ClientError
 
-HTTP_TIMEOUT = httpx2.Timeout(30, read=None)  # a tool may work for long
+HTTP_TIMEOUT = httpx2.Timeout(30, read=None)  # a tool can take long
 MAX_SSE_EVENT = 64 * 1024 * 1024  # bytes; tool results can be large
 
 
@@ -33,30 +33,32 @@ class Tool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back from a call. `is_error` says that the tool or the server refused it."""
+    """The result of a call. `is_error` means that the tool or the server refused it."""
 
     text: str
     is_error: bool = False
 
 
 class Connection:
-    """An open connection. `tools` are listed when it is made; they do not change."""
+    """An open connection. `tools` are listed once, when it opens."""
 
     def __init__(self, client: Client, tools: Sequence[Tool]) -> None:
         self.tools = tuple(tools)
         self._client = client
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        """Call a tool; a JSON-RPC error is an outcome, too.
+        """Call a tool. A JSON-RPC error is an outcome, too.
 
         Raises:
-            ClientError: the connection is gone, or the server does not keep to the protocol.
+            ClientError: the connection is closed, or the server violates the protocol.
         """
         try:
             result = await self._client.call_tool(name, dict(arguments))
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED and error.message == "Connection closed":
-                raise ClientError("mcp", f"the MCP server went away during a call of {name}") from error
+                raise ClientError(
+                    "mcp", f"the MCP server closed the connection during a call of {name}"
+                ) from error
             return Outcome(f"The server refused the call ({error.code}): {error.message}", is_error=True)
         except (RuntimeError, ValueError) as error:
             raise ClientError("mcp", f"the MCP server's answer to {name} is invalid: {error}") from error
@@ -65,7 +67,7 @@ class Connection:
 
 @asynccontextmanager
 async def connect(entry: StdioEntry | HttpEntry, seconds: float) -> AsyncIterator[Connection]:
-    """Connect, negotiate, and list the tools, all within so many seconds.
+    """Connect, negotiate, and list the tools, all within `seconds`.
 
     Raises:
         ClientError: the server cannot be started or reached, or does not speak MCP.

@@ -1,13 +1,13 @@
-"""What our clients say on stdout: one JSON object a line, flushed at once.
+"""The events of our clients on stdout: one JSON object per line, flushed at once.
 
-    {"type": "model", "model": NAME}             only where the client itself knows a telling name
+    {"type": "model", "model": NAME}             only if the client itself knows a meaningful name
     {"type": "message", "message": {...}}        OpenAI-style; `arguments` of tool calls are objects
     {"type": "usage", "usage": {...}}            totals so far: the last one counts
     {"type": "error", "kind": "endpoint" | "mcp" | "usage" | "context", "detail": TEXT}
-    {"type": "final", "answer": TEXT}            the last line; with "stopped" where a limit ended it
+    {"type": "final", "answer": TEXT}            the last line; with "stopped" if a limit ended it
 
 Kind `endpoint` means that the model endpoint failed, `mcp` that the MCP server did, `usage` that the
-client was called wrongly, and `context` that the conversation outgrew the model.
+command line was wrong, and `context` that the conversation is too long for the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DETAIL = 1000
 
 
 class ClientError(Exception):
-    """The client cannot go on. `run` turns it into an error event and an exit code."""
+    """The client cannot continue. `run` turns it into an error event and an exit code."""
 
     def __init__(self, kind: ErrorKind, detail: str) -> None:
         super().__init__(detail)
@@ -33,7 +33,7 @@ class ClientError(Exception):
 
 @dataclass(frozen=True)
 class CalledTool:
-    """A tool call as it is told: by the server's name for the tool."""
+    """A tool call with the server's name for the tool."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ def say_model(name: str) -> None:
 
 
 def say_assistant(text: str | None, reasoning: str | None = None, calls: Sequence[CalledTool] = ()) -> None:
-    """Tell of a turn of the assistant; `text` is None where it only called tools."""
+    """Report a turn of the assistant; `text` is None if it only called tools."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if reasoning:
         message["reasoning"] = reasoning
@@ -76,5 +76,5 @@ def say_final(answer: str, stopped: str | None = None) -> None:
 
 
 def _write(event: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, one line for sure
+    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, always one line
     sys.stdout.flush()

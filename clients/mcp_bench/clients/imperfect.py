@@ -1,6 +1,6 @@
-"""Makes a perfect attempt worse: calls left out, or with one argument changed.
+"""Make a perfect attempt worse: leave out calls, or change one of their arguments.
 
-All choices follow from the seed and the calls, so that an attempt can be had again.
+All choices follow from the seed and the calls, so an attempt can be reproduced.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ def worsen(
 ) -> list[Call]:
     """Return `calls` without a share `drop` of them, and with a share `spoil` of them changed.
 
-    The numbers are rounded up or down by chance, so that the shares hold over many attempts even
-    where each has few calls. Calls without an argument that can be changed are never spoiled.
-    `schemas` has the JSON Schema of each tool by name: a changed value stays within its `enum`.
+    The numbers are rounded up or down at random, so that the shares hold over many attempts even if each has
+    few calls. Calls without an argument that can change are never spoiled.
+
+    Args:
+        schemas: JSON Schema of each tool by name; a changed value stays within its `enum`.
     """
-    told = json.dumps([[call.name, call.arguments] for call in calls], sort_keys=True)
-    chance = random.Random(f"{seed} {told}")  # noqa: S311 - not a secret
+    text = json.dumps([[call.name, call.arguments] for call in calls], sort_keys=True)
+    chance = random.Random(f"{seed} {text}")  # noqa: S311 - not a secret
     dropped = set(chance.sample(range(len(calls)), _count(drop, len(calls), chance)))
     kept = [index for index in range(len(calls)) if index not in dropped]
     result = {index: calls[index] for index in kept}
@@ -58,7 +60,7 @@ def _count(share: float, total: int, chance: random.Random) -> int:
 def _spoil(
     arguments: dict[str, Any], schema: Mapping[str, Any], chance: random.Random
 ) -> dict[str, Any] | None:
-    """Return the arguments with one value changed, or None where none can be."""
+    """Return the arguments with one value changed, or None if none can change."""
     properties = schema.get("properties", {})
     for key in chance.sample(sorted(arguments), len(arguments)):
         enum = properties.get(key, {}).get("enum") if isinstance(properties.get(key), dict) else None
@@ -75,7 +77,7 @@ def _other(enum: Sequence[Any], value: Any, chance: random.Random) -> Any:
 
 
 def changed_value(value: Any, chance: random.Random) -> Any:
-    """Return a value near `value`, of the same type but different, or None where there is none."""
+    """Return a value near `value`, of the same type but different, or None if there is none."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -96,7 +98,7 @@ def changed_value(value: Any, chance: random.Random) -> Any:
 
 
 def _changed_text(text: str, chance: random.Random) -> str:
-    """Change a digit where there is one (dates, amounts, ids), else double a letter."""
+    """Change a digit if there is one (dates, amounts, ids), else double a letter."""
     digits = [match.start() for match in re.finditer("[0-9]", text)]
     if digits:
         at = digits[-1]

@@ -1,4 +1,4 @@
-"""A client that connects, lists the tools, and ends without a word: the floor of every benchmark.
+"""A client that connects, lists the tools, and ends: the floor of every benchmark.
 
 python -m mcp_bench.clients.noop --mcp-config FILE
 """

@@ -1,11 +1,11 @@
-r"""A client that plays given calls over real MCP, well or, on request, less well.
+r"""A client that plays given calls over real MCP, perfectly or, on request, imperfectly.
 
     echo '{"calls": [{"name": "add", "arguments": {"a": 1}}], "answer": "2"}' \
         | python -m mcp_bench.clients.oracle --mcp-config FILE --drop 0.3 --seed 7
 
-The calls come on stdin so that no file with a solution lies about. Whatever a tool answers, the next
-call is played. The answer is handed in through `submit_answer`, where the server has that tool, and
-told as the last message.
+The calls come on stdin so that no file has the solution. The client plays all calls, whatever the tools
+return. It submits the answer through `submit_answer`, if the server has that tool, and prints it as the last
+message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_reference(text: str) -> tuple[list[Call], str]:
     """Return the calls and the answer of `{"calls": [{"name", "arguments"}], "answer": text}`.
 
     Raises:
-        ClientError: the text has another form.
+        ClientError: the text does not have this form.
     """
     try:
         document = json.loads(text)
@@ -50,7 +50,7 @@ def read_reference(text: str) -> tuple[list[Call], str]:
 
 
 def imperfections(options: argparse.Namespace) -> str | None:
-    """Return a name for a variant that makes mistakes on purpose, None for the perfect oracle."""
+    """Return a name for a variant that makes mistakes on purpose, or None for the perfect oracle."""
     parts = [f"{name}={value:g}" for name in ("drop", "spoil") if (value := getattr(options, name))]
     if parts and options.seed:
         parts.append(f"seed={options.seed}")
@@ -60,7 +60,7 @@ def imperfections(options: argparse.Namespace) -> str | None:
 
 
 async def play(connection: Connection, calls: list[Call]) -> None:
-    """Make the calls one after the other."""
+    """Make the calls in sequence."""
     for number, call in enumerate(calls, 1):
         called = CalledTool(f"call_{number}", call.name, call.arguments)
         say_assistant(None, calls=[called])
@@ -88,13 +88,19 @@ async def solve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    arguments = parser("oracle", "Play the calls given on stdin over MCP.")
-    arguments.add_argument("--drop", type=share, default=0.0, metavar="SHARE", help="leave out so many calls")
+    arguments = parser("oracle", "Play the calls on stdin over MCP.")
     arguments.add_argument(
-        "--spoil", type=share, default=0.0, metavar="SHARE", help="change an argument of so many"
+        "--drop", type=share, default=0.0, metavar="SHARE", help="share of calls to leave out, 0 to 1"
+    )
+    arguments.add_argument(
+        "--spoil",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of calls to change an argument of, 0 to 1",
     )
     add_drawing(arguments)
-    arguments.add_argument("--drop-answer", action="store_true", help="hand in no answer")
+    arguments.add_argument("--drop-answer", action="store_true", help="submit no answer")
     options = arguments.parse_args()
     run(lambda: solve(options))
 

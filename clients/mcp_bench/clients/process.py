@@ -1,6 +1,6 @@
-"""A client as a process: its common options, and how its client_errors become exit codes.
+"""Run a client as a process: common options and exit codes.
 
-Exit codes: 0 the client came to its end (a limit counts as one), 1 it failed, 2 it was called wrongly.
+Exit codes: 0 the client finished or reached a limit, 1 it failed, 2 its command line was wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp_bench.clients.events import ClientError, say_error
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
-    """Return an argument parser with the options that all clients have."""
+    """Return an argument parser with the common options."""
     result = argparse.ArgumentParser(
         prog=f"python -m mcp_bench.clients.{name}",
         description=description,
@@ -31,32 +31,32 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
         metavar="FILE",
         help='the MCP server: {"mcpServers": {NAME: {"command": ..., "args": [...]} or {"url": ...}}}',
     )
-    result.add_argument("--server", metavar="NAME", help="which one, where the file has several")
+    result.add_argument("--server", metavar="NAME", help="which server, if the file has several")
     result.add_argument(
         "--connect-timeout",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="for the server to start and list its tools (default: 60)",
+        help="timeout for the server to start and list its tools (default: 60)",
     )
     return result
 
 
 def add_drawing(arguments: argparse.ArgumentParser) -> None:
-    """Add the options of clients that draw what they do."""
-    arguments.add_argument("--seed", type=int, default=0, help="which calls those are (default: 0)")
+    """Add the options of clients that act at random."""
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the random choice (default: 0)")
     arguments.add_argument(
-        "--attempt", default="", metavar="TEXT", help="which attempt it is: each makes other calls"
+        "--attempt", default="", metavar="TEXT", help="number of the attempt: each makes other choices"
     )
 
 
 def drawing_key(options: argparse.Namespace) -> str:
-    """Return what the draws of a client depend on, besides its task."""
+    """Return the key of a client's random choices, without its task."""
     return f"{options.seed} {options.attempt}".strip()
 
 
 def share(text: str) -> float:
-    """Parse an option that is a share in 0..1."""
+    """Parse a share in 0..1."""
     value = float(text)
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
@@ -67,19 +67,19 @@ def read_stdin(what: str) -> str:
     """Return all of stdin.
 
     Raises:
-        ClientError: there is nothing, or it is not UTF-8.
+        ClientError: it is empty, or not UTF-8.
     """
     try:
         text = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise ClientError("usage", f"stdin is not UTF-8: {error}") from error
     if not text.strip():
-        raise ClientError("usage", f"stdin is empty: it should hold {what}")
+        raise ClientError("usage", f"stdin is empty: it should have {what}")
     return text
 
 
 def run(client: Callable[[], Awaitable[None]]) -> NoReturn:
-    """Run a client to its end and exit."""
+    """Run a client and exit."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
         anyio.run(client)
@@ -94,7 +94,7 @@ def run(client: Callable[[], Awaitable[None]]) -> NoReturn:
 
 
 def client_errors(error: BaseException) -> Iterator[ClientError]:
-    """Yield the client_errors in an error, also those inside a task group's exception group."""
+    """Yield the ClientErrors in an error, also those inside a task group's exception group."""
     if isinstance(error, ClientError):
         yield error
     elif isinstance(error, BaseExceptionGroup):

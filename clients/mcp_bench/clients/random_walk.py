@@ -1,4 +1,4 @@
-"""A client that calls tools at random: what an agent without understanding gets.
+"""A client that calls tools at random: the score without understanding.
 
 echo "the task" | python -m mcp_bench.clients.random_walk --mcp-config FILE --calls 20 --seed 1
 
@@ -21,11 +21,11 @@ from mcp_bench.clients.process import add_drawing, drawing_key, parser, read_std
 WORD = re.compile(r"[\w.@-]{3,}")
 WORDS_PER_RESULT = 200
 OPTIONAL_SHARE = 0.3
-"""Chance that an argument which may be left out is given."""
+"""Probability of giving an optional argument."""
 
 
 def drawn(schema: Mapping[str, Any], seen: Sequence[str], chance: random.Random) -> Any:
-    """Return a value for a JSON Schema: an enum's member, a small number, a word that was seen."""
+    """Return a value for a JSON Schema: a member of an enum, a small number, or a word seen before."""
     if schema.get("enum"):
         return chance.choice(schema["enum"])
     kind = schema.get("type", "string")

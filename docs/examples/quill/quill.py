@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""quill: a whole agent in one file, there to be plugged in. It asks a model, and calls the tools of a server.
+"""quill: an example agent in one file. It asks a model, and calls the tools of an MCP server.
 
-    quill --mcp FILE [--model NAME] < PROMPT        QUILL_API_KEY and QUILL_BASE_URL say which model
+    quill --mcp FILE [--model NAME] < PROMPT        QUILL_API_KEY and QUILL_BASE_URL name the endpoint
 
-It tells on stdout what it does, an event per line, and ends with code 0 whatever happens.
+It prints one JSON event per line, and always exits with code 0.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from typing import Any
 VERSION = "1.2.0"
 
 
-def tell(kind: str, **told: Any) -> None:
-    print(json.dumps({"type": kind, **told}), flush=True)
+def report(kind: str, **fields: Any) -> None:
+    print(json.dumps({"type": kind, **fields}), flush=True)
 
 
 class Server:
-    """An MCP server on stdio, in the protocol's version of 2025-06-18."""
+    """An MCP server on stdio, protocol version 2025-06-18."""
 
     def __init__(self, command: list[str]) -> None:
         pipe = subprocess.PIPE
@@ -50,10 +50,10 @@ class Server:
                     if "result" in message
                     else {"isError": True, "content": [message["error"]]}
                 )
-        raise ConnectionError("the MCP server went away")
+        raise ConnectionError("the MCP server closed the connection")
 
 
-def model_says(messages: list[Any], tools: list[Any], model: str | None) -> Any:
+def ask_model(messages: list[Any], tools: list[Any], model: str | None) -> Any:
     url = os.environ.get("QUILL_BASE_URL", "https://api.openai.com/v1").rstrip("/") + "/chat/completions"
     key = os.environ.get("QUILL_API_KEY", "")
     body = {"model": model or "quill-large", "messages": messages, "tools": tools}
@@ -73,7 +73,7 @@ def main() -> None:
     try:
         server = Server([entry["command"], *entry["args"]])
     except (OSError, ValueError, LookupError) as error:
-        tell("error", about="server", text=str(error))
+        report("error", about="server", text=str(error))
         return
     keys = ("name", "description")
     tools = [
@@ -86,27 +86,27 @@ def main() -> None:
     messages: list[Any] = [{"role": "user", "content": sys.stdin.read()}]
     while True:
         try:
-            answer = model_says(messages, tools, options.model)
+            answer = ask_model(messages, tools, options.model)
         except urllib.error.HTTPError as error:
-            tell("error", about="login" if error.code == 401 else "model", text=f"HTTP {error.code}")
+            report("error", about="login" if error.code == 401 else "model", text=f"HTTP {error.code}")
             return
         except OSError as error:
-            tell("error", about="model", text=str(error))
+            report("error", about="model", text=str(error))
             return
         usage = answer["usage"]
-        tell("turn", model=answer["model"], read=usage["prompt_tokens"], written=usage["completion_tokens"])
+        report("turn", model=answer["model"], read=usage["prompt_tokens"], written=usage["completion_tokens"])
         said = answer["choices"][0]["message"]
         messages.append(said)
         if said.get("content"):
-            tell("says", text=said["content"])
+            report("says", text=said["content"])
         if not said.get("tool_calls"):
             return
         for call in said["tool_calls"]:
             tool, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-            tell("calls", id=call["id"], tool=f"{name}/{tool}", arguments=arguments)
+            report("calls", id=call["id"], tool=f"{name}/{tool}", arguments=arguments)
             result = server.ask("tools/call", name=tool, arguments=arguments)
             text = "\n".join(part.get("text", "") for part in result["content"])
-            tell("gets", id=call["id"], text=text, refused=bool(result.get("isError")))
+            report("gets", id=call["id"], text=text, refused=bool(result.get("isError")))
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
 
 

@@ -1,1 +1,1 @@
-"""One file per agent: how it is configured, launched, and read."""
+"""Agent plugins: one folder for each agent that mcp-bench can launch."""

@@ -1,4 +1,4 @@
-"""`mcp-bench agents`: which agents there are, and which of them are on this machine."""
+"""`mcp-bench agents`: list the agents, and which of them are on this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def agents(as_json: bool) -> None:
         state = row["version"] if row["installed"] else "not installed"
         click.echo(sanitize_line(f"{row['agent']:<{width}}  {state}  {row['summary']}".rstrip()))
         indent = " " * (width + 2)
-        if row["capabilities"] and (words := told(row["capabilities"])):
+        if row["capabilities"] and (words := capability_words(row["capabilities"])):
             click.echo(f"{indent}{', '.join(words)}")
         for option, meaning in row["options"].items():
             click.echo(f"{indent}--agent-option {option}=...  {meaning}")
@@ -43,7 +43,7 @@ def agents(as_json: bool) -> None:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Return what is known of one agent. A plugin that is broken must not hide the others."""
+    """Return one agent as a JSON object. A broken plugin must not hide the others."""
     from dataclasses import asdict
 
     from mcp_bench.servers.errors import BenchError
@@ -71,13 +71,13 @@ def describe(name: str) -> dict[str, Any]:
         row |= {"installed": True, "version": found.version, "executable": found.executable}
     except BenchError as error:
         row["problem"] = str(error)
-    except Exception as error:  # the plugin is somebody else's code
+    except Exception as error:  # third-party code
         row["problem"] = f"its plugin is broken: {type(error).__name__}: {error}"
     return row
 
 
-def told(capabilities: dict[str, bool]) -> list[str]:
-    """Return capabilities in words."""
+def capability_words(capabilities: dict[str, bool]) -> list[str]:
+    """Return the words for capabilities that differ from the default."""
     words = {
         "reports_usage": "reports tokens",
         "reports_cost": "reports cost",

@@ -1,16 +1,79 @@
-"""What an agent needs of the machine it runs on, told by its plugin and checked by `mcp-bench doctor`."""
+"""What an agent needs from the machine: its version, Node.js, an endpoint, and a login.
+
+A login is a variable in the user's environment, or the file that the agent's own login command wrote. No
+code here opens such a file. It is lent: the agent works on the original, so that a token that the agent
+renews is renewed for the user, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from mcp_bench.plugins.login import LoginFile
+from mcp_bench.plugins.contracts import LentLogin
+from mcp_bench.servers.errors import BenchError
+
+PLACEHOLDER = "none"
+"""Sent as the key to a user's own endpoint that needs none, by agents that insist on a key."""
+
+
+class LoginMissingError(BenchError):
+    """The agent would have no login; the text says which variables to set, and how to log in."""
+
+
+@dataclass(frozen=True)
+class LoginFile:
+    """Where a command-line program keeps its login, and how the file may be used from elsewhere."""
+
+    name: str
+    folder: str
+    """Relative to HOME."""
+    command: str
+    """The command that logs in."""
+    variables: tuple[str, ...] = ()
+    """Variables that name the folder instead. The first one that is set counts."""
+    below: str = ""
+    """Where the folder is below the path in the variable."""
+    beside: tuple[str, ...] = ()
+    """Other files in the folder that belong to the login, if they exist."""
+    alone: str = ""
+    """Why two episodes must not use it at the same time. Empty if tests have shown that they can."""
+
+    def at(self, environ: Mapping[str, str]) -> Path:
+        moved = next(filter(None, map(environ.get, self.variables)), None)
+        folder = Path(moved, self.below) if moved else Path(environ.get("HOME") or "/", self.folder)
+        return folder.absolute() / self.name
+
+    def is_there(self, environ: Mapping[str, str]) -> bool:
+        try:
+            return self.at(environ).is_file()
+        except OSError:  # not readable by this user
+            return False
+
+    def lent(self, environ: Mapping[str, str]) -> LentLogin:
+        """Return the loan of the original file."""
+        path, why = self.at(environ), ""
+        if self.alone:
+            why = f"the login in {path} is for one episode at a time: {self.alone}"
+        return LentLogin((path, path.parent), why)
+
+    def lend(self, environ: Mapping[str, str], folder: Path) -> LentLogin:
+        """Put links to the originals into `folder`, for a program that writes through a link."""
+        folder.mkdir(parents=True, exist_ok=True)
+        original = self.at(environ)
+        beside = [path for name in self.beside if (path := original.with_name(name)).is_file()]
+        for path in (original, *beside):
+            (folder / path.name).symlink_to(path)
+        return self.lent(environ)
 
 
 @dataclass(frozen=True)
 class Needs:
-    """An agent class may have one as its attribute `needs`; what is not told is not checked."""
+    """The requirements of one agent.
+
+    An agent class can have one as its attribute `needs`. `mcp-bench doctor` checks what it states.
+    """
 
     model: bool = True
     """It asks a model."""
@@ -19,27 +82,38 @@ class Needs:
     node: int | None = None
     """The oldest major version of Node.js that it works with."""
     login: tuple[str, ...] = ()
-    """Variables of the user's, any of which logs in."""
+    """The user's variables, any of which logs in."""
     bound: tuple[str, ...] = ()
-    """Those of them that are of no use at another endpoint than its default one."""
+    """Those variables of `login` that only work with the default endpoint."""
     login_files: tuple[LoginFile, ...] = ()
     log_in: str = ""
-    """What the user runs in order to log in."""
+    """The command with which the user logs in."""
     endpoint: str | None = None
-    """URL of its default model endpoint; None where that depends on the model."""
+    """URL of its default model endpoint; None if that depends on the model."""
     endpoints: Mapping[str, str] = field(default_factory=dict)
     """Default endpoints that go with a variable of `login`."""
     endpoint_variables: tuple[str, ...] = ()
     """Variables that name another endpoint."""
     own_endpoint: bool = True
-    """It can be pointed at another endpoint (`--base-url`)."""
+    """It can use another endpoint (`--base-url`)."""
 
     def endpoint_for(self, environ: Mapping[str, str], base_url: str | None = None) -> str | None:
-        """Return where its model requests would go, None where that cannot be told."""
-        told = [base_url if self.own_endpoint else None]
-        told += [environ.get(name) for name in self.endpoint_variables]
-        told += [self.endpoints[name] for name in self.login if environ.get(name) and name in self.endpoints]
-        return next(filter(None, told), self.endpoint)
+        """Return where its model requests would go, or None if that is unknown."""
+        candidates = [base_url if self.own_endpoint else None]
+        candidates += [environ.get(name) for name in self.endpoint_variables]
+        candidates += [
+            self.endpoints[name] for name in self.login if environ.get(name) and name in self.endpoints
+        ]
+        return next(filter(None, candidates), self.endpoint)
+
+    def login_missing(
+        self, agent: str, environ: Mapping[str, str], names: Sequence[str]
+    ) -> LoginMissingError:
+        """Return the error that says how to log in: a variable of `names`, a login file, or an endpoint."""
+        ways = [f"set {' or '.join(names)}"] if names else []
+        ways += [f"run `{file.command}` (there is no {file.at(environ)})" for file in self.login_files]
+        ways += ["name an endpoint of your own"] if self.own_endpoint else []
+        return LoginMissingError(f"{agent} has no login: {', or '.join(ways)}")
 
 
 NOTHING = Needs(model=False)

@@ -1,12 +1,12 @@
-"""Session files that people's own agents left, read for `mcp-bench import`.
+"""Importers for the session files of people's own agents (`mcp-bench import`).
 
 Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`. Claude Code: `~/.claude/projects/FOLDER/SESSION.jsonl`.
-A file is one session; nobody graded it. Tools are not listed in it, so their schemas are not known.
+A file is one session without a grade. It does not list the tools, so their schemas are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -15,8 +15,7 @@ from typing import Any
 
 from mcp_bench.plugins.claude_code import session as claude_session
 from mcp_bench.plugins.codex import session as codex_session
-from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, Turns, json_lines
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.conversation import paired
@@ -30,7 +29,7 @@ class CodexSessions:
     patterns = ("rollout-*.jsonl",)
 
     def recognises(self, path: Path) -> bool:
-        first = next(json_lines(path), {})
+        first: Mapping[str, Any] = next(json_lines(path), {})
         payload = first.get("payload")
         return first.get("type") == "session_meta" and isinstance(payload, dict) and "cli_version" in payload
 
@@ -51,8 +50,8 @@ class ClaudeCodeSessions:
         yield Row("the session", partial(_claude, path))
 
 
-class _Talk:
-    """A conversation with several messages of the user's, each followed by the agent's turns."""
+class _Conversation:
+    """User messages, each followed by the agent's turns."""
 
     def __init__(self) -> None:
         self._done: list[Message] = []
@@ -68,7 +67,7 @@ class _Talk:
 
 
 def _codex(path: Path) -> list[Attempt]:
-    talk, session, meta = _Talk(), codex_session.Session(), {}
+    conversation, session, meta = _Conversation(), Session(), {}
     for line in json_lines(path):
         with suppress(*ODD):
             payload = line["payload"]
@@ -78,60 +77,59 @@ def _codex(path: Path) -> list[Attempt]:
                 case "turn_context", _:
                     session.model = str(payload["model"])
                 case "token_usage_record", _:
-                    session.usage = codex_session.plus(session.usage or Usage(), payload["usage"])
+                    session.usage = codex_session.plus_record(session.usage, payload["usage"])
                 case "response_item", _:
-                    codex_session.add_item(talk.turns, payload)
+                    codex_session.add_item(conversation.turns, payload)
                 case "event_msg", "user_message":
-                    talk.user(str(payload["message"]))
+                    conversation.user(str(payload["message"]))
                 case "event_msg", "item_completed" if payload["item"]["type"] == "UserMessage":
-                    talk.user(codex_session.text_of(payload["item"]["content"]))
+                    conversation.user(codex_session.text_of(payload["item"]["content"]))
                 case "event_msg", "item_completed" if payload["item"]["type"] == "McpToolCall":
-                    codex_session.add_mcp_call(talk.turns, payload["item"])
+                    codex_session.add_mcp_call(conversation.turns, payload["item"])
     about = {"id": meta.get("id"), "agent_version": meta.get("cli_version"), "model": session.model}
-    return [_attempt("codex", talk.messages(), session.usage, meta.get("timestamp"), about)]
+    return [_attempt("codex", conversation.messages(), session.usage, meta.get("timestamp"), about)]
 
 
 def _claude(path: Path) -> list[Attempt]:
-    talk, session = _Talk(), claude_session.Session()
+    conversation, session = _Conversation(), claude_session.ClaudeSession()
     lines = [line for line in json_lines(path) if not line.get("isSidechain")]
-    begun: Mapping[str, Any] = {}
+    first: Mapping[str, Any] = {}
     for line in lines:
         with suppress(*ODD):
             message = line["message"]
-            begun = begun or line
+            first = first or line
             if line["type"] == "user" and not line.get("isMeta"):
-                said = _said(message["content"])
-                if said:
-                    talk.user(said)
-            session.turns = talk.turns
+                conversation.user(_user_text(message["content"]))
+            session.turns = conversation.turns
             claude_session.add(session, line, _McpNames())
-    about = {"id": begun.get("sessionId"), "agent_version": begun.get("version"), "model": session.model}
+    about = {"id": first.get("sessionId"), "agent_version": first.get("version"), "model": session.model}
     usage = claude_session.counted(lines)
-    return [_attempt("claude-code", talk.messages(), usage, begun.get("timestamp"), about)]
+    return [_attempt("claude-code", conversation.messages(), usage, first.get("timestamp"), about)]
 
 
 class _McpNames(dict[str, str]):
-    """The tools of every server, by the names that Claude Code gives them: `mcp__SERVER__TOOL`."""
+    """Maps the names that Claude Code gives the tools of any server, `mcp__SERVER__TOOL`, to their own."""
 
     def get(self, name: str, default: Any = None) -> Any:
         start, _, rest = name.removeprefix("mcp__").partition("__")
         return rest if name.startswith("mcp__") and start and rest else default
 
 
-def _said(content: Any) -> str:
+def _user_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block["text"] for block in content if block.get("type") == "text")
 
 
 def _attempt(
-    agent: str, messages: Iterable[Message], usage: Usage | None, begun: Any, about: Mapping[str, Any]
+    agent: str, messages: list[Message], usage: Usage | None, start: Any, about: Mapping[str, Any]
 ) -> Attempt:
-    told = list(messages)
-    if not any(message.role == "assistant" for message in told):
-        raise RowError("nothing that an agent said is in it")
+    if not any(message.role == "assistant" for message in messages):
+        raise RowError("it has no message of an agent")
     started = None
     with suppress(*ODD):
-        started = int(datetime.fromisoformat(begun).timestamp() * 1_000_000)
-    prompt = next((message.content for message in told if message.role == "user"), None)
-    return Attempt(messages=told, task=task_of(prompt), agent=agent, usage=usage, started_us=started, **about)
+        started = int(datetime.fromisoformat(start).timestamp() * 1_000_000)
+    prompt = next((message.content for message in messages if message.role == "user"), None)
+    return Attempt(
+        messages=messages, task=task_of(prompt), agent=agent, usage=usage, started_us=started, **about
+    )

@@ -1,10 +1,10 @@
-"""A small agent that speaks ACP, for what real agents do too rarely to be tested with them.
+"""A small agent that speaks ACP, for behaviour that is too rare in real agents.
 
-Started as `python acp_stand_in.py WHAT...`; it does what it is told in that order on each prompt:
+Start it as `python acp_stand_in.py ACTION...`; it does these actions in order on each prompt:
 
-    ask:TITLE[:KIND]     asks for leave to run a tool, and says what came of it
+    ask:TITLE[:KIND]     asks for permission to run a tool, and reports the outcome
     say:TEXT             says so
-    ready:PATH           says whether the file is there
+    ready:PATH           says whether the file exists
     fail:CODE:MESSAGE    refuses the prompt
     exit                 ends in the middle of the prompt
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TOLD = sys.argv[1:]
+ACTIONS = sys.argv[1:]
 last = 0
 
 
@@ -47,7 +47,7 @@ def ask(number: int, title: str, kind: str = "other") -> None:
         {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
         {"optionId": "no", "name": "No", "kind": "reject_once"},
     ]
-    if "no-yes" in TOLD:
+    if "no-yes" in ACTIONS:
         options = options[1:]
     last += 1
     params = {"sessionId": "s1", "toolCall": {"toolCallId": f"c{number}"}, "options": options}
@@ -59,7 +59,7 @@ def ask(number: int, title: str, kind: str = "other") -> None:
 
 
 def prompted(text: str) -> dict[str, Any]:
-    for number, what in enumerate(TOLD):
+    for number, what in enumerate(ACTIONS):
         word, _, rest = what.partition(":")
         if word == "ask":
             ask(number, *rest.split(":"))
@@ -78,7 +78,7 @@ def prompted(text: str) -> dict[str, Any]:
 
 def session() -> dict[str, Any]:
     offered: dict[str, Any] = {"sessionId": "s1"}
-    for what in TOLD:
+    for what in ACTIONS:
         word, _, rest = what.partition(":")
         names = rest.split(",")
         if word == "models":
@@ -92,7 +92,7 @@ def session() -> dict[str, Any]:
 
 
 def main() -> None:
-    logged_in = "login" not in TOLD
+    logged_in = "login" not in ACTIONS
     while True:
         request = receive()
         method, params = request["method"], request["params"]

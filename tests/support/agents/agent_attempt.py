@@ -1,4 +1,4 @@
-"""One launch of a real agent on a real MCP server, as its plugin would have it launched."""
+"""One launch of a real agent on a real MCP server, prepared by its plugin."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from mcp_bench.plugins.contracts import Agent, AgentOutput, LaunchRequest, McpServer, Tools, Transcript
@@ -25,7 +26,7 @@ SECONDS = 240
 
 @dataclass
 class Attempt:
-    """One launch of an agent, in folders of its own."""
+    """One launch of an agent, in private folders."""
 
     folder: Path
     agent: Agent
@@ -59,8 +60,8 @@ class Attempt:
 
     @property
     def journal(self) -> list[tuple[str, dict[str, Any]]]:
-        """The calls that the server saw. Those of one tool in a row are in any order: agents make the calls of
-        one answer at the same time."""
+        """The calls that the server received. Consecutive calls of one tool are sorted: agents make the calls of
+        one answer in parallel."""
         lines = self.journal_path.read_text().splitlines() if self.journal_path.exists() else []
         calls = [(call["name"], call["arguments"]) for call in map(json.loads, lines)]
         return [call for _, row in groupby(calls, key=itemgetter(0)) for call in sorted(row, key=str)]
@@ -78,7 +79,7 @@ class Attempt:
         options: Mapping[str, str] | None = None,
         spoil: Callable[[Path], None] = lambda home: None,
     ) -> subprocess.Popen[bytes]:
-        """Launch it, in a process group of its own. `spoil` may change what the plugin has written."""
+        """Launch it in a new process group. `spoil` can change the files that the plugin has written."""
         request = LaunchRequest(
             prompt=self.prompt,
             home=self.home,
@@ -109,8 +110,15 @@ class Attempt:
                 start_new_session=True,
             )
 
+    def wait_until(self, process: subprocess.Popen[bytes], reached: Callable[[Attempt], bool]) -> None:
+        """Wait until `reached` holds, the process ends, or a minute has passed."""
+        deadline = monotonic() + 60
+        while process.poll() is None and not reached(self) and monotonic() < deadline:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+
     def finish(self, process: subprocess.Popen[bytes], *, stop: bool = False) -> Transcript:
-        """Wait for it, or end it; whatever it started goes with it."""
+        """Wait for it, or stop it; kill its process group and read the transcript."""
         try:
             if stop:
                 process.terminate()

@@ -1,8 +1,8 @@
 """The source of an agent that works as fast as it can and writes down every response it has read.
 
-A response is in the agent's own file (`os.write` with O_APPEND, which outlives any process) before
-the next one is read, and then told as one byte in the FIFO `responses`. Every process of the agent
-holds the FIFO `alive` open, a daemon of its own included: it ends when nothing of the agent is left.
+Before it reads the next response, it appends the last one to its file (`os.write` with O_APPEND, which survives
+the process) and writes one byte to the FIFO `responses`. Every process of the agent, its daemon included, keeps
+the FIFO `alive` open: it ends when no process of the agent is left.
 """
 
 from pathlib import Path

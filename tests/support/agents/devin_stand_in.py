@@ -1,8 +1,8 @@
 """A stand-in for Devin's CLI, which cannot be run without an account: NOT the real program.
 
-It has the interface that the documentation tells of (`--print --prompt-file --config --export
---permission-mode --model --version`), connects to the MCP server in its configuration, makes one call where
-a rule allows it, and writes the session in the Agent Trajectory Interchange Format.
+It has the documented interface (`--print --prompt-file --config --export
+--permission-mode --model --version`), connects to the MCP server in its configuration, makes one call if a
+rule allows it, and writes the session in the Agent Trajectory Interchange Format.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The real agents out of tests/node, and an environment to run them in."""
+"""The real agents in tests/node, and an environment to run them in."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MODULES = NODE / "node_modules"
 
 
 def node_environ(home: Path) -> dict[str, str]:
-    """Return a whole environment in which `codex`, `claude` and `node` are those of tests/node.
+    """Return an environment in which `codex`, `claude` and `node` are those of tests/node.
 
-    `home` is HOME. Fails the test where they are not installed; only without npm is it skipped.
+    `home` is HOME. If they are not installed, the test fails; without npm, it is skipped.
     """
     if missing := not_installed():
         if shutil.which("npm") is None:
@@ -28,7 +28,7 @@ def node_environ(home: Path) -> dict[str, str]:
 
 
 def not_installed() -> str | None:
-    """Return what is missing or is not of the pinned version."""
+    """Return what is missing or has the wrong version."""
     for package, version in json.loads((NODE / "package.json").read_text())["dependencies"].items():
         try:
             found = json.loads((MODULES / package / "package.json").read_text())["version"]

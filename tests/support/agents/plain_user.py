@@ -1,7 +1,7 @@
-"""Becomes a user without any privilege, and then the program that follows: `plain_user.py UID PROGRAM ARGS`.
+"""Become a user without privileges, and execute a program: `plain_user.py UID PROGRAM ARGS`.
 
-What Python needs may lie in a folder that only root may enter, such as /root. In mounts of this process's own,
-that folder is covered by an empty one, in which Python alone is.
+Python's files can be in a folder that only root can enter, such as /root. In a private mount namespace, an empty
+folder that has only Python covers that folder.
 """
 
 import os
@@ -13,7 +13,7 @@ from mcp_bench.bridge.isolation import confine
 
 
 def reachable_for_others() -> list[str]:
-    """Return what has to be: the interpreter's own folder, and the virtual environment."""
+    """Return the required folders: the interpreter's own, and the virtual environment."""
     return [str(Path(sysconfig.get_path("stdlib")).resolve().parents[1]), str(Path(sys.prefix).resolve())]
 
 

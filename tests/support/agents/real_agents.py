@@ -1,4 +1,4 @@
-"""The real agents that tests try the same trouble on, each with what it takes to launch it."""
+"""The real agents for parametrised tests, each with its launch options."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 class RealAgent:
     plugin: type[Agent]
     url: str
-    """The endpoint's attribute with the address that it takes."""
+    """The endpoint's attribute with the address for this agent."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """With these it does not try a failed request again, where it can be told."""
+    """Options that turn off retries, if the agent has them."""
 
     def address(self, endpoint: ModelEndpoint) -> str:
         return str(getattr(endpoint, self.url))
@@ -49,7 +49,7 @@ REAL_AGENTS = {
 
 
 def agents(*full: str, but: tuple[str, ...] = ()) -> Any:
-    """Parametrize a test with the agents; those named are for the full sweep only."""
+    """Parametrise a test with the agents; those in `full` are for the full sweep only."""
     return pytest.mark.parametrize(
         "name",
         [

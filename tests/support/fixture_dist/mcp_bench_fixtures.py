@@ -24,7 +24,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.json_lines import json_lines
+from mcp_bench.plugins.output import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import UnknownNameError

@@ -1,6 +1,6 @@
 """The endpoint as a process: `python -m tests.support.model_endpoint --scripts FILE`.
 
-FILE holds a JSON list of `{"prompt", "reference": {"calls", "answer"}}`. Prints one line of JSON with
+FILE has a JSON list of `{"prompt", "reference": {"calls", "answer"}}`. Prints one line of JSON with
 its port and URLs, and serves until it is interrupted or its standard input ends (`--until-eof`).
 """
 

@@ -15,7 +15,11 @@ from .script import Conversation, OfferedTool, Turn
 
 
 def parse(body: JSONObject) -> Conversation:
-    """Raises ValueError where a thinking block came back altered, as the real API refuses it."""
+    """Parse a request.
+
+    Raises:
+        ValueError: a thinking block came back changed; the real API refuses it, too.
+    """
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
     for block in blocks:
         if block["type"] == "thinking" and block["signature"] != _signature(block["thinking"]):
@@ -90,7 +94,7 @@ def _calls_by_block(turn: Turn) -> list[Any]:
 
 
 def _streamed(block: JSONObject, arguments: str) -> tuple[JSONObject, list[JSONObject]]:
-    """Return a block as it starts, and the deltas that fill it."""
+    """Return a block at its start, and the deltas that fill it."""
     if block["type"] == "thinking":
         deltas = [{"type": "thinking_delta", "thinking": part} for part in halves(block["thinking"])]
         deltas.append({"type": "signature_delta", "signature": block["signature"]})
@@ -115,7 +119,7 @@ def _stop(turn: Turn) -> str:
 
 
 def _usage(turn: Turn) -> JSONObject:
-    """This API counts tokens read from the cache apart from `input_tokens`."""
+    """Return the usage. This API counts cached tokens separately from `input_tokens`."""
     usage = turn.usage
     return {
         "input_tokens": usage.input - usage.cached,

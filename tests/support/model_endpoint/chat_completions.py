@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions. Reasoning goes in `reasoning_content`, as open-weights servers send it.
+"""OpenAI Chat Completions. Reasoning goes in `reasoning_content`, the field of open-weights servers.
 
 https://platform.openai.com/docs/api-reference/chat
 """
@@ -62,7 +62,7 @@ def error(status: int, message: str, code: str | None) -> JSONObject:
 
 
 def halves(text: str) -> list[str]:
-    """Cut a text in two, so that a reader has to put the parts of a stream together."""
+    """Cut a text in two, so that a reader has to join the parts of a stream."""
     middle = len(text) // 2
     return [part for part in (text[:middle], text[middle:]) if part]
 

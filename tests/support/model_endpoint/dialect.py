@@ -1,6 +1,6 @@
-"""What a dialect is: how one model API writes requests, answers and errors.
+"""A dialect: the form of requests, answers and errors of one model API.
 
-Each has a module of its own that defines a `Dialect`; `dialects.py` lists them.
+Each dialect has a module that defines a `Dialect`; `dialects.py` lists them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JSONObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class Event:
-    """One server-sent event; `name` where the dialect names them. Text is sent as it is."""
+    """One server-sent event; `name` if the dialect names them. Text is sent unchanged."""
 
     data: JSONObject | str
     name: str | None = None
@@ -34,14 +34,14 @@ class Dialect:
 
     name: str
     path: str
-    """Where requests for a turn are posted. Its `{parameters}` are read as if they were in the body."""
+    """The path of requests for a turn. Its `{parameters}` are added to the body."""
     parse: Callable[[JSONObject], Conversation]
-    """Read a request's body; may raise KeyError, TypeError or ValueError on one it cannot read."""
+    """Parses a request's body; can raise KeyError, TypeError or ValueError."""
     answer: Callable[[Turn], JSONObject]
-    """The body of an answer in one piece."""
+    """Returns the body of an answer in one piece."""
     events: Callable[[Turn], Iterator[Event]]
-    """The same answer as a stream."""
+    """Returns the same answer as a stream."""
     error: Callable[[int, str, str | None], JSONObject]
-    """The body of an error: status, message, and the API's own code for it where there is one."""
+    """Returns the body of an error: status, message, and the API's own code, if any."""
     side_paths: tuple[tuple[str, Callable[[JSONObject], JSONObject]], ...] = ()
-    """Other paths that agents post to, each with the function that answers."""
+    """Other paths that agents post to, each with the function that answers it."""

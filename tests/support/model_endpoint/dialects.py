@@ -1,4 +1,4 @@
-"""The dialects that the endpoint speaks. A new one is a module with a `Dialect`, and a line here."""
+"""The dialects of the endpoint. To add one, write a module with a `Dialect` and add a line here."""
 
 from __future__ import annotations
 

@@ -36,27 +36,27 @@ KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 
 @dataclass(frozen=True)
 class Received:
-    """One request as the endpoint read it, and what it sent. `usage` is None where that was an error."""
+    """One request and its answer. `usage` is None if the answer was an error."""
 
     dialect: str
     model: str
     stream: bool
     tools: tuple[str, ...]
     results: int
-    """Tool results in the conversation."""
+    """Number of tool results in the conversation."""
     prompt: str | None
-    """Of the script that was played; None for side requests."""
+    """The prompt of the script that was played; None for side requests."""
     status: int
     usage: TokenUsage | None
     body: dict[str, Any] = field(repr=False)
     raw: bytes = field(repr=False)
-    """The body as it came."""
+    """The unparsed body."""
     sent: bytes | None = field(repr=False)
-    """The body of the answer; None where a fault spoilt it."""
+    """The body of the answer; None if a fault changed it."""
 
 
 class ModelEndpoint:
-    """Use as a context manager; requests are served by a thread."""
+    """Use as a context manager; a thread serves requests."""
 
     def __init__(
         self,
@@ -66,13 +66,16 @@ class ModelEndpoint:
         api_key: str | None = None,
         port: int = 0,
     ) -> None:
-        """`scripts` and `fault` may be replaced at any time. With `api_key`, requests that bring no such
-        key get a 401."""
+        """Tests can replace `scripts` and `fault` at any time.
+
+        Args:
+            api_key: requests without this key get a 401.
+        """
         self.scripts = list(scripts)
         self.fault = fault
         self.requests: list[Received] = []
         self.unknown: list[str] = []
-        """Method and path of requests that nothing here answers."""
+        """Method and path of requests that no route answers."""
         self._api_key = api_key
         self._count = 0
         self._lock = threading.Lock()
@@ -107,12 +110,12 @@ class ModelEndpoint:
         return [request for request in self.requests if request.prompt and request.usage]
 
     def serve(self) -> None:
-        """Serve until `stop`; the socket listens already."""
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # a cut stream is no news here
+        """Serve until `stop`; the socket already listens."""
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # a cut stream is expected here
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
-        """Have `serve` return soon; may be called from any thread."""
+        """Make `serve` return soon; can be called from any thread."""
         if self.fault and self.fault.gate:
             self.fault.gate.release.set()
         self._server.should_exit = True
@@ -192,10 +195,10 @@ def _key(request: Request) -> str:
 
 
 def _parts(dialect: Dialect, turn: Turn, *, stream: bool) -> list[bytes]:
-    """Return the answer in the pieces in which it is sent."""
+    """Return the answer in the pieces to send."""
     if stream:
         return [event.encode() for event in dialect.events(turn)]
-    return [json.dumps(dialect.answer(turn)).encode()]  # as odd as the script has it
+    return [json.dumps(dialect.answer(turn)).encode()]  # keep the script's malformed text
 
 
 def _reply(parts: list[bytes], *, stream: bool, cut: int | None) -> Response:

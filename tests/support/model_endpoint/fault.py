@@ -1,4 +1,4 @@
-"""Faults on request: what a test has the endpoint do wrong."""
+"""Faults that a test requests from the endpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class Gate:
-    """Holds requests: `arrived` is set when one waits, and `release` lets all of them go on."""
+    """Holds requests: `arrived` is set when one waits, and `release` lets all continue."""
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
@@ -17,12 +17,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with requests `after` .. `after + first` (None: with all from there on).
+    """What goes wrong with requests `after` to `after + first` (None: all later ones).
 
     - `status`: answer with this HTTP status instead;
-    - `text`: answer with this text and status 200, whatever was asked;
-    - `cut`: break the connection after so many events (in the middle of a body that is one piece);
-    - `gate`: wait until the test lets it go on, then answer as usual.
+    - `text`: answer with this text and status 200;
+    - `cut`: break the connection after this many events (in the middle of a body in one piece);
+    - `gate`: wait until the test releases it, then answer as usual.
     """
 
     status: int | None = None
@@ -36,11 +36,11 @@ class Fault:
     after: int = 0
 
     def strikes(self, request: int) -> bool:
-        """Say whether it hits the request of this number, counted from 0."""
+        """Return whether it applies to the request with this number, counted from 0."""
         start, count = self.after, self.first
         return request >= start and (count is None or request < start + count)
 
     @property
     def spoils_the_answer(self) -> bool:
-        """Say whether the agent gets no whole answer, and so no usage."""
+        """Return whether the agent gets no complete answer, and so no usage."""
         return any(part is not None for part in (self.status, self.text, self.cut))

@@ -2,7 +2,7 @@
 
 https://ai.google.dev/api/generate-content
 
-Model and method are in the path. Calls have no ids: a result is found by its place and its tool's name.
+Model and method are in the path. Calls have no ids: position and tool name identify a result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from .script import Call, Conversation, OfferedTool, Turn
 
 
 def parse(body: JSONObject) -> Conversation:
-    """Raises ValueError where a call came back altered or without its signature, as the real API does."""
+    """Parse a request.
+
+    Raises:
+        ValueError: a call came back changed or without its signature; the real API refuses it, too.
+    """
     contents = [*([body["systemInstruction"]] if body.get("systemInstruction") else []), *body["contents"]]
     parts = [part for content in contents for part in content["parts"]]
     for part in parts:
@@ -40,7 +44,7 @@ def answer(turn: Turn) -> JSONObject:
 
 
 def events(turn: Turn) -> Iterator[Event]:
-    """Every piece repeats the usage so far, as the real API does; the last one has all of it."""
+    """Return the stream. As in the real API, every piece repeats the usage so far; the last one is complete."""
     for parts in _parts(turn):
         yield Event(_piece(turn, parts))
     yield Event(_piece(turn, [{"text": ""}], finish="STOP"))
@@ -57,7 +61,7 @@ def count_tokens(body: JSONObject) -> JSONObject:
 
 def _parts(turn: Turn) -> Iterator[list[JSONObject]]:
     """Yield the parts of each piece of a stream."""
-    if turn.reasoning:  # comes whole: a thought in two pieces is two thoughts
+    if turn.reasoning:  # in one piece: a thought in two pieces would be two thoughts
         yield [{"text": turn.reasoning, "thought": True}]
     yield from ([{"text": part}] for part in halves(turn.text))
     calls = [{"functionCall": {"name": call.name, "args": _arguments(call)}} for call in turn.calls]
@@ -91,7 +95,7 @@ def _piece(turn: Turn, parts: list[JSONObject], finish: str | None = None) -> JS
 
 
 def _usage(turn: Turn) -> JSONObject:
-    """This API counts thoughts apart from the other tokens that the model wrote."""
+    """Return the usage. This API counts thoughts separately from the other output tokens."""
     usage = turn.usage
     return {
         "promptTokenCount": usage.input,

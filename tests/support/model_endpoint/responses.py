@@ -1,9 +1,9 @@
-"""OpenAI Responses. Reasoning is an item of its own, with a summary, and must come back unchanged.
+"""OpenAI Responses. Reasoning is a separate item, with a summary, and must come back unchanged.
 
 https://platform.openai.com/docs/api-reference/responses
 
-As Codex uses it: streamed and not stored, the tools of an MCP server in a `namespace`, and, with some
-models, the tools in an item of the input instead of in `tools`.
+In the form that Codex uses: streamed and not stored, with the tools of an MCP server in a `namespace`, and, for
+some models, with the tools in an item of the input instead of in `tools`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from .dialect import Dialect, Event, JSONObject
 from .script import Conversation, OfferedTool, Turn
 
 CUSTOM = "custom"
-"""Stands for the namespace of tools that take plain text."""
+"""The namespace of tools that take plain text."""
 RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 def parse(body: JSONObject) -> Conversation:
-    """Raises ValueError where a reasoning item came back altered."""
+    """Parse a request.
+
+    Raises:
+        ValueError: a reasoning item came back changed.
+    """
     items = [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]
     for item in items:
         if item.get("type") == "reasoning" and item["encrypted_content"] != _seal(_summary(item)):
@@ -104,7 +108,7 @@ def _items(turn: Turn) -> list[JSONObject]:
 
 
 def _streamed(item: JSONObject) -> tuple[JSONObject, str, JSONObject, str]:
-    """Return an item as it starts, the kind of its events, where in it they belong, and its text."""
+    """Return an item at its start, the kind of its events, their place in it, and its text."""
     if item["type"] == "reasoning":
         empty = {**item, "summary": []}
         return empty, "reasoning_summary_text", {"summary_index": 0}, _summary(item)

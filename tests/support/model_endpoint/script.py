@@ -1,7 +1,7 @@
-"""What the endpoint plays: scripts, and the one turn of a script that answers a request.
+"""Scripts for the endpoint, and the turn of a script that answers a request.
 
-Nothing here depends on a dialect. The endpoint keeps no conversation: the script is found by the
-task's prompt inside the request, and the step by the number of tool results already in it.
+Nothing here depends on a dialect. The endpoint keeps no state: the task's prompt in a request selects the
+script, and the number of tool results in it the step.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HARMLESS = "A short note"
-"""The answer to requests that no script is meant for: titles, summaries, warm-ups."""
+"""The answer to requests without a script: titles, summaries, warm-ups."""
 
 
 @dataclass(frozen=True)
 class ScriptedCall:
-    """A tool call by the tool's bare name. Arguments that are text are sent as they are, malformed
-    or not, where the dialect sends arguments as text."""
+    """A tool call by the tool's bare name.
+
+    If the dialect sends arguments as text, text is sent unchanged, malformed or not.
+    """
 
     name: str
     arguments: dict[str, Any] | str = field(default_factory=dict)
@@ -38,8 +40,8 @@ class Step:
 class Script:
     """The steps for one task. An `endless` one starts again after its last tool calls.
 
-    An `obedient` model keeps to what a request asks of its turns: one call at a time where that is wanted,
-    and a call in every turn, so that it ends with the tool `finish` where it is offered.
+    An `obedient` model follows a request's constraints: one call at a time, and a call in every turn, so that it
+    ends with the tool `finish` if that is offered.
     """
 
     prompt: str
@@ -50,7 +52,7 @@ class Script:
     def step_after(self, results: int) -> Step:
         """Return the step to play when `results` tool results are in the conversation.
 
-        Of parallel calls of which some have been answered, the rest is asked for.
+        If only some of the parallel calls have results, the step has the others.
         """
         acting = [step for step in self.steps if step.calls]
         if self.endless:
@@ -72,7 +74,9 @@ def script_from_reference(
 ) -> Script:
     """Return a script that plays `{"calls": [{"name", "arguments"}], "answer": text}`.
 
-    `parallel` calls go into each turn. With `reasoning`, every turn is given some.
+    Args:
+        parallel: number of calls in each turn.
+        reasoning: whether every turn has reasoning.
     """
     calls = [ScriptedCall(call["name"], call.get("arguments", {})) for call in reference["calls"]]
     groups = [tuple(calls[at : at + parallel]) for at in range(0, len(calls), parallel)]
@@ -87,7 +91,7 @@ def script_from_reference(
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool of a request; `namespace` where the dialect groups tools."""
+    """A tool of a request; `namespace` if the dialect groups tools."""
 
     name: str
     namespace: str | None = None
@@ -95,22 +99,22 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a dialect reads out of a request."""
+    """The content of a request, independent of the dialect."""
 
     texts: tuple[str, ...]
-    """Text of the system, user and assistant turns, in order; tool results left out."""
+    """Text of the system, user and assistant turns, in order, without tool results."""
     results: int
-    """Tool results in it."""
+    """Number of tool results."""
     tools: tuple[OfferedTool, ...] = ()
     model: str = ""
     stream: bool = False
     one_action: bool = False
-    """Whether it asks for exactly one tool call."""
+    """Whether it requires exactly one tool call."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call as it goes out: by the name under which the agent offered the tool."""
+    """A call to send, by the name under which the agent offered the tool."""
 
     id: str
     name: str
@@ -134,7 +138,7 @@ class TokenUsage:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a dialect writes as its answer. `id` names it, so that parts of it can have ids, too."""
+    """The answer for a dialect to write. The ids of its parts derive from `id`."""
 
     id: str
     model: str
@@ -145,9 +149,9 @@ class Turn:
 
 
 def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Script | None:
-    """Return the script for a request, or None where it offers no tools or holds no known prompt.
+    """Return the script for a request, or None if it offers no tools or has no known prompt.
 
-    Where several prompts fit, those whose tools are offered come first, then the longest prompt.
+    If several prompts match, those whose tools are offered come first, then the longest prompt.
     """
     if not conversation.tools:
         return None
@@ -162,7 +166,7 @@ def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Scri
 
 
 def play(conversation: Conversation, script: Script | None, turn_id: str) -> Turn:
-    """Return the answer to a request: the same one for the same request, but for the ids in it."""
+    """Return the answer to a request. Equal requests get equal answers, except for the ids."""
     step = script.step_after(conversation.results) if script else Step(text=HARMLESS)
     if script and script.obedient and conversation.one_action:
         step = one_action(step)
@@ -182,7 +186,7 @@ def play(conversation: Conversation, script: Script | None, turn_id: str) -> Tur
 
 
 def one_action(step: Step) -> Step:
-    """Return a step in one tool call: its first one, or else the one that ends the work."""
+    """Return a step as one tool call: its first one, or the one that ends the work."""
     calls = step.calls[:1] or (ScriptedCall("finish", {"answer": step.text}),)
     return Step(calls, step.text if step.calls else "", step.reasoning)
 
@@ -190,14 +194,15 @@ def one_action(step: Step) -> Step:
 def _offered(
     call: ScriptedCall, tools: Sequence[OfferedTool]
 ) -> tuple[str, dict[str, Any] | str, str | None]:
-    tool = _find(call.name, tools) or OfferedTool(call.name)  # a tool that nobody offers is played, too
+    tool = _find(call.name, tools) or OfferedTool(call.name)  # play a tool that is not offered, too
     return tool.name, call.arguments, tool.namespace
 
 
 def _find(bare: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Agents put the server's name in front, so the shortest name with the right end is the tool.
+    """Return the offered tool for a bare name.
 
-    Some keep a dot in it that others replace, and some put a hash of seven digits after what they replaced.
+    Agents put the server's name in front, so the shortest name with the right end is the tool. Some keep a dot
+    that others replace, and some add a hash of seven digits to a changed name.
     """
     plain = {tool: f"_{tool.name}".replace(".", "_") for tool in tools}
     end = f"_{bare}".replace(".", "_")

@@ -1,1 +1,1 @@
-"""A client of agents that speak the Agent Client Protocol, as an editor would be: https://agentclientprotocol.com"""
+"""A client for agents that speak the Agent Client Protocol, like an editor: https://agentclientprotocol.com"""

@@ -1,8 +1,8 @@
-"""Drives one agent over the Agent Client Protocol (ACP), through one session.
+"""Run one agent over the Agent Client Protocol (ACP), through one session.
 
 echo "What is 2 + 3?" | python -m mcp_bench.clients.acp --plan FILE
 
-Standard output has one JSON object a line, as `mcp_bench.clients.acp.conversation` tells; the agent's
+Standard output has one JSON object per line, documented in `mcp_bench.clients.acp.conversation`. The agent's
 standard error goes to ours.
 """
 
@@ -18,8 +18,8 @@ from mcp_bench.clients.events import ClientError
 from mcp_bench.clients.process import read_stdin, run
 
 DESCRIPTION = """\
-Start an agent that speaks the Agent Client Protocol, open a session with MCP servers, hold the first
-prompt until they are ready, and prompt it with what is on stdin.
+Start an agent that speaks the Agent Client Protocol, open a session with MCP servers, wait until they are
+ready, and send the prompt from stdin.
 """
 
 
@@ -37,23 +37,23 @@ def arguments() -> argparse.ArgumentParser:
         help='JSON: {"command": [...], "mcpServers": [...]}',
     )
     result.add_argument(
-        "--turns", action="store_true", help="stdin is a JSON list of prompts, one for each turn of the user"
+        "--turns", action="store_true", help="stdin is a JSON list of prompts, one for each user turn"
     )
     return result
 
 
 def prompts(text: str, *, turns: bool) -> list[str]:
-    """Return what the user says, turn by turn.
+    """Return the user's prompts, one for each turn.
 
     Raises:
-        ClientError: several turns should be a JSON list of texts that are not empty.
+        ClientError: `turns` requires a JSON list of strings that are not empty.
     """
     if not turns:
         return [text]
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ClientError("usage", f"stdin is no JSON: {error}") from error
+        raise ClientError("usage", f"stdin is not JSON: {error}") from error
     if not (isinstance(value, list) and value and all(isinstance(one, str) and one for one in value)):
         raise ClientError("usage", "stdin should be a JSON list of prompts")
     return value

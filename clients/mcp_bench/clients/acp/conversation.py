@@ -1,17 +1,17 @@
-"""One session with an agent: opened, prompted turn by turn, and told line by line on stdout.
+"""One session with an agent: open it, prompt it turn by turn, and report it line by line on stdout.
 
     {"type": "agent", "result": {...}}                     its answer to `initialize`
     {"type": "session", "result": {...}}                   its answer to `session/new`
     {"type": "choice", "category": "model" | "mode", "value": NAME}
-    {"type": "prompt", "number": N}                        turn N of the user begins; counted from 0
-    {"type": "update", "update": {...}}                    a `session/update`, as it came
+    {"type": "prompt", "number": N}                        user turn N begins; counted from 0
+    {"type": "update", "update": {...}}                    a `session/update`, unchanged
     {"type": "permission", "call": {...}, "tool": NAME or null, "allowed": true or false}
     {"type": "stop", "result": {...}}                      its answer to `session/prompt`
     {"type": "failed", "method": M, "error": {"code", "message", "data"}}
     {"type": "error", "kind": "usage" | "mcp" | "endpoint", "detail": TEXT}    why it gave up
 
-A stop reason does not tell whether a turn went well: some agents end one as usual when their model
-endpoint fails.
+A stop reason does not show whether a turn succeeded: some agents end one as usual when their model endpoint
+fails.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from mcp_bench.clients.events import ClientError
 POLL_SECONDS = 0.02
 LINE_BYTES = 64 * 1024 * 1024
 GONE = -32000_1
-"""Code, none of the protocol's, of the failure that the agent ended in the middle of a request."""
+"""Our own error code for an agent that ended in the middle of a request."""
 
 
-class Talk:
-    """What the agent is asked, what it asks, and what it tells."""
+class Handler:
+    """Handles the agent's requests and notifications."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._calls: dict[str, dict[str, Any]] = {}
-        """Tool calls as told so far, by id: a request for permission may name only the id."""
+        """Tool calls reported so far, by id: a request for permission may name only the id."""
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
-        """Answer a request of the agent; a notification is only told.
+        """Answer a request of the agent; report a notification.
 
         Raises:
-            RequestError: it is none that this client answers.
+            RequestError: this client does not support the method.
         """
         if method == "session/update":
             update = params["update"]
@@ -75,12 +75,12 @@ class Talk:
 
 
 async def converse(plan: Plan, prompts: Sequence[str]) -> None:
-    """Start the agent and have it answer the prompts, one after the other.
+    """Start the agent and send it the prompts in sequence.
 
     Raises:
         ClientError: the agent cannot be started, did not open its session in time, or refused something.
     """
-    talk = Talk(plan)
+    talk = Handler(plan)
     program, *arguments = plan.command
     try:
         async with spawn_stdio_connection(
@@ -97,10 +97,10 @@ async def converse(plan: Plan, prompts: Sequence[str]) -> None:
 
 
 async def begin(agent: Connection, process: Process, plan: Plan) -> str:
-    """Open a session and return its id, once its servers are ready.
+    """Open a session, wait until its servers are ready, and return its id.
 
     Raises:
-        ClientError: that took too long, or the agent ended.
+        ClientError: it took too long, or the agent ended.
     """
     with anyio.move_on_after(plan.wait) as limit:
         session = await open_session(agent, plan)
@@ -116,8 +116,10 @@ async def begin(agent: Connection, process: Process, plan: Plan) -> str:
 
 
 async def open_session(agent: Connection, plan: Plan) -> str:
-    """Raises:
-    ClientError: the agent has no such model or mode.
+    """Open a session, choose model, mode and options, and return its id.
+
+    Raises:
+        ClientError: the agent has no such model or mode.
     """
     client = {"name": "mcp-bench", "title": "mcp-bench", "version": "1"}
     able = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -140,7 +142,7 @@ async def open_session(agent: Connection, plan: Plan) -> str:
 
 
 async def choose(agent: Connection, session: Mapping[str, Any], category: str, value: str) -> None:
-    """Choose a model or a mode, in either of the ways that the protocol has for it.
+    """Choose a model or a mode, in either of the protocol's two ways.
 
     Raises:
         ClientError: the session does not offer it.
@@ -166,7 +168,7 @@ async def choose(agent: Connection, session: Mapping[str, Any], category: str, v
 
 
 def choices(options: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the values to choose from, which may be in groups."""
+    """Return the values to choose from, ungrouped."""
     return [choice for option in options for choice in option.get("options") or (option,)]
 
 
@@ -174,7 +176,7 @@ async def ask(agent: Connection, method: str, params: Mapping[str, Any]) -> Any:
     """Send a request and return its result.
 
     Raises:
-        ClientError: it failed; how, is told in an event of its own.
+        ClientError: it failed; a `failed` event has the details.
     """
     try:
         return await agent.send_request(method, params)
@@ -191,5 +193,5 @@ def known(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def say(event: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, one line for sure
+    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, always one line
     sys.stdout.flush()

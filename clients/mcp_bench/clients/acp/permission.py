@@ -1,4 +1,4 @@
-"""Answers to an agent that asks for leave to use a tool (`session/request_permission`)."""
+"""Answer an agent's requests for permission to use a tool (`session/request_permission`)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ REJECT = ("reject_once", "reject_always")
 
 
 def asked_for(call: Mapping[str, Any], names: Collection[str]) -> str | None:
-    """Return which of the tools a call is of, None where it is of none.
+    """Return the tool that a call is for, or None if it is not among `names`.
 
-    Agents tell a tool's name where it suits them: in the title, in the input, in extensions. So it is
-    looked for in all of them, but a command that merely mentions a name is none of these tools.
+    Agents put a tool's name in the title, in the input, or in extensions, so all of them are searched. A
+    shell command that merely mentions a name is not a call of that tool.
     """
     if call.get("kind") in ("edit", "delete", "move", "read", "fetch"):
         return None
     title = str(call.get("title") or "")
-    told = title if call.get("kind") == "execute" else f"{title} {json.dumps(call.get('_meta') or {})}"
-    fitting = [name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", told)]
+    text = title if call.get("kind") == "execute" else f"{title} {json.dumps(call.get('_meta') or {})}"
+    fitting = [name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)]
     return max(fitting, key=len, default=None)
 
 
 def decide(options: Collection[Mapping[str, Any]], *, allow: bool) -> dict[str, Any]:
-    """Return the outcome to answer with: for this once, where that can be chosen."""
+    """Return the outcome to answer with: once only, if the agent offers that."""
     for kind in ALLOW if allow else REJECT:
         for option in options:
             if option.get("kind") == kind:

@@ -1,4 +1,4 @@
-"""What the client is to do, as a file: which agent to start, and how to open its session."""
+"""The client's plan, a JSON file: which agent to start, and how to open its session."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ class Plan:
     """One agent and one session. The file has the same names."""
 
     command: list[str]
-    """Starts the agent; it inherits the environment and the working directory."""
+    """The agent's command; it inherits the environment and the working directory."""
     mcpServers: list[dict[str, Any]] = field(default_factory=list)  # noqa: N815  (the protocol's name)
-    """As `session/new` wants them."""
+    """In the form of `session/new`."""
     meta: dict[str, Any] = field(default_factory=dict)
     """The `_meta` of `session/new`: the agent's own extensions."""
     login: str | None = None
-    """Id of the method to log in with, where the agent wants that before a session."""
+    """Id of the login method, if the agent requires one before a session."""
     model: str | None = None
-    """Model to choose among those that the session offers."""
+    """One of the models that the session offers."""
     mode: str | None = None
-    """Mode to choose among those that the session offers."""
+    """One of the modes that the session offers."""
     choices: dict[str, str] = field(default_factory=dict)
-    """Other options of the session to set, by id, where it has them."""
+    """Other options to set, by id, if the session has them."""
     allow: list[str] | None = None
-    """Full names of the tools that may be used when the agent asks; None: all."""
+    """Full names of the tools to allow when the agent asks; None allows all."""
     ready: str | None = None
-    """The first prompt waits for this file to be there."""
+    """The first prompt waits until this file exists."""
     wait: float = 120.0
-    """Seconds, at most, for the agent to open a session, and for `ready`."""
+    """Timeout in seconds for the agent to open a session, and for `ready`."""
     settle: float = 0.0
-    """Seconds between that and the first prompt, for the agent to take in what its servers said."""
+    """Seconds between that and the first prompt, for the agent to process its servers' answers."""
 
 
 KINDS: dict[str, type | tuple[type, ...]] = {
@@ -47,14 +47,14 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "wait": (int, float),
     "settle": (int, float),
 }
-"""What the members are; those that are not named here are texts, or null."""
+"""Types of the members; all others are strings or null."""
 
 
 def read_plan(path: Path) -> Plan:
     """Read a plan.
 
     Raises:
-        ClientError: it cannot be read, or is not understood.
+        ClientError: it cannot be read, or is invalid.
     """
     try:
         document = json.loads(path.read_bytes())

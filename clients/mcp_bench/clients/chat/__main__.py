@@ -18,11 +18,11 @@ from mcp_bench.clients.events import ClientError
 from mcp_bench.clients.process import parser, read_stdin, run
 
 DESCRIPTION = """\
-Solve the task given on stdin with a chat model and the tools of an MCP server.
+Solve the task on stdin with a chat model and the tools of an MCP server.
 
 The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY, the endpoint from --base-url, or else from
-OPENAI_BASE_URL or ANTHROPIC_BASE_URL. Without --provider, it is anthropic where only variables of that
-name are set, else openai. An endpoint of one's own (--base-url) needs no key.
+OPENAI_BASE_URL or ANTHROPIC_BASE_URL. The default for --provider is anthropic if only its variables are set,
+else openai. Your own endpoint (--base-url) needs no key.
 """
 
 
@@ -30,8 +30,10 @@ def arguments() -> argparse.ArgumentParser:
     result = parser("chat", DESCRIPTION)
     result.add_argument("--model", required=True, help="name of the model")
     result.add_argument("--provider", choices=["openai", "anthropic"], help="which API")
-    result.add_argument("--base-url", metavar="URL", help="the endpoint, as the API's own SDK wants it")
-    result.add_argument("--max-steps", type=positive, default=50, help="turns of the model (default: 50)")
+    result.add_argument("--base-url", metavar="URL", help="the endpoint, in the form of the API's SDK")
+    result.add_argument(
+        "--max-steps", type=positive, default=50, help="maximum number of model turns (default: 50)"
+    )
     result.add_argument("--temperature", type=float)
     result.add_argument("--max-tokens", type=positive, help="limit for each answer")
     result.add_argument("--system", metavar="TEXT", help="system prompt")
@@ -41,9 +43,7 @@ def arguments() -> argparse.ArgumentParser:
     result.add_argument(
         "--max-retries", type=natural, default=6, help="on 429, 5xx and lost connections (default: 6)"
     )
-    result.add_argument(
-        "--one-action", action="store_true", help="one tool call a turn, and no words between"
-    )
+    result.add_argument("--one-action", action="store_true", help="one tool call per turn, without text")
     return result
 
 
@@ -66,16 +66,18 @@ def thinking(text: str) -> str:
 
 
 def choose_provider(provider: str | None, environ: Mapping[str, str]) -> str:
-    """Return `openai` or `anthropic`: as told, else by whose variables are set."""
+    """Return `openai` or `anthropic`: the option, else the one whose variables are set."""
 
-    def told(name: str) -> bool:
+    def has_variables(name: str) -> bool:
         return any(environ.get(f"{name}_{what}") for what in ("API_KEY", "BASE_URL"))
 
-    return provider or ("anthropic" if told("ANTHROPIC") and not told("OPENAI") else "openai")
+    return provider or (
+        "anthropic" if has_variables("ANTHROPIC") and not has_variables("OPENAI") else "openai"
+    )
 
 
 def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, str]) -> Settings:
-    """Return what the model is asked with.
+    """Return the model's settings.
 
     Raises:
         ClientError: there is neither a key nor an endpoint, or an option is not for this API.
@@ -90,7 +92,7 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
     if options.thinking and provider != "anthropic":
         raise ClientError("usage", "--thinking is for --provider anthropic only")
     if options.thinking and options.one_action:
-        raise ClientError("usage", "--one-action leaves no room for --thinking: leave one of them out")
+        raise ClientError("usage", "--one-action excludes --thinking: leave one of them out")
     return Settings(
         model=options.model,
         base_url=base_url,
@@ -115,7 +117,7 @@ async def solve(options: argparse.Namespace) -> None:
 
 
 def open_provider(name: str, chosen: Settings, prompt: str, toolbox: Toolbox) -> Provider:
-    # an SDK takes half a second to import: only the one in use
+    # importing an SDK takes half a second: only import the one in use
     if name == "anthropic":
         from mcp_bench.clients.chat.anthropic_messages import AnthropicMessages
 

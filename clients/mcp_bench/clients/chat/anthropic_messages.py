@@ -1,7 +1,7 @@
 """Anthropic's Messages API: https://docs.anthropic.com/en/api/messages.
 
-The model's blocks go back as they came: signed thinking may be neither altered nor left out while
-tools are in use.
+The model's blocks go back unchanged: while tools are in use, signed thinking must neither change nor be
+missing.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mcp_bench.clients.connection import Outcome
 from mcp_bench.clients.events import ClientError
 
 MAX_TOKENS = 8192
-"""The API wants a limit for each answer; this one all current models accept."""
+"""The API requires a limit for each answer; all current models accept this one."""
 
 LAST_WITH_SAMPLING = "2023-06-01"
-"""The API version of 2026-10-21, the SDK's own, refuses any temperature; this one takes it."""
+"""The API version of 2026-10-21, the SDK's default, refuses any temperature; this one accepts it."""
 
 
 class AnthropicMessages:
@@ -53,7 +53,7 @@ class AnthropicMessages:
             "model": settings.model,
             "messages": self._messages,
             "max_tokens": settings.max_tokens or MAX_TOKENS,
-            "cache_control": {"type": "ephemeral"},  # each turn reads the turns before it again
+            "cache_control": {"type": "ephemeral"},  # each turn reads the earlier turns again
         }
         if tools:
             self._request["tools"] = [
@@ -125,7 +125,7 @@ def _thinking(choice: str) -> dict[str, Any]:
 
 
 def _usage(message: Message) -> Usage:
-    """The API counts what it read from or wrote to its cache apart from `input_tokens`."""
+    """Return the usage. The API counts cache reads and writes separately from `input_tokens`."""
     usage = message.usage
     cached = usage.cache_read_input_tokens
     total = usage.input_tokens + (cached or 0) + (usage.cache_creation_input_tokens or 0)

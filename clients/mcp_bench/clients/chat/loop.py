@@ -1,4 +1,4 @@
-"""The agent loop: ask the model, make the calls it wants, until it wants none."""
+"""The agent loop: ask the model and make its calls, until it makes none."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mcp_bench.clients.events import say_assistant, say_error, say_final, say_re
 
 
 async def converse(provider: Provider, toolbox: Toolbox, max_steps: int) -> None:
-    """Hold one conversation of at most `max_steps` turns of the model; tell all of it as events.
+    """Hold one conversation of at most `max_steps` model turns, and report it as events.
 
-    A limit (turns, context, tokens of an answer) ends it in good order: the last text is the answer.
+    A limit (turns, context, tokens of an answer) ends it normally: the last text is the answer.
 
     Raises:
-        ClientError: the model endpoint or the MCP server is gone.
+        ClientError: the model endpoint or the MCP server failed.
     """
     usage = Usage(model_calls=0)
     text = ""
@@ -28,7 +28,7 @@ async def converse(provider: Provider, toolbox: Toolbox, max_steps: int) -> None
         text = reply.text or text
         answer = toolbox.answer(reply.calls)
         made = [] if answer is not None else toolbox.made(reply.calls)
-        calls = [toolbox.told(request) for request in made]
+        calls = [toolbox.called(request) for request in made]
         say_assistant(reply.text if answer is None else answer, reply.reasoning, calls)
         say_usage(usage.as_dict())
         if not calls:

@@ -1,8 +1,8 @@
-"""OpenAI's Chat Completions API, and the many servers that speak it (vLLM, llama.cpp, gateways).
+"""OpenAI's Chat Completions API, which many servers speak (vLLM, llama.cpp, gateways).
 
-https://platform.openai.com/docs/api-reference/chat. Reasoning is no part of it, but many servers send
-`reasoning_content` or `reasoning`; it goes back under the same name, since models that think between
-tool calls expect it.
+https://platform.openai.com/docs/api-reference/chat. Reasoning is not part of it, but many servers send
+`reasoning_content` or `reasoning`. It goes back under the same name, since models that think between tool
+calls expect it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OpenAIChat:
         if settings.temperature is not None:
             self._request["temperature"] = settings.temperature
         if settings.max_tokens is not None:
-            # OpenAI renamed it; other servers know the old name for sure
+            # OpenAI renamed it; all other servers know the old name
             own = (urlsplit(str(self._client.base_url)).hostname or "").endswith("openai.com")
             self._request["max_completion_tokens" if own else "max_tokens"] = settings.max_tokens
 
@@ -96,7 +96,7 @@ class OpenAIChat:
         ]
 
     def _add(self, message: ChatCompletionMessage) -> tuple[ToolRequest, ...]:
-        """Put the model's turn into the conversation as it came; return its calls."""
+        """Add the model's turn to the conversation unchanged; return its calls."""
         turn: dict[str, Any] = {"role": "assistant", "content": message.content}
         turn |= {key: text for key in REASONING if (text := _extra(message, key))}
         if self._one_action and message.tool_calls:
@@ -109,7 +109,9 @@ class OpenAIChat:
             function = call.get("function") or {}
             arguments, problem = parse_arguments(function.get("arguments"))
             if problem and function:
-                function["arguments"] = "{}"  # many servers parse what comes back, and refuse it
+                function["arguments"] = (
+                    "{}"  # many servers parse arguments that come back, and refuse invalid ones
+                )
             requests.append(ToolRequest(call["id"], function.get("name") or "", arguments, problem))
         if sent:
             turn["tool_calls"] = sent

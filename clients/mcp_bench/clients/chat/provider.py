@@ -1,5 +1,8 @@
-"""What the loop needs of a model API. Each keeps the conversation in its own form, so that nothing
-it wants back (signed thinking, ids) is lost in translation."""
+"""The interface of a model API for the loop.
+
+Each provider keeps the conversation in its own form, so that nothing that the API expects back (signed
+thinking, ids) is lost.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from mcp_bench.clients.connection import Outcome
 from mcp_bench.clients.events import ClientError
 
 REQUEST_SECONDS = 1800.0
-"""One answer may take so long: a local model reading a long conversation is slow."""
+"""Timeout for one answer: a local model is slow with a long conversation."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to reach the model and what to ask of it. None leaves a choice to the API."""
+    """How to reach the model, and the parameters of each request. None uses the API's default."""
 
     model: str
     base_url: str | None = None
@@ -28,14 +31,14 @@ class Settings:
     max_tokens: int | None = None
     thinking: str | None = None
     max_retries: int = 6
-    """The SDKs wait 0.5 to 8 seconds in between, with jitter, or what `retry-after` says."""
+    """The SDKs wait 0.5 to 8 seconds between attempts, with jitter, or as long as `retry-after` says."""
     one_action: bool = False
-    """Each turn must be one tool call, and nothing else of it stays in the conversation."""
+    """Each turn must be one tool call; the conversation keeps nothing else of it."""
 
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool by the name under which the model knows it. `schema` is a JSON Schema."""
+    """A tool under the model's name for it. `schema` is a JSON Schema."""
 
     name: str
     description: str
@@ -44,7 +47,7 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """A call that the model asks for. With a `problem`, it cannot be made as it is."""
+    """A call that the model requests. A call with a `problem` cannot be made."""
 
     id: str
     name: str
@@ -54,7 +57,7 @@ class ToolRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens; None where the endpoint does not tell. `cached_tokens` is part of `input_tokens`."""
+    """Tokens; None if the endpoint does not report them. `cached_tokens` is part of `input_tokens`."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -75,7 +78,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One turn of the model. `stopped` is set where a limit or a refusal ended it early."""
+    """One turn of the model. `stopped` is set if a limit or a refusal ended it early."""
 
     text: str | None
     reasoning: str | None
@@ -88,7 +91,7 @@ class Provider(Protocol):
     """A model API with one conversation."""
 
     async def reply(self) -> Reply:
-        """Ask for the next turn and add it to the conversation.
+        """Request the next turn and add it to the conversation.
 
         Raises:
             ContextOverflowError: the conversation is too long for the model.
@@ -97,7 +100,7 @@ class Provider(Protocol):
         ...
 
     def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
-        """Add the outcomes of all calls of the last turn, in their order."""
+        """Add the outcomes of all calls of the last turn, in the same order."""
         ...
 
 
@@ -110,11 +113,11 @@ OVERFLOW = re.compile(
     r"|(input|prompt).{0,40}(exceeds|longer than).{0,60}(token|length|context)",
     re.IGNORECASE,
 )
-"""How endpoints word it; there is no common code."""
+"""The wordings of endpoints; there is no common code."""
 
 
 def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:
-    """Return the error for a status that is no success. The key never shows in its text."""
+    """Return the error for a failed status. Its text never has the key."""
     clean = message.replace(api_key, "***") if len(api_key) > 4 else message
     if status == 413 or (
         status in (400, 422) and (code == "context_length_exceeded" or OVERFLOW.search(message))
@@ -124,7 +127,7 @@ def refusal(status: int, code: str | None, message: str, api_key: str) -> Except
 
 
 def unreachable(error: Exception, url: object) -> ClientError:
-    """Return the failure for an endpoint that gave no usable answer, after all retries."""
+    """Return the error for an endpoint that gave no usable answer after all retries."""
     cause = error.__cause__ or error
     return ClientError(
         "endpoint", f"no usable answer from the model endpoint {url}: {type(cause).__name__}: {cause}"
@@ -132,7 +135,7 @@ def unreachable(error: Exception, url: object) -> ClientError:
 
 
 def parse_arguments(text: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return a call's arguments, and what is wrong with them if anything is."""
+    """Return a call's arguments, and the problem with them, if any."""
     if text is None or not text.strip():
         return {}, None
     try:
@@ -145,7 +148,7 @@ def parse_arguments(text: str | None) -> tuple[dict[str, Any], str | None]:
 
 
 def sendable(value: Any) -> Any:
-    """Return a JSON value with `?` for halves of surrogate pairs, which models write but UTF-8 has not."""
+    """Return a JSON value with `?` for lone surrogates, which models write but UTF-8 cannot encode."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 

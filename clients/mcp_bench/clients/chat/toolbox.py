@@ -1,4 +1,4 @@
-"""The server's tools as a model knows them, and calls on them that may be wrong."""
+"""The server's tools under the names that a model knows, and its calls of them, valid or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_bench.clients.connection import Connection, Outcome, Tool
 from mcp_bench.clients.events import CalledTool
 
 MAX_NAME = 64
-"""Model APIs accept letters, digits, `_` and `-`, so many of them; MCP is more generous."""
+"""Maximum length. Model APIs accept letters, digits, `_` and `-`; MCP accepts more."""
 
 
 FINISH = OfferedTool(
@@ -33,8 +33,12 @@ class Toolbox:
     """Offers a connection's tools under names that every model API accepts."""
 
     def __init__(self, connection: Connection, *, one_action: bool = False) -> None:
-        """Offer the tools of `connection`. With `one_action`, a model that must call a tool in every turn
-        is offered one to end with, and only the first call of a turn is made."""
+        """Offer the tools of `connection`.
+
+        Args:
+            one_action: the model has to call one tool per turn. It gets a tool to finish with, and only the
+                first call of a turn is made.
+        """
         self._connection = connection
         self._tools = model_names(connection.tools)
         self.one_action = one_action
@@ -45,16 +49,16 @@ class Toolbox:
         return [*tools, FINISH] if self.one_action else tools
 
     def made(self, requests: Sequence[ToolRequest]) -> Sequence[ToolRequest]:
-        """Return those of a turn's calls that are going to be made."""
+        """Return the calls of a turn that will be made."""
         return requests[:1] if self.one_action else requests
 
     def answer(self, requests: Sequence[ToolRequest]) -> str | None:
-        """Return what the model ends with, where it calls the tool for that."""
+        """Return the final text if the model calls the tool to finish with, else None."""
         ends = self.one_action and requests and requests[0].name == FINISH.name
         return str(requests[0].arguments.get("answer", "")) if ends else None
 
-    def told(self, request: ToolRequest) -> CalledTool:
-        """Return a call by the server's name for the tool, as it is told to the world."""
+    def called(self, request: ToolRequest) -> CalledTool:
+        """Return a call with the server's name for the tool, for the events."""
         tool = self._tools.get(request.name)
         return CalledTool(request.id, tool.name if tool else request.name, request.arguments)
 
@@ -62,7 +66,7 @@ class Toolbox:
         """Make all calls at the same time and return their outcomes in the order of the requests.
 
         Raises:
-            ClientError: the connection is gone.
+            ClientError: the connection is closed.
         """
         outcomes: dict[int, Outcome] = {}
 
@@ -85,7 +89,7 @@ class Toolbox:
 
 
 def model_names(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """Return the tools by names that model APIs accept: almost always the server's own."""
+    """Return the tools by names that model APIs accept, almost always the server's own."""
     named: dict[str, Tool] = {}
     for tool in tools:
         name = plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name)[:MAX_NAME]

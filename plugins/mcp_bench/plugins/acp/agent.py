@@ -1,7 +1,7 @@
 """Any agent that speaks the Agent Client Protocol (ACP), by our own client of that protocol.
 
-The protocol: https://agentclientprotocol.com. Most agents need little more than their command; what the
-others need is in `acp_profiles`.
+The protocol: https://agentclientprotocol.com. Most agents need only their command; `profiles.py` has the
+others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from mcp_bench.plugins.acp.profile import Profile
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import fault, full_names, read_session
+from mcp_bench.plugins.cli_agent import find_executable
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -24,10 +25,8 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.executable import find_executable
-from mcp_bench.plugins.json_lines import plain_file
+from mcp_bench.plugins.output import open_regular
 from mcp_bench.plugins.own_clients import base as own_client
-from mcp_bench.plugins.turns import final_answer
 from mcp_bench.servers.errors import WrongUseError
 
 PLAN = "acp-plan.json"
@@ -35,7 +34,7 @@ PLAN_BYTES = 1 << 20
 
 
 class Acp:
-    """The plugin for agents in general; `for_options` gives the one for the agent of a command."""
+    """The plugin for all agents; `for_options` returns the one for the agent of a command."""
 
     name = "acp"
     summary = "Any agent that speaks the Agent Client Protocol: --agent-option command='kimi acp'."
@@ -44,7 +43,7 @@ class Acp:
     )
     options: Mapping[str, str] = {
         "command": "starts the agent, such as 'gemini --acp' or 'opencode acp' (needed)",
-        "login": "variables of yours to hand to the agent, with commas between (where it has no profile)",
+        "login": "variables of yours to pass to the agent, with commas between (where it has no profile)",
         "login_method": "id of the ACP method to log in with, where the agent asks for that",
         "mode": "session mode to choose, where the agent has several",
         "effort": "reasoning effort, where the agent's profile knows how",
@@ -61,12 +60,14 @@ class Acp:
         return AcpAgent(command_of(options))
 
     def find(self, environ: Mapping[str, str]) -> Installation:
-        """Our own client is there wherever we are; the agent is looked for when its command is known."""
+        """Return our own client, which is always installed; `for_options` is needed to find the agent."""
         return own_client.installation()
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        BenchError: as `AcpAgent.find` and `AcpAgent.prepare` do.
+        """Find and prepare the agent that the option `command` names.
+
+        Raises:
+            BenchError: as `AcpAgent.find` and `AcpAgent.prepare` do.
         """
         agent = self.for_options(request.options)
         agent.find(request.environ)
@@ -77,7 +78,7 @@ class Acp:
 
 
 class AcpAgent(Acp):
-    """One agent, by the command that starts it."""
+    """One agent, bound to the command that starts it."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self.command = command
@@ -90,14 +91,16 @@ class AcpAgent(Acp):
         """Look for the program.
 
         Raises:
-            MissingDependencyError: it is not on PATH, or does not tell its version.
+            MissingDependencyError: it is not on PATH, or prints no version.
         """
         return find_executable(self.command[0], environ, self.profile.install)
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        LoginMissingError: the agent has no login.
-        WrongUseError: an option's value makes no sense, or the agent cannot be told model or endpoint.
+        """Write the plan for our client and return the client's command.
+
+        Raises:
+            LoginMissingError: the agent has no login.
+            WrongUseError: an option has a value that makes no sense, or the agent takes no model or endpoint.
         """
         opening = self.profile.open(request)
         login = [name for name in request.options.get("login", "").split(",") if name]
@@ -117,7 +120,7 @@ class AcpAgent(Acp):
         }
         path = request.home / PLAN
         path.write_text(json.dumps(plan), encoding="utf-8")
-        for number, word in enumerate(self.command):  # what is linked to can be read in a sandbox, too
+        for number, word in enumerate(self.command):  # a sandbox makes the targets of links readable
             if Path(word).is_file():
                 (request.home / f"command-{number}").symlink_to(Path(word).absolute())
         return own_client.started(
@@ -133,25 +136,19 @@ class AcpAgent(Acp):
 
 
 def read(output: AgentOutput, server: McpServer, profile: Profile | None = None) -> Transcript:
-    """Read what the client told, and what the agent itself left where its profile knows that."""
+    """Read the client's events, and the agent's own files if its profile knows them."""
     profile = profile or profile_of(planned(output.home))
     session = read_session(output.stdout, server)
     profile.read(session, output, server)
-    messages = session.turns.messages()
-    answer = final_answer(messages)
-    return Transcript(
-        messages=messages,
-        answer=answer,
-        usage=session.usage,
-        model=session.model,
-        fault=fault(session, answer, output, profile.failure),
-    )
+    transcript = session.transcript()
+    transcript.fault = fault(session, transcript.answer, output, profile.failure)
+    return transcript
 
 
 def planned(home: Path) -> tuple[str, ...]:
-    """Return the command in the plan, as far as that can be read: the agent could write to it."""
+    """Return the command in the plan, or `unknown`: the agent may have overwritten the plan."""
     try:
-        with plain_file(home / PLAN) as file:
+        with open_regular(home / PLAN) as file:
             return tuple(map(str, json.loads(file.read(PLAN_BYTES))["command"]))
     except (OSError, RecursionError, ValueError, LookupError, TypeError):
         return ("unknown",)
@@ -168,7 +165,7 @@ def command_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def entry(server: McpServer) -> dict[str, Any]:
-    """Return the server as `session/new` wants it."""
+    """Return the server in the form of `session/new`."""
     if server.url is not None:
         return {"type": "http", "name": server.name, "url": server.url, "headers": []}
     program, *arguments = server.command

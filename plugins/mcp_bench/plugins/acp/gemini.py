@@ -1,5 +1,8 @@
-"""Gemini CLI over ACP. It keeps its log in another way than in its headless mode: all calls of a session are
-in one message, and which answer asked for them is told by what goes back to the model next."""
+"""Gemini CLI over ACP.
+
+Its log differs from that of its headless mode: all calls of a session are in one message. The results that go
+back to the model next show which answer made them.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins.acp.session import Session
+from mcp_bench.plugins.acp.session import AcpSession
 from mcp_bench.plugins.contracts import LaunchRequest, LentLogin, McpServer
-from mcp_bench.plugins.gemini import agent as gemini
+from mcp_bench.plugins.gemini.agent import Gemini, rule
 from mcp_bench.plugins.gemini.session import model_names, result_text, text_of, usage_of
-from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Turns, json_lines
 
 Lines = list[dict[str, Any]]
 
 
 def configure(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
-    """Write its configuration, the server included; return the variables that go with it."""
-    # It looks a call up under another name of the server than it was given. There is no other one.
-    return gemini.configure(request, gemini.rule('"*"', "allow", 300, 'mcpName = "*"\n'))
+    """Write its configuration, the server included; return its variables and the lent login."""
+    env, lent = Gemini().environment(request)
+    # It looks up a call under another server name than the configured one. There is only one server.
+    Gemini().setup(request, env, rule('"*"', "allow", 300, 'mcpName = "*"\n'))
+    return env, lent
 
 
-def add_log(session: Session, home: Path, server: McpServer) -> None:
-    """Take the story, the model and the usage from its log, where there is one. `home` is HOME."""
+def add_log(session: AcpSession, home: Path, server: McpServer) -> None:
+    """Take the conversation, model and usage from its log, if there is one. `home` is HOME."""
     lines = log(home, session.id)
     answers = list({line["id"]: line for line in lines if is_answer(line)}.values())
     if answers:
-        session.turns = story(lines, model_names(server))
+        session.turns = conversation(lines, model_names(server))
         session.usage = usage_of(None, answers)
         session.model = str(answers[-1].get("model"))
 
@@ -43,12 +47,12 @@ def log(home: Path, session: str | None) -> Lines:
 
 
 def is_answer(line: Mapping[str, Any]) -> bool:
-    """Say whether a line is an answer of the model, which has a count of tokens."""
+    """Return whether a line is an answer of the model: those have token counts."""
     return line.get("type") == "gemini" and isinstance(line.get("tokens"), dict)
 
 
-def story(lines: Lines, names: Mapping[str, str]) -> Turns:
-    """Put answers, calls and results together. `names` has the tools by the names that the model knows."""
+def conversation(lines: Lines, names: Mapping[str, str]) -> Turns:
+    """Combine answers, calls and results. `names` maps the names that the model knows to the tools."""
     calls: dict[str, Mapping[str, Any]] = {}
     for line in lines:
         with suppress(*ODD):

@@ -1,7 +1,7 @@
-"""The agents that speak ACP and need more than their command: each in its own way, as tried or as documented.
+"""The agents that speak ACP and need more than their command, as tested or as documented.
 
-An agent without a profile gets its server by `session/new`, its model from what the session offers, and
-the variables that the user names.
+An agent without a profile gets its server by `session/new`, its model from those that the session offers,
+and the variables that the user names.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from typing import Any
 
 from mcp_bench.plugins.acp import gemini as acp_gemini
 from mcp_bench.plugins.acp.profile import Opening, Profile
-from mcp_bench.plugins.acp.session import Session, plus
-from mcp_bench.plugins.claude_code import agent as claude_code
+from mcp_bench.plugins.acp.session import AcpSession, plus
+from mcp_bench.plugins.claude_code.agent import ClaudeCode
 from mcp_bench.plugins.claude_code.session import model_names
-from mcp_bench.plugins.codex import agent as codex
+from mcp_bench.plugins.cli_agent import mcp_servers
+from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.codex.session import read_session as read_codex_session
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest, McpServer
-from mcp_bench.plugins.devin.login import lend_login
-from mcp_bench.plugins.gemini import agent as gemini
-from mcp_bench.plugins.json_lines import ODD, json_lines, tail
-from mcp_bench.plugins.login import PLACEHOLDER
-from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.devin.agent import Devin
+from mcp_bench.plugins.gemini.agent import Gemini
+from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.opencode import agent as opencode
 from mcp_bench.plugins.opencode.session import failed_since, stored_time, stored_usage
+from mcp_bench.plugins.output import ODD, Session, json_lines, tail
 from mcp_bench.plugins.qwen_code import agent as qwen_code
 from mcp_bench.plugins.qwen_code import session as qwen_session
 from mcp_bench.recorder.trajectory import Usage
@@ -36,11 +35,11 @@ from mcp_bench.servers.errors import WrongUseError
 
 KEEPS_TOOLS = Capabilities(builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True)
 OWN_HOME = replace(KEEPS_TOOLS, native=True)
-"""Those that take the server, and the model, by the session: their configuration is nobody's business."""
+"""For agents that take server and model by the session: their configuration stays untouched."""
 
 
 def profile_of(command: tuple[str, ...]) -> Profile:
-    """Return the profile of the program that a command starts, by itself or through npx and its like."""
+    """Return the profile of the program that a command starts, directly or through npx and the like."""
     names = [re.sub(r"(?<=.)@.*$", "", PurePath(word).name) for word in command]
     for name in names:
         if name in PROFILES:
@@ -49,8 +48,10 @@ def profile_of(command: tuple[str, ...]) -> Profile:
 
 
 def open_any(request: LaunchRequest) -> Opening:
-    """Raises:
-    WrongUseError: nobody knows how to point it at another endpoint.
+    """Open an agent without a profile.
+
+    Raises:
+        WrongUseError: an endpoint is named: how to set it is unknown.
     """
     no_endpoint(request)
     return Opening(model_by_session=request.model is not None)
@@ -59,13 +60,13 @@ def open_any(request: LaunchRequest) -> Opening:
 def no_endpoint(request: LaunchRequest) -> None:
     if request.base_url:
         raise WrongUseError(
-            f"nobody told how to point {request.options.get('command', 'this agent')!r} at another endpoint: "
-            "leave out --base-url, or hand in the variables that it reads by --agent-option login=NAME,..."
+            f"cannot point {request.options.get('command', 'this agent')!r} at another endpoint: leave out "
+            "--base-url, or pass the variables that it reads with --agent-option login=NAME,..."
         )
 
 
 def open_claude(request: LaunchRequest) -> Opening:
-    env, lent = claude_code.environment(request)
+    env, lent = ClaudeCode().environment(request)
     if request.model:
         env["ANTHROPIC_MODEL"] = request.model
     if program := request.environ.get("CLAUDE_CODE_EXECUTABLE"):
@@ -76,15 +77,15 @@ def open_claude(request: LaunchRequest) -> Opening:
     return Opening(env, meta={"claudeCode": {"options": options}}, user_login=lent)
 
 
-def read_claude(session: Session, output: AgentOutput, server: McpServer) -> None:
-    """Count by model, work on the side included: it asks for a title for every session."""
+def read_claude(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
+    """Count by model, side work included: it asks for a title for every session."""
     models: dict[str, Usage] = {}
     usage: Usage | None = None
     for stop in session.stops:
         with suppress(*ODD):
             for row in stop["_meta"]["quota"]["model_usage"]:
-                told = row["token_count"]
-                count = {**told, "cachedReadTokens": told["cachedInputTokens"]}
+                tokens = row["token_count"]
+                count = {**tokens, "cachedReadTokens": tokens["cachedInputTokens"]}
                 name = str(row["model"])
                 models[name] = plus(models.get(name, Usage()), count)
                 usage = plus(usage or Usage(), count)
@@ -94,11 +95,11 @@ def read_claude(session: Session, output: AgentOutput, server: McpServer) -> Non
 
 
 def open_codex(request: LaunchRequest) -> Opening:
-    codex.write_configuration(request)
-    found, lent = codex.access(request)
+    found, lent = Codex().environment(request)
+    Codex().setup(request, found)
     env = {**found, "NO_BROWSER": "1"}
     method = None
-    if codex.endpoint(request):
+    if Codex().endpoint(request):
         env["MODEL_PROVIDER"] = "endpoint"
     elif lent is None:
         method = "api-key"
@@ -108,12 +109,16 @@ def open_codex(request: LaunchRequest) -> Opening:
     return Opening(env, server_by_session=False, login=method, user_login=lent)
 
 
-def read_codex(session: Session, output: AgentOutput, server: McpServer) -> None:
-    """Take the story from its own file, which tells it more fully: the session is one of its threads."""
+def read_codex(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
+    """Take the conversation from its own file, which has more: the session is one of its threads."""
     started = {"type": "thread.started", "thread_id": session.id}
-    told = read_codex_session(output.home / ".codex", [started], server)
-    if told.model is not None:
-        session.turns, session.usage, session.model = told.turns, told.usage, told.model
+    take(session, read_codex_session(output.home / ".codex", [started], server))
+
+
+def take(session: AcpSession, own: Session) -> None:
+    """Use an agent's own account of the session, if it exists."""
+    if own.model is not None:
+        session.turns, session.usage, session.model = own.turns, own.usage, own.model
 
 
 def open_gemini(request: LaunchRequest) -> Opening:
@@ -122,21 +127,22 @@ def open_gemini(request: LaunchRequest) -> Opening:
     return Opening(env, arguments, server_by_session=False, user_login=lent)
 
 
-def read_gemini(session: Session, output: AgentOutput, server: McpServer) -> None:
+def read_gemini(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
     acp_gemini.add_log(session, output.home, server)
 
 
 def open_opencode(request: LaunchRequest) -> Opening:
-    """A session begins with the lowest effort that the model has, unless told otherwise."""
-    env, lent = opencode.configure(request, with_server=False)
+    """By default, a session begins with the lowest effort of the model."""
+    env, lent = opencode.OpenCode().environment(request)
+    opencode.OpenCode().setup(request, env, with_server=False)
     logs = ("--print-logs", "--log-level=WARN")
     return Opening(env, logs, choices={"effort": "default"}, user_login=lent)
 
 
-def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> None:
-    """Count from its database: in the protocol it tells of the last answer only.
+def read_opencode(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
+    """Count from its database: in the protocol it only reports the last answer.
 
-    Of a failed request it tells in its log alone, and tries again for as long as it is left to.
+    It reports a failed request only in its log, and retries until it is stopped.
     """
     folder = output.home / opencode.FOLDER
     session.usage = stored_usage(folder, session.id)
@@ -146,39 +152,39 @@ def read_opencode(session: Session, output: AgentOutput, server: McpServer) -> N
 
 
 def open_qwen(request: LaunchRequest) -> Opening:
-    """A server that comes by the session is not waited for; one of its configuration is asked for sooner."""
+    """Put the server into its configuration: it does not wait for one that comes by the session."""
     (request.home / ".qwen").mkdir()
-    # Over ACP it asks the model what the user might say next, and keeps no count of that.
+    # Over ACP it asks the model what the user might say next, and does not count that.
     settings = json.dumps({**qwen_code.settings(request), "ui": {"enableFollowupSuggestions": False}})
     (request.home / ".qwen" / "settings.json").write_text(settings, encoding="utf-8")
     mode = "default" if request.tools == "mcp-only" else "yolo"
     arguments = [f"--approval-mode={mode}", f"--allowed-tools=mcp__{request.server.name}"]
     arguments += [f"--model={request.model}"] if request.model else []
-    return Opening(qwen_code.environment(request), tuple(arguments), server_by_session=False, settle=4)
+    env, lent = qwen_code.QwenCode().environment(request)
+    return Opening(env, tuple(arguments), server_by_session=False, settle=4, user_login=lent)
 
 
-def read_qwen(session: Session, output: AgentOutput, server: McpServer) -> None:
-    """Take the story from its own file, which has every request, work on the side included."""
-    told = qwen_session.Session()
+def read_qwen(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
+    """Take the conversation from its own file, which has every request, side work included."""
+    own = qwen_session.QwenSession()
     names, prefix = qwen_session.model_names(server), f"mcp__{server.name}__"
     if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
         for path in sorted((output.home / ".qwen" / "projects").glob(f"*/chats/{session.id}.jsonl")):
             for line in json_lines(path):
                 with suppress(*ODD):
-                    qwen_session.add(told, line, names, prefix)
-    if told.model is not None:
-        session.turns, session.usage, session.model = told.turns, told.usage, told.model
+                    qwen_session.add(own, line, names, prefix)
+    take(session, own)
 
 
 def open_kimi(request: LaunchRequest) -> Opening:
-    """It takes no endpoint from the command line; its own variables are passed on as they are."""
+    """Pass on its own variables unchanged: it takes no endpoint from the command line."""
     no_endpoint(request)
     env = {name: value for name, value in request.environ.items() if name.startswith("KIMI_MODEL_") and value}
     return Opening({**env, "KIMI_DISABLE_TELEMETRY": "1"}, model_by_session=request.model is not None)
 
 
 def open_copilot(request: LaunchRequest) -> Opening:
-    """It drops servers on stdio that come by the session without a word, so ours is on its command line."""
+    """Put the server on its command line: it silently drops stdio servers that come by the session."""
     names = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     env = {name: value for name in names if (value := request.environ.get(name))}
     if request.base_url:
@@ -196,7 +202,7 @@ def open_copilot(request: LaunchRequest) -> Opening:
 
 def open_devin(request: LaunchRequest) -> Opening:
     no_endpoint(request)
-    lent = None if request.native else lend_login(request)
+    lent = None if request.native else Devin().lend_login(request)[1]
     return Opening(model_by_session=request.model is not None, user_login=lent)
 
 
@@ -208,37 +214,37 @@ PROFILES = {
             open_claude,
             install="npm install -g @agentclientprotocol/claude-agent-acp",
             read=read_claude,
-            needs=claude_code.ClaudeCode.needs,
+            needs=ClaudeCode.needs,
         ),
         Profile(
             "codex-acp",
             open_codex,
             install="npm install -g @agentclientprotocol/codex-acp",
             read=read_codex,
-            needs=codex.Codex.needs,
+            needs=Codex.needs,
         ),
         Profile(
             "gemini",
             open_gemini,
-            install="npm install -g @google/gemini-cli",
+            install=Gemini.install,
             read=read_gemini,
-            needs=gemini.Gemini.needs,
+            needs=Gemini.needs,
         ),
         Profile(
             "opencode",
             open_opencode,
-            install="npm install -g opencode-ai",
+            install=opencode.OpenCode.install,
             read=read_opencode,
             needs=opencode.OpenCode.needs,
         ),
         Profile(
             "qwen",
             open_qwen,
-            install="npm install -g @qwen-code/qwen-code",
+            install=qwen_code.QwenCode.install,
             read=read_qwen,
             needs=qwen_code.QwenCode.needs,
         ),
-        # As their documentation has it, not tried here:
+        # From their documentation, not tested:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
         Profile("devin", open_devin, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),
         Profile("kimi", open_kimi, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),

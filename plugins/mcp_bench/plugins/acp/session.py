@@ -1,4 +1,4 @@
-"""What our ACP client tells of a session; the form is told in `mcp_bench.clients.acp.conversation`."""
+"""Read the events of our ACP client; `mcp_bench.clients.acp.conversation` documents them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins.context_overflow import overflowed
 from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines, tail
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, json_lines, not_approved, overflowed, tail
 from mcp_bench.recorder.trajectory import Usage
 
 AUTH_REQUIRED = -32000
@@ -21,37 +19,34 @@ AUTH_REQUIRED = -32000
 GONE = -32000_1
 """The client's own code for an agent that ended in the middle of a request."""
 FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "mcp.{}.{}", "{}:{}", "{}-{}")
-"""How agents put a server and a tool into one name."""
+"""How agents combine a server and a tool into one name."""
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    model: str | None = None
+class AcpSession(Session):
     id: str | None = None
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
     trouble: str | None = None
-    """What it said of its own state going wrong, where it tells that from an answer (as codex-acp does)."""
+    """Its text after an error state, if it distinguishes that from an answer (as codex-acp does)."""
     error: dict[str, Any] | None = None
-    """What the client gave up on."""
+    """The error on which the client gave up."""
     failed: dict[str, Any] | None = None
-    """The request that the agent refused, and how."""
+    """The request that the agent refused, with its error."""
     stops: list[dict[str, Any]] = field(default_factory=list)
     """The agent's answers to the prompts."""
 
 
 def full_names(server: McpServer) -> list[str]:
-    """Return the server's tools by the names that some agent may give them."""
+    """Return all names that some agent gives the server's tools."""
     tools = server.tools or ("*",)
     plain = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool) for tool in server.tools]
     return sorted({form.format(server.name, tool) for form in FORMS for tool in (*tools, *plain)})
 
 
-def read_session(stdout: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense."""
-    session = Session()
+def read_session(stdout: Path, server: McpServer) -> AcpSession:
+    """Read a session as far as it exists and makes sense."""
+    session = AcpSession()
     reader = Reader(session, server)
     for event in json_lines(stdout):
         with suppress(*ODD):
@@ -61,16 +56,16 @@ def read_session(stdout: Path, server: McpServer) -> Session:
 
 
 class Reader:
-    """Puts the parts of a session together: text comes in chunks, and calls come in updates."""
+    """Assembles a session: text comes in chunks, and calls come in updates."""
 
-    def __init__(self, session: Session, server: McpServer) -> None:
+    def __init__(self, session: AcpSession, server: McpServer) -> None:
         self.session = session
         self._server = server
         self._names = {name: tool for tool in server.tools for name in names_of(server, tool)}
         self._kind = ""
         self._text: list[str] = []
         self._calls: dict[str, dict[str, Any]] = {}
-        """Calls by id, as they stand; in the order of their first mention."""
+        """The current state of each call by id, in the order of their first mention."""
 
     def add(self, event: Mapping[str, Any]) -> None:
         session = self.session
@@ -120,7 +115,7 @@ class Reader:
         self._text.append(text)
 
     def flush(self) -> None:
-        """Add the text that came last."""
+        """Add the last text."""
         text, turns = "".join(self._text), self.session.turns
         self._text.clear()
         if self._kind == "agent_thought_chunk":
@@ -135,7 +130,7 @@ class Reader:
     def _call(self, update: Mapping[str, Any]) -> None:
         key = str(update["toolCallId"])
         if key not in self._calls and self._calls and all(done(call) for call in self._calls.values()):
-            self._end()  # calls that an agent makes at once are told of before the first is done
+            self._end()  # an agent reports all parallel calls before the first is done
         call = self._calls.setdefault(key, {})
         call.update({name: value for name, value in update.items() if value is not None})
         name, arguments = self._named(call)
@@ -148,13 +143,13 @@ class Reader:
             self.session.turns.result(key, text_of(call), is_error=call["status"] == "failed")
 
     def _named(self, call: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the tool's own name and the arguments, from where this agent tells them."""
+        """Return the tool's own name and the arguments, from the place where this agent puts them."""
         given = call.get("rawInput")
         arguments = given if isinstance(given, dict) else {}
-        if {"server", "tool", "arguments"} <= arguments.keys():  # as codex-acp has it
+        if {"server", "tool", "arguments"} <= arguments.keys():  # the form of codex-acp
             return str(arguments["tool"]), dict(arguments["arguments"] or {})
-        told = f"{call.get('title', '')} {json.dumps(call.get('_meta') or {})}"
-        fitting = [name for name in self._names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", told)]
+        text = f"{call.get('title', '')} {json.dumps(call.get('_meta') or {})}"
+        fitting = [name for name in self._names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)]
         name = max(fitting, key=len, default=None)
         return (self._names[name] if name else str(call.get("title", "unknown"))), arguments
 
@@ -169,7 +164,7 @@ def done(call: Mapping[str, Any]) -> bool:
 
 
 def text_of(call: Mapping[str, Any]) -> str:
-    """Return what a call came back with, as far as it is text."""
+    """Return the text of a call's result."""
     parts = [part["content"] for part in call.get("content") or () if part.get("type") == "content"]
     if texts := [part["text"] for part in parts if part.get("type") == "text"]:
         return "\n".join(texts)
@@ -178,7 +173,7 @@ def text_of(call: Mapping[str, Any]) -> str:
 
 
 def current_model(session: Mapping[str, Any]) -> str | None:
-    """Return the model that a session begins with, where it tells."""
+    """Return the model that a session begins with, if it says."""
     for option in session.get("configOptions") or ():
         if option.get("category") == "model" and option.get("type") == "select":
             return str(option["currentValue"])
@@ -187,9 +182,9 @@ def current_model(session: Mapping[str, Any]) -> str | None:
 
 
 def plus(before: Usage, turn: Mapping[str, Any]) -> Usage:
-    """Add what the answer to a prompt says of it (the protocol's `Usage`, which is not stable yet).
+    """Add the usage in the answer to a prompt (the protocol's `Usage`, which is not stable yet).
 
-    Agents differ in whether input holds what came from a cache, and output the thoughts: the total tells.
+    Agents differ in whether input includes cached tokens, and output includes thoughts: the total shows it.
     """
     given, made = int(turn["inputTokens"]), int(turn["outputTokens"])
     cached, thoughts = int(turn.get("cachedReadTokens") or 0), int(turn.get("thoughtTokens") or 0)
@@ -204,14 +199,15 @@ def plus(before: Usage, turn: Mapping[str, Any]) -> Usage:
     )
 
 
-def fault(session: Session, answer: str | None, output: AgentOutput, failure: str) -> Fault | None:
-    """Say whether something outside the agent failed. A stop reason does not tell.
+def fault(session: AcpSession, answer: str | None, output: AgentOutput, failure: str) -> Fault | None:
+    """Return what failed outside the agent. A stop reason does not show it.
 
-    `failure` is a pattern of what an agent says, for an answer or in its standard error, when its model
-    endpoint failed and it ends the turn as usual.
+    Args:
+        failure: pattern of the answer, or of the standard error, of an agent that ends the turn as usual
+            although its model endpoint failed.
     """
     if session.denied:
-        return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
+        return not_approved(session.denied)
     if session.failed is not None:
         return refused(session.failed)
     if session.trouble is not None:
@@ -225,7 +221,7 @@ def fault(session: Session, answer: str | None, output: AgentOutput, failure: st
 
 
 def refused(failed: Mapping[str, Any]) -> Fault | None:
-    """Say what a request that the agent answered with an error means; one that just ended is a crash."""
+    """Return the fault that an agent's error response means. An agent that just ended has crashed."""
     with suppress(*ODD):
         method, error = failed["method"], failed["error"]
         if error["code"] == GONE:

@@ -1,8 +1,8 @@
-"""What Claude Code says of a session on stdout (`--output-format stream-json`) and in its project files.
+"""Read a session of Claude Code: stdout (`--output-format stream-json`) and its project files.
 
-A message comes in parts, one event for each block; the parts share `message.id` and repeat its usage as
-it was when the message began. The final count is in the last event, `result`, or, for a session that was
-cut off, in `$CLAUDE_CONFIG_DIR/projects/<folder>/<session>.jsonl`.
+A message comes in parts, one event for each block. The parts share `message.id` and repeat the usage as it
+was when the message began. The final usage is in the last event, `result`, or, for a session that was cut
+off, in `$CLAUDE_CONFIG_DIR/projects/<folder>/<session>.jsonl`.
 """
 
 from __future__ import annotations
@@ -15,40 +15,36 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, json_lines
 from mcp_bench.recorder.trajectory import Usage
 
 SYNTHETIC = "<synthetic>"
-"""The model of messages that the program wrote itself, to tell of an error."""
+"""The model of messages that the program wrote itself, to report an error."""
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    model: str | None = None
+class ClaudeSession(Session):
     servers: list[Any] = field(default_factory=list)
-    """MCP servers as they stood at the start."""
+    """MCP servers with their status at the start."""
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
     result: dict[str, Any] | None = None
-    """The last event, where it came to that."""
+    """The last event, if the session came to its end."""
     retrying: str = ""
-    """The error after which it tried again, where nothing came after that."""
+    """The error after which it tried again, if nothing followed."""
     id: str | None = None
     message_ids: list[str] = field(default_factory=list)
-    """Of the model's messages, in order."""
+    """Ids of the model's messages, in order."""
 
 
 def model_names(server: McpServer) -> dict[str, str]:
-    """Return the server's tools by the names that Claude Code gives them: what a model API takes."""
+    """Map the names that Claude Code gives the server's tools to their own: a model API restricts names."""
     return {f"mcp__{server.name}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}": tool for tool in server.tools}
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense. `home` is CLAUDE_CONFIG_DIR."""
-    session = Session()
+def read_session(stdout: Path, home: Path, server: McpServer) -> ClaudeSession:
+    """Read a session as far as it exists and makes sense. `home` is CLAUDE_CONFIG_DIR."""
+    session = ClaudeSession()
     for event in json_lines(stdout):
         with suppress(*ODD):
             add(session, event, model_names(server))
@@ -56,9 +52,9 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
     return session
 
 
-def add(session: Session, event: dict[str, Any], names: Mapping[str, str]) -> None:
+def add(session: ClaudeSession, event: dict[str, Any], names: Mapping[str, str]) -> None:
     if event.get("parent_tool_use_id"):
-        return  # of a side conversation
+        return  # part of a side conversation
     kind = event["type"]
     if kind in ("system", "assistant", "result") and event.get("subtype") != "thinking_tokens":
         session.retrying = ""
@@ -81,7 +77,7 @@ def add(session: Session, event: dict[str, Any], names: Mapping[str, str]) -> No
             session.result = event
 
 
-def add_part(session: Session, message: Mapping[str, Any], names: Mapping[str, str]) -> None:
+def add_part(session: ClaudeSession, message: Mapping[str, Any], names: Mapping[str, str]) -> None:
     if message["id"] not in session.message_ids:
         session.turns.end()
         session.message_ids.append(message["id"])
@@ -102,11 +98,11 @@ def text_of(content: Any) -> str:
     return str(content)
 
 
-def usage_of(session: Session, home: Path) -> Usage | None:
+def usage_of(session: ClaudeSession, home: Path) -> Usage | None:
     with suppress(*ODD):
         models = list((session.result or {})["modelUsage"].values())
         if models:
-            return told_at_the_end(models, session)
+            return final_usage(models, session)
     with suppress(*ODD):
         if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
             paths = (home / "projects").glob(f"*/{session.id}.jsonl")
@@ -114,8 +110,8 @@ def usage_of(session: Session, home: Path) -> Usage | None:
     return None
 
 
-def told_at_the_end(models: list[Mapping[str, Any]], session: Session) -> Usage:
-    """Return the usage of all models that it used, side work included. A cost by guess is left out."""
+def final_usage(models: list[Mapping[str, Any]], session: ClaudeSession) -> Usage:
+    """Return the usage of all models, side work included. An estimated cost is left out."""
 
     def total(key: str) -> int:
         return sum(int(model[key]) for model in models)
@@ -132,7 +128,7 @@ def told_at_the_end(models: list[Mapping[str, Any]], session: Session) -> Usage:
 
 
 def counted(lines: Iterable[Mapping[str, Any]]) -> Usage | None:
-    """Return the sum over the messages in a project file: for each, what was written last."""
+    """Return the sum over the messages in a project file. The last line of each message counts."""
     last: dict[str, Mapping[str, Any]] = {}
     for line in lines:
         with suppress(*ODD):
@@ -142,7 +138,7 @@ def counted(lines: Iterable[Mapping[str, Any]]) -> Usage | None:
         return None
 
     def total(key: str) -> int:
-        return sum(int(told.get(key) or 0) for told in last.values())
+        return sum(int(usage.get(key) or 0) for usage in last.values())
 
     cached = total("cache_read_input_tokens")
     return Usage(

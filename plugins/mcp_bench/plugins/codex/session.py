@@ -1,6 +1,6 @@
-"""What Codex writes down of a session: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*-<thread>.jsonl`.
+"""Read a session of Codex: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*-<thread>.jsonl`.
 
-It has more than the events on stdout: which calls are parallel, and the usage of every answer.
+The file has more than the events on stdout: which calls are parallel, and the usage of every answer.
 """
 
 from __future__ import annotations
@@ -14,26 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines, parse
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, Turns, json_lines, parse, plus
 from mcp_bench.recorder.trajectory import Usage
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    """Sum over all answers of the model."""
-    model: str | None = None
+class CodexSession(Session):
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    """The events on stdout."""
 
 
-def read_session(home: Path, events: Iterable[Mapping[str, Any]], server: McpServer) -> Session:
-    """Read the session that the `events` on stdout are of, as far as it is there and makes sense.
-
-    `home` is CODEX_HOME.
-    """
-    session = Session()
-    started = next((event for event in events if event.get("type") == "thread.started"), {})
+def read_session(home: Path, events: Iterable[Mapping[str, Any]], server: McpServer) -> CodexSession:
+    """Read the session of the `events` on stdout, as far as it makes sense. `home` is CODEX_HOME."""
+    session = CodexSession(events=list(events))
+    started = next((event for event in session.events if event.get("type") == "thread.started"), {})
     thread = started.get("thread_id")
     if isinstance(thread, str) and re.fullmatch(r"[0-9a-f-]{36}", thread):
         for path in sorted((home / "sessions").glob(f"*/*/*/rollout-*{thread}.jsonl")):
@@ -54,11 +48,11 @@ def add(session: Session, line: Mapping[str, Any], server: McpServer) -> None:
             if payload["item"]["type"] == "McpToolCall" and payload["item"]["server"] == server.name:
                 add_mcp_call(session.turns, payload["item"])
         case "token_usage_record":
-            session.usage = plus(session.usage or Usage(), payload["usage"])
+            session.usage = plus_record(session.usage, payload["usage"])
 
 
 def add_item(turns: Turns, item: Mapping[str, Any]) -> None:
-    """Add what went to the model or came from it."""
+    """Add an item that went to the model or came from it."""
     match item["type"]:
         case "reasoning":
             parts = item.get("summary") or item.get("content") or []
@@ -70,14 +64,14 @@ def add_item(turns: Turns, item: Mapping[str, Any]) -> None:
         case "custom_tool_call":
             turns.call(item["call_id"], item["name"], {"input": item["input"]})
         case "function_call_output" | "custom_tool_call_output":
-            turns.end()  # results are written down once the model's answer is complete
+            turns.end()  # results are written once the model's answer is complete
             turns.result(item["call_id"], text_of(item["output"]))
 
 
 def add_mcp_call(turns: Turns, item: Mapping[str, Any]) -> None:
-    """Add the outcome of an MCP call, which the model gets with words of Codex's around it."""
+    """Add the outcome of an MCP call. Codex adds words of its own to what the model gets."""
     if call := turns.find(item["id"]):
-        call.function.name = str(item["tool"])  # the model knows it by a name that suits its API
+        call.function.name = str(item["tool"])  # the model knows it by a name that its API accepts
     else:  # made by a script that the model wrote
         turns.call(item["id"], item["tool"], item["arguments"])
     result = item.get("result")
@@ -88,7 +82,7 @@ def add_mcp_call(turns: Turns, item: Mapping[str, Any]) -> None:
 
 
 def arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call; text that is no JSON object is kept as it is, as `input`."""
+    """Return the arguments of a call; text that is not a JSON object is kept as `input`."""
     try:
         value = parse(text)
     except ValueError:
@@ -102,10 +96,5 @@ def text_of(content: Any) -> str:
     return str(content)
 
 
-def plus(total: Usage, told: Mapping[str, int]) -> Usage:
-    return Usage(
-        input_tokens=(total.input_tokens or 0) + told["input_tokens"],
-        output_tokens=(total.output_tokens or 0) + told["output_tokens"],
-        cached_tokens=(total.cached_tokens or 0) + told.get("cached_input_tokens", 0),
-        model_calls=(total.model_calls or 0) + 1,
-    )
+def plus_record(total: Usage | None, record: Mapping[str, int]) -> Usage:
+    return plus(total, record["input_tokens"], record["output_tokens"], record.get("cached_input_tokens", 0))

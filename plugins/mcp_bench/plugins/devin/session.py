@@ -1,4 +1,4 @@
-"""What Devin writes down of a session: a file in the Agent Trajectory Interchange Format (ATIF), version 1.7.
+"""Read a session of Devin: a file in the Agent Trajectory Interchange Format (ATIF), version 1.7.
 
 The format: https://github.com/laude-institute/harbor/blob/main/docs/rfcs/0001-trajectory-format.md
 """
@@ -8,34 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.json_lines import ODD, parse
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, parse, plus
 from mcp_bench.recorder.trajectory import Usage
 
 TRANSCRIPTS = Path(".local/share/devin/cli/transcripts")
-"""In HOME: where it keeps one of its own, should the export be missing."""
+"""Relative to HOME: its own copies, read if the export is missing."""
 FILE_BYTES = 256 * 1024 * 1024
 
 
-@dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    model: str | None = None
-
-
 def exported(home: Path) -> Path:
-    """Return where it is told to write the session."""
+    """Return the path for `--export`."""
     return home / "trajectory.json"
 
 
 def read_session(home: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense. `home` is HOME."""
+    """Read a session as far as it exists and makes sense. `home` is HOME."""
     session = Session()
     for path in (exported(home), *sorted((home / TRANSCRIPTS).glob("*.json"))):
         document = read_json(path)
@@ -53,7 +44,7 @@ def read_session(home: Path, server: McpServer) -> Session:
 
 
 def read_json(path: Path) -> Any:
-    """Return a file's content; None where it is missing, no plain file, or no JSON."""
+    """Return a file's content, or None if it is missing, not a regular file, or not JSON."""
     with suppress(OSError, ValueError, RecursionError):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= FILE_BYTES:
             return parse(path.read_bytes())
@@ -61,7 +52,7 @@ def read_json(path: Path) -> Any:
 
 
 def model_names(server: McpServer) -> dict[str, str]:
-    """Return the server's tools by the names that Devin's rules give them."""
+    """Map the names that Devin's rules give the server's tools to their own."""
     return {f"mcp__{server.name}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}": tool for tool in server.tools}
 
 
@@ -81,7 +72,14 @@ def add(session: Session, step: Mapping[str, Any], names: Mapping[str, str]) -> 
         if result.get("source_call_id") is not None:
             turns.result(str(result["source_call_id"]), text_of(result.get("content")))
     if metrics := step.get("metrics"):
-        session.usage = plus(session.usage or Usage(), metrics)
+        cost = metrics.get("cost_usd")
+        session.usage = plus(
+            session.usage,
+            int(metrics.get("prompt_tokens") or 0),
+            int(metrics.get("completion_tokens") or 0),
+            int(metrics.get("cached_tokens") or 0),
+            None if cost is None else float(cost),
+        )
 
 
 def text_of(content: Any) -> str:
@@ -90,21 +88,9 @@ def text_of(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def plus(total: Usage, metrics: Mapping[str, Any]) -> Usage:
-    cost = metrics.get("cost_usd")
-    return Usage(
-        input_tokens=(total.input_tokens or 0) + int(metrics.get("prompt_tokens") or 0),
-        output_tokens=(total.output_tokens or 0) + int(metrics.get("completion_tokens") or 0),
-        cached_tokens=(total.cached_tokens or 0) + int(metrics.get("cached_tokens") or 0),
-        model_calls=(total.model_calls or 0) + 1,
-        cost_usd=total.cost_usd if cost is None else (total.cost_usd or 0) + float(cost),
-    )
-
-
 def final_usage(metrics: Mapping[str, Any]) -> Usage | None:
-    """Return the totals of a session, where they are told: work on the side may be in them alone."""
-    told = (metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens"))
-    if None in told:
+    """Return the totals of a session, if it has them: only they include side work."""
+    if None in (metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")):
         return None
     return Usage(
         input_tokens=metrics["total_prompt_tokens"],

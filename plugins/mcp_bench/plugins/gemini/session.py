@@ -1,7 +1,7 @@
-"""What Gemini CLI says of a session: events on stdout, and `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
+"""Read a session of Gemini CLI: stdout, and `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
 
-The file is the fuller one: reasoning, which calls are parallel, what went back to the model, the usage of
-every answer. It is a log: a message is written again, whole, when its calls have come back.
+The file has more than stdout: reasoning, which calls are parallel, the results that went back to the model,
+and the usage of every answer. It is a log: a message is written again, whole, when its calls have returned.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.turns import Turns
+from mcp_bench.plugins.output import ODD, Session, json_lines
 from mcp_bench.recorder.trajectory import Usage
 
 NAME_LENGTH = 63
@@ -24,21 +23,18 @@ WRAPPED = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>", re.DOTA
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    model: str | None = None
+class GeminiSession(Session):
     id: str | None = None
     called: bool = False
     """A tool of the server answered."""
     unapproved: str = ""
-    """What was said of a call that nobody was there to approve."""
+    """The error of a call that needed approval."""
     result: dict[str, Any] | None = None
-    """The last event, where it came to that."""
+    """The last event, if the session came to its end."""
 
 
 def model_names(server: McpServer) -> dict[str, str]:
-    """Return the server's tools by the names that Gemini CLI gives them."""
+    """Map the names that Gemini CLI gives the server's tools to their own."""
     return {model_name(server.name, tool): tool for tool in server.tools}
 
 
@@ -47,9 +43,9 @@ def model_name(server: str, tool: str) -> str:
     return name if len(name) <= NAME_LENGTH else f"{name[:30]}...{name[-30:]}"
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense. `home` is `~/.gemini`."""
-    session = Session()
+def read_session(stdout: Path, home: Path, server: McpServer) -> GeminiSession:
+    """Read a session as far as it exists and makes sense. `home` is `~/.gemini`."""
+    session = GeminiSession()
     for event in json_lines(stdout):
         with suppress(*ODD):
             add_event(session, event)
@@ -63,7 +59,7 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
     return session
 
 
-def add_event(session: Session, event: Mapping[str, Any]) -> None:
+def add_event(session: GeminiSession, event: Mapping[str, Any]) -> None:
     match event["type"]:
         case "init":
             session.model, session.id = str(event["model"]), str(event["session_id"])
@@ -76,7 +72,7 @@ def add_event(session: Session, event: Mapping[str, Any]) -> None:
 
 
 def logged(home: Path, session_id: str | None) -> list[dict[str, Any]]:
-    """Return the model's messages out of the session's own log, each as it was written last."""
+    """Return the model's messages from the session's log, each in its last version."""
     messages: dict[str, dict[str, Any]] = {}
     if re.fullmatch(r"[0-9a-f-]{36}", session_id or ""):
         for path in sorted((home / "tmp").glob(f"*/chats/session-*-{(session_id or '')[:8]}.jsonl")):
@@ -87,7 +83,9 @@ def logged(home: Path, session_id: str | None) -> list[dict[str, Any]]:
     return list(messages.values())
 
 
-def add_message(session: Session, message: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
+def add_message(
+    session: GeminiSession, message: Mapping[str, Any], names: Mapping[str, str], prefix: str
+) -> None:
     turns = session.turns
     turns.end()
     session.model = str(message["model"])
@@ -105,12 +103,12 @@ def add_message(session: Session, message: Mapping[str, Any], names: Mapping[str
 
 
 def text_of(content: Any) -> str:
-    """Return the text of what is a text or a list of parts."""
+    """Return the text of `content`, which is a string or a list of parts."""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def result_text(response: Mapping[str, Any]) -> str:
-    """Return what a tool gave, without the words that Gemini CLI puts around it for the model."""
+    """Return a tool's result without the words that Gemini CLI puts around it for the model."""
     text = response.get("output", response.get("error"))
     if not isinstance(text, str):
         return json.dumps(response, ensure_ascii=False)
@@ -119,27 +117,28 @@ def result_text(response: Mapping[str, Any]) -> str:
 
 
 def usage_of(result: Mapping[str, Any] | None, messages: Iterable[Mapping[str, Any]]) -> Usage | None:
-    """Return the usage of all requests, side work included, where the last event tells it.
+    """Return the usage of all requests, side work included, from the last event.
 
-    Else, for a session that was cut off, that of the messages. Thoughts count as output.
+    A session that was cut off has no last event; then the usage is that of its messages. Thoughts count as
+    output.
     """
-    told: list[Mapping[str, Any]] = []
+    counts: list[Mapping[str, Any]] = []
     with suppress(*ODD):
-        told = [{key: int(value) for key, value in message["tokens"].items()} for message in messages]
+        counts = [{key: int(value) for key, value in message["tokens"].items()} for message in messages]
     with suppress(*ODD):
         stats = (result or {})["stats"]
         return Usage(
             input_tokens=stats["input_tokens"],
             output_tokens=stats["total_tokens"] - stats["input_tokens"],
             cached_tokens=stats["cached"],
-            model_calls=len(told),
+            model_calls=len(counts),
         )
     with suppress(*ODD):
-        if told:
+        if counts:
             return Usage(
-                input_tokens=sum(tokens["input"] for tokens in told),
-                output_tokens=sum(tokens["output"] + tokens["thoughts"] for tokens in told),
-                cached_tokens=sum(tokens["cached"] for tokens in told),
-                model_calls=len(told),
+                input_tokens=sum(tokens["input"] for tokens in counts),
+                output_tokens=sum(tokens["output"] + tokens["thoughts"] for tokens in counts),
+                cached_tokens=sum(tokens["cached"] for tokens in counts),
+                model_calls=len(counts),
             )
     return None

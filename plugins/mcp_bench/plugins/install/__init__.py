@@ -1,1 +1,1 @@
-"""`mcp-bench install`: our server as an entry in an agent's own configuration, for work by hand."""
+"""`mcp-bench install`: add our server to an agent's own configuration, for interactive use."""

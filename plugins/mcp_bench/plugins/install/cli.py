@@ -1,4 +1,4 @@
-"""`mcp-bench install`: put the server into an agent's own configuration, show it, or take it out."""
+"""`mcp-bench install`: add the server to an agent's own configuration, print the entry, or remove it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Examples:
   mcp-bench install opencode --print                show the entry, write nothing
   mcp-bench install claude-code --remove
 \b
-Then work by hand: ask the agent to call next_task. What it does is recorded and graded; see it with
-`mcp-bench report`.
+Then ask the agent to call next_task. mcp-bench records and grades its work; see `mcp-bench report`.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("agent")
-@click.option("--benchmark", metavar="B", default="saasworld", show_default=True, help="What to work on.")
+@click.option(
+    "--benchmark", metavar="B", default="saasworld", show_default=True, help="The benchmark to work on."
+)
 @click.option(
     "--scope",
     type=click.Choice(["user", "project"]),
@@ -29,15 +30,15 @@ Then work by hand: ask the agent to call next_task. What it does is recorded and
     show_default=True,
     help="The agent's configuration for you, or the one in this folder.",
 )
-@click.option("--name", default="bench", show_default=True, help="What the agent is to call the server.")
+@click.option("--name", default="bench", show_default=True, help="The server's name in the configuration.")
 @click.option("--print", "only_show", is_flag=True, help="Print the entry and where it goes; write nothing.")
-@click.option("--remove", is_flag=True, help="Take the entry out again.")
+@click.option("--remove", is_flag=True, help="Remove the entry.")
 def install(
     agent: str, benchmark: str, scope: Literal["user", "project"], name: str, only_show: bool, remove: bool
 ) -> None:
-    """Add the server to AGENT's own configuration, for work by hand.
+    """Add the server to AGENT's own configuration, for interactive use.
 
-    Other entries and comments stay as they are, and doing it twice changes nothing.
+    Other entries and comments stay unchanged. Doing it twice changes nothing.
     """
     import os
     from pathlib import Path
@@ -52,7 +53,7 @@ def install(
         done = apply(change, None)
         click.echo(f"removed {name} from {change.path}" if done else f"{change.path} has no {name}")
         return
-    load("benchmark", benchmark)  # a name that is wrong shows now, not in the agent
+    load("benchmark", benchmark)  # a wrong name shows now, not in the agent
     entry = wanted(change, benchmark)
     if only_show:
         click.echo(f"goes into {change.path}:", err=True)

@@ -1,4 +1,4 @@
-"""One entry in one configuration file: what it should be, and how it gets there or goes."""
+"""Our entry in an agent's configuration file: build it, write it, or remove it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ HOME = "MCP_BENCH_HOME"
 
 
 class Change:
-    """An agent's configuration file, and the place of our entry in it."""
+    """An agent's configuration file and the place of our entry in it."""
 
     def __init__(
         self, agent: str, scope: Scope, name: str, environ: Mapping[str, str], project: Path
     ) -> None:
-        """Raises:
-        UnknownNameError, WrongUseError: as `settings_file` does.
+        """Find the file.
+
+        Raises:
+            UnknownNameError, WrongUseError: as `settings_file` does.
         """
         self.settings, self.path = settings_file(agent, scope, environ, project)
         self.environ = environ
@@ -45,37 +47,36 @@ class Change:
             raise BenchError(f"cannot read {self.path}: {error}") from error
 
     def present(self) -> Any:
-        """Return the entry that is there now, None where there is none."""
+        """Return the entry that is in the file now, or None."""
         try:
             return self.form.get(self.text(), self.keys)
         except UnreadableSettingsError as error:
-            raise UnreadableSettingsError(f"{self.path} was left as it is: {error}") from error
+            raise UnreadableSettingsError(f"{self.path} is unchanged: {error}") from error
 
     def shown(self, entry: Entry) -> str:
-        """Return a file with nothing but the entry."""
+        """Return the text of a file that has only the entry."""
         text: str = self.form.dumped(self.keys, entry)
         return text
 
 
 def wanted(change: Change, benchmark: str) -> Entry:
-    """Return the entry for a benchmark. It keeps the token of the one that is there: the referee knows
-    the client by it."""
+    """Return the entry for a benchmark, with the token of an existing entry: it identifies the client."""
     command = [program(), "connect", benchmark, "--entry"]
     present = change.present()
-    told = present if isinstance(present, dict) else {}
-    before = [*_list(told.get("command")), *_list(told.get("args"))]
+    current = present if isinstance(present, dict) else {}
+    before = [*_list(current.get("command")), *_list(current.get("args"))]
     token = next((after for flag, after in pairwise(before) if flag == "--entry"), None)
-    # some agents pass nothing of their environment on to a server
+    # some agents pass none of their environment on to a server
     env = {HOME: change.environ[HOME]} if change.environ.get(HOME) else {}
     return change.settings.entry([*command, token or secrets.token_urlsafe(12)], env)
 
 
 def apply(change: Change, entry: Entry | None) -> bool:
-    """Write the entry, or take it out (None); return whether that changed the file.
+    """Write the entry, or remove it (None); return whether that changed the file.
 
     Raises:
-        BenchError: the file cannot be read or written; it is as it was.
-        UnreadableSettingsError: it is not what the agent itself could read.
+        BenchError: the file cannot be read or written; it is unchanged.
+        UnreadableSettingsError: the agent itself could not read it.
     """
     if change.present() == entry:
         return False
@@ -90,7 +91,7 @@ def apply(change: Change, entry: Entry | None) -> bool:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file as a whole, links followed and its mode kept."""
+    """Replace a file atomically. Follows links and keeps the file's mode."""
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,7 @@ def write(path: Path, text: str) -> None:
 
 
 def program() -> str:
-    """Return the path of `mcp-bench`: agents start servers with a PATH of their own."""
+    """Return the path of `mcp-bench`: agents start servers with another PATH."""
     beside = Path(sysconfig.get_path("scripts")) / "mcp-bench"
     found = str(beside) if beside.exists() else shutil.which("mcp-bench")
     if found is None:

@@ -1,4 +1,4 @@
-"""What can be wrong with an agent's configuration."""
+"""The error for an agent's configuration file."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from mcp_bench.servers.errors import BenchError
 
 
 class UnreadableSettingsError(BenchError):
-    """A configuration file cannot be understood, so it is not touched."""
+    """A configuration file cannot be parsed, so it stays unchanged."""

@@ -1,7 +1,7 @@
-"""Edits of JSON files that people write, comments and layout kept.
+"""Edit JSON files that people write. Comments and layout stay.
 
-The text is parsed only to find places in it (json-five reads comments and trailing commas, as the
-agents do); what is not touched stays as it is, to the byte.
+The text is parsed only to find positions in it (json-five reads comments and trailing commas, as the agents
+do). All other bytes stay the same.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mcp_bench.plugins.install.errors import UnreadableSettingsError
 
 
 def get(text: str, keys: Sequence[str]) -> Any:
-    """Return the value at a path of keys, None where there is none.
+    """Return the value at a path of keys, or None.
 
     Raises:
-        UnreadableSettingsError: the text is no JSON object, or a value on the way is none.
+        UnreadableSettingsError: the text is not a JSON object, or a value on the way is not.
     """
     value: Any = _plain(text)
     for key in keys:
         if not isinstance(value, dict):
-            raise UnreadableSettingsError(f"{key!r} is looked for in something that is no object")
+            raise UnreadableSettingsError(f"{key!r} has a parent that is not an object")
         value = value.get(key)
         if value is None:
             return None
@@ -33,7 +33,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
 
 
 def put(text: str, keys: Sequence[str], value: Any) -> str:
-    """Return the text with a value at a path of keys; objects on the way are made.
+    """Return the text with a value at a path of keys; creates objects on the way.
 
     Raises:
         UnreadableSettingsError: as for `get`.
@@ -61,7 +61,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
-    """Return the text without the member at a path of keys; unchanged where there is none.
+    """Return the text without the member at a path of keys; unchanged if there is none.
 
     Raises:
         UnreadableSettingsError: as for `get`.
@@ -87,7 +87,7 @@ def remove(text: str, keys: Sequence[str]) -> str:
 
 
 def dumped(keys: Sequence[str], value: Any) -> str:
-    """Return a file that holds nothing but a value at a path of keys."""
+    """Return a file that has only a value at a path of keys."""
     return put("", keys, value)
 
 

@@ -1,4 +1,4 @@
-"""What the manifests say in words, and the two files of the MCPB bundle that are no JSON."""
+"""The texts of the manifests, and the two files of the MCPB bundle that are not JSON."""
 
 from __future__ import annotations
 

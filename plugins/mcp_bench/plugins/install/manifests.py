@@ -1,7 +1,7 @@
-"""Writes the manifests by which agents and registries know the server: `python -m ...install.manifests`.
+"""Write the manifests of the server for agents and registries: `python -m ...install.manifests`.
 
-They lie in `plugins/manifests/` of the repository and of the source distribution. An installed mcp-bench has
-no use for them: there `mcp-bench install` writes the entry itself.
+They are in `plugins/manifests/` of the repository and of the source distribution. An installed mcp-bench does
+not use them: there, `mcp-bench install` writes the entry itself.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mcp_bench.plugins.install.manifest_texts import COMMAND, COMMAND_SUMMARY, P
 from mcp_bench.plugins.install.places import SETTINGS, plain
 
 NAME = "bench"
-"""Of the plugin and of the server in it."""
+"""Name of the plugin and of its server."""
 NAMESPACE = "io.github.mcp-bench"
-"""In the MCP registry, which asks publishers to prove that it is theirs; the README has it, too."""
+"""In the MCP registry, which requires proof of ownership: the README has the name, too."""
 PACKAGE = "mcp-bench-kit"
 CONNECT = ("connect",)
 TITLE = "mcp-bench"
 SUMMARY = "Benchmark tasks as MCP tools; every call is recorded and the final state graded."
-"""The registry takes 100 characters."""
+"""The registry allows 100 characters."""
 KEYWORDS = ["mcp", "benchmark", "evaluation", "agents"]
 
 MARKETPLACE_SCHEMA = "https://anthropic.com/claude-code/marketplace.schema.json"
@@ -34,8 +34,8 @@ MCPB_VERSION = "0.4"
 
 def files() -> dict[str, str]:
     """Return every manifest by its path in the repository."""
-    told = metadata(PACKAGE)
-    version, licence = told["Version"], told["License-Expression"]
+    package = metadata(PACKAGE)
+    version, licence = package["Version"], package["License-Expression"]
     about = {"name": NAME, "version": version, "description": SUMMARY}
     return {
         ".claude-plugin/marketplace.json": document(marketplace(about)),
@@ -51,7 +51,7 @@ def below(folder: str, texts: dict[str, str]) -> dict[str, str]:
 
 
 def entry(agent: str) -> dict[str, Any]:
-    """Return the server as an agent writes it down; `mcp-bench` is looked for on PATH."""
+    """Return the server's entry for an agent, which looks for `mcp-bench` on PATH."""
     return SETTINGS[agent].entry(["mcp-bench", *CONNECT], {})
 
 
@@ -84,18 +84,18 @@ def claude_code(about: dict[str, str]) -> dict[str, str]:
 
 def gemini(about: dict[str, str]) -> dict[str, str]:
     """https://geminicli.com/docs/extensions/reference"""
-    told = {**about, SETTINGS["gemini"].table: {NAME: entry("gemini")}}
+    extension = {**about, SETTINGS["gemini"].table: {NAME: entry("gemini")}}
     prompt = COMMAND.format(count="{{args}}")
     command = f"description = {json.dumps(COMMAND_SUMMARY)}\nprompt = '''\n{prompt}'''\n"
     return {
-        "gemini-extension.json": document(told),
+        "gemini-extension.json": document(extension),
         f"commands/{NAME}.toml": command,
         "README.md": README.format(agent="Gemini CLI", command=f"/{NAME}"),
     }
 
 
 def mcpb(about: dict[str, str], version: str) -> dict[str, str]:
-    """Return a bundle for clients that install with uv, which brings mcp-bench along.
+    """Return a bundle for clients that install with uv, which also installs mcp-bench.
 
     https://github.com/modelcontextprotocol/mcpb/blob/main/MANIFEST.md
     """
@@ -168,7 +168,7 @@ def document(value: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the files below the folder of the command line, the repository's; old ones go."""
+    """Replace the files in the repository whose folder is the first argument."""
     root = Path(sys.argv[1])
     shutil.rmtree(root / "plugins" / "manifests", ignore_errors=True)
     for name, text in files().items():

@@ -1,4 +1,4 @@
-"""Where agents keep their MCP servers, and how each writes one down."""
+"""The configuration files in which agents keep their MCP servers, and the form of an entry in each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Entry = dict[str, Any]
 
 
 START_SECONDS = 60
-"""A first start brings up a referee, which takes longer than an agent waits for by itself."""
+"""The first start also starts a referee, which takes longer than an agent's default timeout."""
 
 
 def plain(command: Sequence[str], env: Mapping[str, str]) -> Entry:
@@ -45,14 +45,14 @@ class Settings:
     """The configuration files of one agent."""
 
     user: str
-    """Below the user's home."""
+    """Relative to the user's home."""
     project: str | None
-    """Below the project's folder; None where the agent reads none there."""
+    """Relative to the project's folder; None if the agent reads none there."""
     table: str = "mcpServers"
     entry: Callable[[Sequence[str], Mapping[str, str]], Entry] = plain
-    """Gets the command, and the variables that it needs."""
+    """Builds an entry from the command and the variables that it needs."""
     moved_by: str | None = None
-    """An environment variable that names the folder in place of the user file's own."""
+    """An environment variable that names another folder for the user's file."""
 
     def path(self, scope: Scope, environ: Mapping[str, str], project: Path) -> Path | None:
         if scope == "project":
@@ -78,11 +78,11 @@ SETTINGS: dict[str, Settings] = {
 def settings_file(
     agent: str, scope: Scope, environ: Mapping[str, str], project: Path
 ) -> tuple[Settings, Path]:
-    """Return how an agent writes servers down, and in which file.
+    """Return the form of an agent's entries, and their file.
 
     Raises:
-        UnknownNameError: we do not know the agent's configuration.
-        WrongUseError: the agent has no configuration in a project.
+        UnknownNameError: the agent's configuration is unknown.
+        WrongUseError: the agent has no configuration for a project.
     """
     if agent not in SETTINGS:
         raise UnknownNameError("agent to install for", agent, SETTINGS)

@@ -1,4 +1,4 @@
-"""Edits of TOML files that people write, comments and layout kept (by tomlkit)."""
+"""Edit TOML files that people write, with tomlkit: comments and layout stay."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mcp_bench.plugins.install.errors import UnreadableSettingsError
 
 
 def get(text: str, keys: Sequence[str]) -> Any:
-    """Return the value at a path of keys, None where there is none.
+    """Return the value at a path of keys, or None.
 
     Raises:
-        UnreadableSettingsError: the text is no TOML, or a value on the way is no table.
+        UnreadableSettingsError: the text is not TOML, or a value on the way is not a table.
     """
     value: Any = _parsed(text).unwrap()
     for key in keys:
         if not isinstance(value, dict):
-            raise UnreadableSettingsError(f"{key!r} is looked for in something that is no table")
+            raise UnreadableSettingsError(f"{key!r} has a parent that is not a table")
         value = value.get(key)
         if value is None:
             return None
@@ -28,7 +28,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
 
 
 def put(text: str, keys: Sequence[str], value: dict[str, Any]) -> str:
-    """Return the text with a table at a path of keys; tables on the way are made.
+    """Return the text with a table at a path of keys; creates tables on the way.
 
     Raises:
         UnreadableSettingsError: as for `get`.
@@ -47,7 +47,7 @@ def put(text: str, keys: Sequence[str], value: dict[str, Any]) -> str:
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
-    """Return the text without the table at a path of keys; unchanged where there is none.
+    """Return the text without the table at a path of keys; unchanged if there is none.
 
     Raises:
         UnreadableSettingsError: as for `get`.
@@ -65,7 +65,7 @@ def remove(text: str, keys: Sequence[str]) -> str:
 
 
 def dumped(keys: Sequence[str], value: dict[str, Any]) -> str:
-    """Return a file that holds nothing but a table at a path of keys."""
+    """Return a file that has only a table at a path of keys."""
     return put("", keys, value)
 
 

@@ -6,26 +6,24 @@ Written for 1.18.33. Its configuration: https://opencode.ai/docs/config
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.cli_agent import CliAgent
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
-    Installation,
-    Launch,
+    Fault,
     LaunchRequest,
     LentLogin,
     McpServer,
-    Transcript,
 )
-from mcp_bench.plugins.executable import find_executable
-from mcp_bench.plugins.json_lines import tail
-from mcp_bench.plugins.login import PLACEHOLDER, LoginFile, login, native_login
-from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.opencode.session import fault, prefix, read_session
-from mcp_bench.plugins.turns import final_answer
+from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
+from mcp_bench.plugins.opencode.session import OpenCodeSession, failed_since, prefix, read_session
+from mcp_bench.plugins.output import ODD, not_approved, overflowed, tail
 from mcp_bench.servers.errors import WrongUseError
 
 LOGIN = {
@@ -38,12 +36,12 @@ LOGIN = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
-"""The variables that log in to a provider, the first part of a model's name."""
+"""The variables that log in to a provider, which is the first part of a model's name."""
 ANY_LOGIN = "OPENCODE_AUTH_CONTENT"
-"""Holds what `opencode auth login` writes down, for whatever provider."""
+"""Holds what `opencode auth login` writes, for any provider."""
 
 FOLDER = ".local/share/opencode"
-"""In HOME: where its login and its database lie."""
+"""Relative to HOME: the folder of its login and its database."""
 FILE = LoginFile(
     "auth.json",
     FOLDER,
@@ -55,7 +53,7 @@ FILE = LoginFile(
 """Written through a link."""
 
 ENDPOINT = "endpoint"
-"""Name of the provider that stands for an endpoint of the user's own."""
+"""Name of the provider that stands for the user's own endpoint."""
 KEY = "MCP_BENCH_ENDPOINT_KEY"
 
 NATIVE = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_SHARE": "1"}
@@ -68,19 +66,24 @@ FIXED = {
     "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
 }
 NO_PLUGINS = {"OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
-"""Those that come with it are what logs in to some providers; a key needs none."""
+"""Its default plugins log in to some providers with a login file; a key needs none."""
 BUILTIN = (
     *("bash", "codesearch", "edit", "external_directory", "glob", "grep", "list", "lsp", "question", "read"),
     *("skill", "task", "todoread", "todowrite", "webfetch", "websearch"),
 )
-"""What is to be allowed or denied of its own tools."""
+"""Permissions of its own tools."""
 MINUTE = 60_000
-"""Milliseconds; a limit for the server to start and for its tools to be listed."""
+"""Milliseconds; the limit for the server to start and for its tools to be listed."""
+
+OWN_FAILURE = {"ContextOverflowError", "MessageAbortedError", "MessageOutputLengthError"}
+"""Errors caused by the model's behaviour, not by the endpoint."""
 
 
-class OpenCode:
+class OpenCode(CliAgent[OpenCodeSession]):
     name = "opencode"
     summary = "opencode, the open-source terminal agent."
+    program = "opencode"
+    install = "npm install -g opencode-ai"
     capabilities = Capabilities(
         reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True
     )
@@ -92,74 +95,88 @@ class OpenCode:
     )
     options: Mapping[str, str] = {"effort": "variant of the model, such as its reasoning effort (high, ...)"}
 
-    def find(self, environ: Mapping[str, str]) -> Installation:
-        return find_executable("opencode", environ, "npm install -g opencode-ai")
+    def environment(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+        env, lent = super().environment(request)
+        return (env if request.native or lent else {**env, **NO_PLUGINS}), lent
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        LoginMissingError: there is no login.
-        WrongUseError: an endpoint is named without a model.
+    def variables(self, request: LaunchRequest) -> dict[str, str]:
+        return dict(NATIVE) if request.native else {**FIXED, "OPENCODE_CONFIG": str(config_path(request))}
+
+    def log_in(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+        """Pass on all variables of the model's provider, or of all providers if no model is named."""
+        if request.native or request.base_url:
+            return super().log_in(request)
+        environ = request.environ
+        found = {name: value for name in self.login_variables(request) if (value := environ.get(name))}
+        free = provider_of(request) == "opencode"  # some of its own models need no login
+        return (found, None) if found or (free and not FILE.is_there(environ)) else self.lend_login(request)
+
+    def use_endpoint(self, request: LaunchRequest, url: str) -> dict[str, str]:
+        """Return the key; the address goes into the configuration."""
+        return {KEY: request.environ.get("OPENAI_API_KEY") or PLACEHOLDER}
+
+    def login_variables(self, request: LaunchRequest) -> Sequence[str]:
+        known = LOGIN.get(provider_of(request)) or tuple(name for names in LOGIN.values() for name in names)
+        return (*known, ANY_LOGIN)
+
+    def setup(self, request: LaunchRequest, env: Mapping[str, str], *, with_server: bool = True) -> None:
+        """Write opencode.json; in the user's HOME, as that of a project: the working directory.
+
+        Raises:
+            WrongUseError: an endpoint is named without a model.
         """
-        env, lent = configure(request)
-        # With a title of its own it asks the model for none.
-        argv = ["run", "--format=json", "--thinking", "--title=task"]
+        config = configuration(request)
+        if not with_server:
+            del config["mcp"]
+        config_path(request).write_text(json.dumps(config), encoding="utf-8")
+        if not request.native:
+            no_installation(request.home / ".config" / "opencode")
+
+    def arguments(self, request: LaunchRequest) -> list[str]:
+        argv = ["run", "--format=json", "--thinking", "--title=task"]  # else it asks the model for a title
         argv += [] if request.native else ["--pure"]
         argv += ["--print-logs", "--log-level=WARN"]
         argv += [f"--variant={effort}"] if (effort := request.options.get("effort")) else []
-        argv = [request.installation.executable, *argv]
-        return Launch(tuple(argv), env, stdin=request.prompt.encode(), login=lent)
+        return argv
 
-    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        session = read_session(output.stdout, server)
-        messages = session.turns.messages()
-        return Transcript(
-            messages=messages,
-            answer=None if session.mid_step else final_answer(messages),
-            usage=session.usage,
-            model=session.model,
-            fault=fault(session, tail(output.stderr), server),
+    def read_session(self, output: AgentOutput, server: McpServer) -> OpenCodeSession:
+        return read_session(output.stdout, server)
+
+    def fault(self, session: OpenCodeSession, output: AgentOutput, server: McpServer) -> Fault | None:
+        if session.denied:
+            return not_approved(session.denied)
+        log = tail(output.stderr)
+        unavailable = re.search(
+            rf'^.*message="server unavailable" key={re.escape(server.name)} .*$', log, re.MULTILINE
         )
+        if unavailable and not any(m.tool_calls for m in session.turns.messages()):
+            return Fault(kind="server_not_connected", detail=unavailable.group())
+        if session.error is None:  # it may have been stopped while it retried a request
+            failed = failed_since(session.time, log)
+            own = failed is None or overflowed(failed)
+            return None if own else Fault(kind="endpoint_error", detail=str(failed))
+        with suppress(*ODD):
+            name, data = str(session.error["name"]), session.error.get("data") or {}
+            detail = f"{name}: {data.get('statusCode', '')} {data.get('message', '')}"
+            if name in OWN_FAILURE or overflowed(detail):
+                return None
+            missing = name == "ProviderAuthError" or "API key is missing" in detail
+            return Fault(kind="login_missing" if missing else "endpoint_error", detail=detail)
+        return None
 
 
-def configure(request: LaunchRequest, *, with_server: bool = True) -> tuple[dict[str, str], LentLogin | None]:
-    """Write the configuration into the private HOME; return the variables that go with it.
-
-    In the user's home it is the configuration of a project, which the working directory is.
-
-    Raises:
-        LoginMissingError: there is no login.
-        WrongUseError: an endpoint is named without a model.
-    """
-    settings = configuration(request)
-    if not with_server:
-        del settings["mcp"]
-    path = (request.workdir if request.native else request.home) / "opencode.json"
-    path.write_text(json.dumps(settings), encoding="utf-8")
-    env, lent = dict(NATIVE), None
-    if not request.native:
-        env = {**FIXED, **NO_PLUGINS, "OPENCODE_CONFIG": str(path)}
-        no_installation(request.home / ".config" / "opencode")
-    environ = request.environ
-    if request.base_url:
-        env[KEY] = environ.get("OPENAI_API_KEY") or PLACEHOLDER
-    elif request.native:
-        lent = native_login(environ, login_variables(request), FILE)
-    elif found := logins(request):
-        env |= found
-    elif FILE.is_there(environ):
-        lent = FILE.lend(environ, request.home / FOLDER)
-        del env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]
-    return env, lent
+def config_path(request: LaunchRequest) -> Path:
+    return (request.workdir if request.native else request.home) / "opencode.json"
 
 
 def configuration(request: LaunchRequest) -> dict[str, Any]:
-    """Return what goes into opencode.json."""
+    """Return the content of opencode.json."""
     server = request.server
     entry: dict[str, Any] = {"type": "local", "command": list(server.command)}
     if server.url is not None:
         entry = {"type": "remote", "url": server.url, "oauth": False}
     own = {f"{prefix(server)}*": "allow"}
-    # The last rule that fits counts; what is denied for good is not even offered to the model.
+    # The last rule that matches counts. A tool that is always denied is not even offered to the model.
     nothing = dict.fromkeys(BUILTIN, "deny") if request.native else {"*": "deny"}
     rules = {**nothing, **own}
     web = {"webfetch": "deny", "websearch": "deny", "question": "deny"}
@@ -170,16 +187,16 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
         "permission": rules if request.tools == "mcp-only" else {"*": "allow", **web, **own},
         "mcp": {server.name: {**entry, "enabled": True, "timeout": MINUTE}},
     }
-    if request.native and request.tools == "mcp-only":  # these come after all that the user says in general
+    if request.native and request.tools == "mcp-only":  # an agent's rules come after the user's general ones
         config["agent"]["build"] = {"permission": rules}
     model = request.model
     if url := request.base_url:
         if model is None:
-            raise WrongUseError("opencode needs to be told which model to ask the endpoint for: --model")
+            raise WrongUseError("opencode needs the name of the endpoint's model: add --model")
         config["enabled_providers"] = [ENDPOINT]
         config["provider"] = {
             ENDPOINT: {
-                "npm": "@ai-sdk/openai-compatible",  # comes with it
+                "npm": "@ai-sdk/openai-compatible",  # part of opencode
                 "name": ENDPOINT,
                 "options": {"baseURL": url, "apiKey": f"{{env:{KEY}}}"},
                 "models": {model: {"name": model, "tool_call": True, "reasoning": True}},
@@ -192,27 +209,10 @@ def configuration(request: LaunchRequest) -> dict[str, Any]:
 
 
 def no_installation(folder: Path) -> None:
-    """Have it believe that the package for writing plugins is there: it would install it on each start."""
+    """Pretend that the package for writing plugins is installed: else it installs it on each start."""
     (folder / "node_modules").mkdir(parents=True)
     lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
     (folder / "package-lock.json").write_text(json.dumps(lock))
-
-
-def logins(request: LaunchRequest) -> dict[str, str]:
-    """Return the variables that log in to the model's provider, or to all where no model is named.
-
-    Raises:
-        LoginMissingError: none is set, and there is no login file either.
-    """
-    names, environ = login_variables(request), request.environ
-    if provider_of(request) != "opencode":  # some of its own models are free
-        login("opencode", environ, names, FILE)
-    return {name: value for name in names if (value := environ.get(name))}
-
-
-def login_variables(request: LaunchRequest) -> tuple[str, ...]:
-    known = LOGIN.get(provider_of(request)) or tuple(name for names in LOGIN.values() for name in names)
-    return (*known, ANY_LOGIN)
 
 
 def provider_of(request: LaunchRequest) -> str:

@@ -1,55 +1,51 @@
-"""What opencode says of a session on stdout (`opencode run --format json`).
+"""Read a session of opencode from stdout (`opencode run --format json`) and its database.
 
-Each part of a message is told once it is complete; a step is one answer of the model and its calls.
-Calls of one step run at the same time and are told as they end; the ids of parts are in the model's order.
+opencode reports each part of a message once it is complete. A step is one answer of the model with its calls.
+The calls of a step run at the same time and are reported as they end. The ids of parts are in the model's
+order.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins.context_overflow import overflowed
-from mcp_bench.plugins.contracts import Fault, McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines, parse
-from mcp_bench.plugins.turns import Turns
-from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.plugins.contracts import McpServer
+from mcp_bench.plugins.output import ODD, Session, json_lines, parse, plus
+from mcp_bench.recorder.trajectory import Message, Usage
 
-OWN_FAILURE = {"ContextOverflowError", "MessageAbortedError", "MessageOutputLengthError"}
-"""Errors that come of what the model did, not of the endpoint."""
 NOT_ALLOWED = re.compile(r"rejected permission|specified a rule which prevents")
 LOGGED = re.compile(
     r'^timestamp=(\S+) level=ERROR .*message="stream error".* error\.error="(.*)"$', re.MULTILINE
 )
-"""In its log: a request failed. It tries again, ever more slowly, and tells of no such attempt on stdout."""
+"""In its log: a request failed. It retries, ever more slowly, and reports no retry on stdout."""
 
 MAX_MESSAGES = 100_000
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    """Sum over all answers of the model."""
-    model: str | None = None
+class OpenCodeSession(Session):
     error: Mapping[str, Any] | None = None
-    """What it stopped on, if it did."""
+    """The error on which it stopped, if any."""
     time: float = 0.0
     """Of the last event, in seconds since the epoch."""
     mid_step: bool = False
-    """An answer of the model had begun, and its end was not told: calls may be missing."""
+    """An answer of the model began without an end: calls may be missing."""
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
 
+    def answer(self, messages: Sequence[Message]) -> str | None:
+        return None if self.mid_step else super().answer(messages)
+
 
 def prefix(server: McpServer) -> str:
-    """Return what it puts before the names of the server's tools."""
+    """Return the prefix that it gives the names of the server's tools."""
     return f"{plain(server.name)}_"
 
 
@@ -58,20 +54,20 @@ def plain(name: str) -> str:
 
 
 def model_names(server: McpServer) -> dict[str, str]:
-    """Return the server's tools by the names that opencode gives them."""
+    """Map the names that opencode gives the server's tools to their own."""
     return {f"{prefix(server)}{plain(tool)}": tool for tool in server.tools}
 
 
-def read_session(stdout: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense."""
-    session = Session()
+def read_session(stdout: Path, server: McpServer) -> OpenCodeSession:
+    """Read a session as far as it exists and makes sense."""
+    session = OpenCodeSession()
     for event in json_lines(stdout):
         with suppress(*ODD):
             add(session, event, model_names(server))
     return session
 
 
-def add(session: Session, event: Mapping[str, Any], names: Mapping[str, str]) -> None:
+def add(session: OpenCodeSession, event: Mapping[str, Any], names: Mapping[str, str]) -> None:
     session.time = event["timestamp"] / 1000
     if event["type"] == "error":
         session.error = event["error"]
@@ -88,11 +84,11 @@ def add(session: Session, event: Mapping[str, Any], names: Mapping[str, str]) ->
         case "tool_use":
             add_call(session, part, names)
         case "step_finish":
-            session.usage = plus(session.usage or Usage(), part)
+            session.usage = plus_step(session.usage, part)
             session.mid_step = False
 
 
-def add_call(session: Session, part: Mapping[str, Any], names: Mapping[str, str]) -> None:
+def add_call(session: OpenCodeSession, part: Mapping[str, Any], names: Mapping[str, str]) -> None:
     name, state = names.get(part["tool"], part["tool"]), part["state"]
     session.turns.call(part["callID"], name, dict(state["input"]), rank=str(part.get("id", "")))
     if state["status"] == "completed":
@@ -104,59 +100,36 @@ def add_call(session: Session, part: Mapping[str, Any], names: Mapping[str, str]
             session.denied.add(name)
 
 
-def plus(total: Usage, step: Mapping[str, Any]) -> Usage:
-    """Add a step. It counts cached input and reasoning on their own; a cost of 0 is no known one."""
+def plus_step(total: Usage | None, step: Mapping[str, Any]) -> Usage:
+    """Add a step. It counts cached input and reasoning separately; a cost of 0 means unknown."""
     tokens, cost = step["tokens"], float(step.get("cost") or 0)
     cached = int(tokens["cache"]["read"])
-    return Usage(
-        input_tokens=(total.input_tokens or 0) + tokens["input"] + cached + tokens["cache"]["write"],
-        output_tokens=(total.output_tokens or 0) + tokens["output"] + tokens["reasoning"],
-        cached_tokens=(total.cached_tokens or 0) + cached,
-        model_calls=(total.model_calls or 0) + 1,
-        cost_usd=(total.cost_usd or 0) + cost if cost or total.cost_usd else None,
+    return plus(
+        total,
+        tokens["input"] + cached + tokens["cache"]["write"],
+        tokens["output"] + tokens["reasoning"],
+        cached,
+        cost or None,
     )
 
 
-def fault(session: Session, log: str, server: McpServer) -> Fault | None:
-    """Say whether something outside the agent failed. `log` is the end of its standard error."""
-    if session.denied:
-        return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
-    unavailable = re.search(
-        rf'^.*message="server unavailable" key={re.escape(server.name)} .*$', log, re.MULTILINE
-    )
-    if unavailable and not any(m.tool_calls for m in session.turns.messages()):
-        return Fault(kind="server_not_connected", detail=unavailable.group())
-    if session.error is None:
-        return retrying(session, log)
-    with suppress(*ODD):
-        name, data = str(session.error["name"]), session.error.get("data") or {}
-        detail = f"{name}: {data.get('statusCode', '')} {data.get('message', '')}"
-        if name in OWN_FAILURE or overflowed(detail):
-            return None
-        missing = name == "ProviderAuthError" or "API key is missing" in detail
-        return Fault(kind="login_missing" if missing else "endpoint_error", detail=detail)
-    return None
+def failed_since(reported: float, log: str) -> str | None:
+    """Return the last failed request in its log, unless it reported something later.
 
-
-def retrying(session: Session, log: str) -> Fault | None:
-    """Say whether it was ended while it tried a request again: nothing came on stdout since."""
-    failed = failed_since(session.time, log)
-    return None if failed is None or overflowed(failed) else Fault(kind="endpoint_error", detail=failed)
-
-
-def failed_since(told: float, log: str) -> str | None:
-    """Return what it logged of a failed request, where it has told nothing after that (in seconds)."""
+    Args:
+        reported: time of its last report, in seconds since the epoch.
+    """
     with suppress(*ODD):
         time, message = LOGGED.findall(log)[-1]
-        if datetime.fromisoformat(time).timestamp() > told:
+        if datetime.fromisoformat(time).timestamp() > reported:
             return f"ended while it tried again: {message}"
     return None
 
 
 def stored_usage(folder: Path, session: str | None) -> Usage | None:
-    """Return the usage of a session from the program's database, for sessions that stdout does not tell of.
+    """Return the usage of a session from its database in `folder`, for sessions that stdout does not report.
 
-    `folder` is the one that its database is in. What is odd in it is passed over.
+    Odd content is skipped.
     """
     usage: Usage | None = None
     for (data,) in stored(
@@ -165,12 +138,12 @@ def stored_usage(folder: Path, session: str | None) -> Usage | None:
         with suppress(*ODD):
             message = parse(data)
             if message["role"] == "assistant" and message["tokens"]["output"]:
-                usage = plus(usage or Usage(), message)
+                usage = plus_step(usage, message)
     return usage
 
 
 def stored_time(folder: Path, session: str | None) -> float:
-    """Return when the last part of a message came, in seconds since the epoch; 0 where that is unknown."""
+    """Return the time of the last part of a message, in seconds since the epoch; 0 if unknown."""
     with suppress(*ODD):
         ((milliseconds,),) = stored(
             folder, "select max(time_updated) from part where session_id = ?", session
@@ -180,7 +153,7 @@ def stored_time(folder: Path, session: str | None) -> float:
 
 
 def stored(folder: Path, query: str, session: str | None) -> list[tuple[Any, ...]]:
-    """Return rows of the program's database. The file is the agent's: a link to one is not followed."""
+    """Return rows of its database. The file belongs to the agent: a link is not followed."""
     path = folder / "opencode.db"
     if path.is_symlink() or not path.is_file():
         return []

@@ -1,4 +1,4 @@
-"""What our own clients' plugins share: a client is a module, run in an environment without benchmarks."""
+"""The base of our own clients' plugins. A client is a module, run in an environment without benchmarks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,34 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, LentLogin, WarmStart
-from mcp_bench.plugins.mcp_config import mcp_servers
+from mcp_bench.plugins.cli_agent import MCP_CONFIG, mcp_servers
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Installation,
+    Launch,
+    LaunchRequest,
+    LentLogin,
+    McpServer,
+    Transcript,
+    WarmStart,
+)
 from mcp_bench.plugins.own_clients import environment as client_environment
+from mcp_bench.plugins.own_clients.events import read_transcript
 from mcp_bench.servers.errors import WrongUseError
 
 
+class OwnClient:
+    """Finds and reads one of our clients. A subclass adds `prepare`."""
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return installation()
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        return read_transcript(output.stdout)
+
+
 def installation() -> Installation:
-    """Our clients are there wherever we are."""
+    """Return this Python: our clients are installed with mcp-bench."""
     return Installation(sys.executable, version("mcp-bench-kit"))
 
 
@@ -24,10 +44,11 @@ def launch(
 ) -> Launch:  # fmt: skip
     """Write the MCP configuration into the private HOME; return the launch of a client.
 
-    `also` are modules that the client imports late.
+    Args:
+        also: modules that the client imports late.
     """
-    config = request.home / "mcp.json"
-    config.write_text(json.dumps(mcp_servers(request.server)))
+    config = request.home / MCP_CONFIG
+    config.write_text(json.dumps(mcp_servers(request.server)), encoding="utf-8")
     return started(client, ("--mcp-config", str(config), *arguments), stdin=stdin, env=env, also=also)
 
 
@@ -35,7 +56,7 @@ def started(
     client: str, arguments: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None,
     also: Sequence[str] = (), login: LentLogin | None = None,
 ) -> Launch:  # fmt: skip
-    """Return the launch of a client with just these arguments."""
+    """Return the launch of a client with these arguments only."""
     modules = (client_environment.module(client), *also)
     warm_start = WarmStart(client_environment.folder(), modules, tuple(arguments))
     argv = (*client_environment.command(client), *arguments)
@@ -43,7 +64,7 @@ def started(
 
 
 def attempt_flags(request: LaunchRequest) -> list[str]:
-    """Return what makes a client that draws its calls draw others in another attempt at a task."""
+    """Return the flags that give each attempt at a task its own random calls."""
     first = request.seed == 0 and request.repeat == 0
     return [] if first else [f"--attempt={request.seed}.{request.repeat}"]
 
@@ -51,10 +72,10 @@ def attempt_flags(request: LaunchRequest) -> list[str]:
 def flags(request: LaunchRequest, known: Mapping[str, Callable[[str], object]]) -> list[str]:
     """Return the agent options in `known` as command-line flags, checked by their parsers.
 
-    What parses to true is a flag without a value, and what parses to false is none.
+    A value that parses to true becomes a flag without a value; one that parses to false is left out.
 
     Raises:
-        WrongUseError: a value is not what its option takes.
+        WrongUseError: a value does not fit its option.
     """
     result: list[str] = []
     for key, parse in known.items():
@@ -95,7 +116,7 @@ def natural(text: str) -> int:
 
 
 def yes_or_no(text: str) -> bool:
-    """Parse an option that is a switch."""
+    """Parse a switch."""
     words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     if text.lower() not in words:
         raise ValueError("should be true or false")

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_bench.plugins.contracts import (
-    AgentOutput,
-    Capabilities,
-    Installation,
-    Launch,
-    LaunchRequest,
-    McpServer,
-    Transcript,
-)
+from mcp_bench.plugins.contracts import Capabilities, Launch, LaunchRequest
 from mcp_bench.plugins.needs import Needs
 from mcp_bench.plugins.own_clients import base as own_client
-from mcp_bench.plugins.own_clients.events import read_transcript
 from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -26,7 +17,7 @@ MODULES = {
 }
 
 
-class Chat:
+class Chat(own_client.OwnClient):
     name = "chat"
     summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True, http=True)
@@ -39,27 +30,26 @@ class Chat:
         endpoint_variables=("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"),
     )
     options: Mapping[str, str] = {
-        "provider": "openai or anthropic (default: by whose variables are set)",
-        "max_steps": "turns of the model at most (default 50)",
+        "provider": "openai or anthropic (default: the one whose variables are set)",
+        "max_steps": "maximum number of model turns (default 50)",
         "temperature": "sampling temperature",
-        "max_tokens": "tokens of each answer at most",
+        "max_tokens": "maximum number of tokens per answer",
         "system": "system prompt",
         "thinking": "anthropic only: adaptive, or a number of tokens",
         "max_retries": "attempts again on 429, 5xx and lost connections (default 6)",
     }
 
-    def find(self, environ: Mapping[str, str]) -> Installation:
-        return own_client.installation()
-
     def variables(self, options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables of the API that is going to be used: as told, else as the client does."""
-        told = {name: environ[name] for name in PASSED_ON if environ.get(name)}
-        api = provider(options, told).upper()
-        return {name: value for name, value in told.items() if name.startswith(api)}
+        """Return the variables of the API that the client will use."""
+        known = {name: environ[name] for name in PASSED_ON if environ.get(name)}
+        api = provider(options, known).upper()
+        return {name: value for name, value in known.items() if name.startswith(api)}
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.
+        """Return the launch with the prompt on stdin.
+
+        Raises:
+            WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.
         """
         if request.model is None:
             raise WrongUseError(f"agent {self.name!r} has no model of its own: name one with --model")
@@ -88,12 +78,9 @@ class Chat:
         stdin = request.prompt.encode()
         return own_client.launch("chat", request, flags, stdin=stdin, env=env, also=(MODULES[api],))
 
-    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        return read_transcript(output.stdout)
-
 
 def provider(options: Mapping[str, str], env: Mapping[str, str]) -> str:
-    """Return which API the client is going to speak: as told, else by whose variables are set."""
+    """Return the API that the client will use: the option, else the one whose variables are set."""
     anthropic = bool(env) and all(name.startswith("ANTHROPIC") for name in env)
     return options.get("provider") or ("anthropic" if anthropic else "openai")
 

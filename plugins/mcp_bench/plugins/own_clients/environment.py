@@ -1,7 +1,7 @@
-"""A Python environment for our own clients that holds them, and what they import, and no benchmark.
+"""A Python environment for our own clients: the clients, their dependencies, and no benchmark.
 
-It is a folder of links, made once in a process and gone with it: inside a sandbox the rest of this
-environment, where benchmarks and their answers are, cannot be read.
+It is a folder of links that exists as long as this process. Inside a sandbox an agent cannot read the rest of
+the real environment, which has the benchmarks and their answers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "httpx2", "mcp", "openai")
-"""The distributions that the clients name in their imports."""
+"""The distributions that the clients import."""
 
 PYTHON = os.path.realpath(sys.executable)
-"""This Python without its environment."""
+"""This Python, outside its virtual environment."""
 
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(\[(?P<extras>[^]]*)\])?")
 EXTRA = re.compile(r"""extra\s*==\s*["'](?P<name>[\w.-]+)["']""")
-"""What Python's own metadata say (https://packaging.python.org/specifications/dependency-specifiers). Other
-markers are passed over: what this Python does not need is not installed."""
+"""Dependency specifiers (https://packaging.python.org/specifications/dependency-specifiers). Other markers
+are ignored: a dependency that this Python does not need is not installed."""
 
 MAIN = """\
 import runpy, sys
@@ -36,7 +36,7 @@ runpy.run_module("mcp_bench.clients." + sys.argv.pop(1), run_name="__main__", al
 
 @cache
 def folder() -> Path:
-    """Return the environment, which is made when it is first asked for. Other users may read it, too."""
+    """Return the environment, creating it on the first call. Other users can read it, too."""
     made = Path(tempfile.mkdtemp(prefix="mcp-bench-clients-"))
     atexit.register(remove)
     made.chmod(0o755)
@@ -49,28 +49,28 @@ def folder() -> Path:
 
 
 def remove() -> None:
-    """Remove the environment, where there is one: this process ends."""
+    """Remove the environment, if this process made one."""
     if folder.cache_info().currsize:
         shutil.rmtree(folder(), ignore_errors=True)
 
 
 def command(client: str) -> tuple[str, ...]:
-    """Return the words that start a client, without its arguments."""
+    """Return the command of a client, without its arguments."""
     return (PYTHON, "-I", "-S", str(folder()), client)
 
 
 def module(client: str) -> str:
     """Return the module of a client; it has a `main()`."""
     package = find_spec(f"mcp_bench.clients.{client}")
-    assert package is not None  # noqa: S101 - clients are named by our plugins
+    assert package is not None  # noqa: S101 - our plugins name the clients
     return f"{package.name}.__main__" if package.submodule_search_locations else package.name
 
 
 @cache
 def _packages() -> dict[str, Path]:
-    """Return what is linked, by name."""
+    """Return the targets of the links by name."""
     spec = find_spec("mcp_bench.clients")
-    assert spec is not None and spec.origin is not None  # noqa: S101 - it is part of this kit
+    assert spec is not None and spec.origin is not None  # noqa: S101 - part of this distribution
     found = {"mcp_bench/clients": Path(spec.origin).parent}
     met: set[str] = set()
     waiting = list(IMPORTED)
@@ -82,7 +82,7 @@ def _packages() -> dict[str, Path]:
         extras = (match["extras"] or "").replace(" ", "").split(",")
         try:
             package = distribution(match["name"])
-        except PackageNotFoundError:  # needed by others than this Python or system only
+        except PackageNotFoundError:  # needed only by other Pythons or systems
             continue
         record = package.read_text("RECORD") or ""
         tops = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}

@@ -1,4 +1,4 @@
-"""Reads what our own clients say on stdout; the form is told in `mcp_bench.clients.events`."""
+"""Read the events that our own clients print on stdout; `mcp_bench.clients.events` documents them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from mcp_bench.plugins.contracts import Fault, Transcript
-from mcp_bench.plugins.json_lines import json_lines
+from mcp_bench.plugins.output import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
 
 
 def read_transcript(stdout: Path) -> Transcript:
-    """Return what a client told. Lines that are no events are passed over: it may have been killed.
+    """Return a client's transcript. Lines that are not events are skipped: it may have been killed.
 
-    A model endpoint that failed is a fault, and so is a client that was started wrongly. A lost MCP
-    server is not: what happened on the wire, the recording knows better.
+    A failed model endpoint and a wrong command line are faults. A lost MCP server is not: the recording shows
+    what happened on the wire.
     """
     transcript = Transcript()
     for event in json_lines(stdout):
@@ -36,17 +36,17 @@ def read_transcript(stdout: Path) -> Transcript:
     return transcript
 
 
-def _add(transcript: Transcript, told: dict[str, Any]) -> None:
+def _add(transcript: Transcript, value: dict[str, Any]) -> None:
     try:
-        message = Message.model_validate(told)
+        message = Message.model_validate(value)
     except ValidationError:
         return
     transcript.messages.append(message)
     transcript.answer = message.content if message.role == "assistant" and not message.tool_calls else None
 
 
-def _usage(told: dict[str, Any]) -> Usage | None:
+def _usage(value: dict[str, Any]) -> Usage | None:
     try:
-        return Usage.model_validate(told)
+        return Usage.model_validate(value)
     except ValidationError:
         return None

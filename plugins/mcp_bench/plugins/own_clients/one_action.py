@@ -1,4 +1,4 @@
-"""The chat agent held to one action a turn, without a word between: shows what a harness costs."""
+"""The chat agent limited to one action per turn, without text: shows what a harness costs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from mcp_bench.plugins.own_clients.chat import Chat
 
 class OneAction(Chat):
     name = "one-action"
-    summary = "The chat agent held to one tool call a turn, no words between: what a harness costs."
+    summary = "The chat agent limited to one tool call per turn, without text: what a harness costs."
     options: Mapping[str, str] = {key: text for key, text in Chat.options.items() if key != "thinking"}
 
     def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        WrongUseError: as the chat agent does.
+        """Return the chat agent's launch with one more flag.
+
+        Raises:
+            WrongUseError: as the chat agent does.
         """
         launch = super().prepare(request)
         return Launch((*launch.argv, "--one-action"), launch.env, launch.stdin)

@@ -1,4 +1,4 @@
-"""Qwen Code, by its headless mode.
+"""Alibaba's Qwen Code, by its headless mode.
 
 Written for 0.24, which needs Node.js 22. Its settings:
 https://qwenlm.github.io/qwen-code-docs/en/users/configuration/settings
@@ -9,33 +9,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins.context_overflow import overflowed
+from mcp_bench.plugins.cli_agent import CliAgent, mcp_servers, whole_number
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
     Fault,
-    Installation,
-    Launch,
     LaunchRequest,
+    LentLogin,
     McpServer,
-    Transcript,
 )
-from mcp_bench.plugins.executable import find_executable
-from mcp_bench.plugins.json_lines import ODD
-from mcp_bench.plugins.login import PLACEHOLDER, LoginMissingError
-from mcp_bench.plugins.mcp_config import mcp_servers
-from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.options import whole_number
-from mcp_bench.plugins.qwen_code.session import Session, read_session
-from mcp_bench.plugins.turns import final_answer
+from mcp_bench.plugins.needs import LoginMissingError, Needs
+from mcp_bench.plugins.output import not_approved, not_connected, overflowed
+from mcp_bench.plugins.qwen_code.session import QwenSession, read_session
 
-LOGIN = ("OPENAI_API_KEY",)
-"""A login of its own lies among its settings (`~/.qwen/settings.json`), so that it cannot be lent without
-them: that is what the user's own home is for."""
+KEY = "OPENAI_API_KEY"
 
 FIXED = {
     "QWEN_CODE_DISABLE_CRON": "1",
@@ -46,34 +36,31 @@ FIXED = {
 BUILTIN = (
     *("agent", "cron_create", "cron_delete", "cron_list", "edit", "enter_worktree", "exit_worktree"),
     *("get_goal", "glob", "grep_search", "list_agents", "list_directory", "loop_wakeup", "monitor"),
-    *(
-        "notebook_edit",
-        "propose_goal",
-        "read_file",
-        "read_mcp_resource",
-        "record_artifact",
-        "report_findings",
-    ),
-    *("run_shell_command", "send_message", "skill", "task_stop", "todo_write", "tool_call", "tool_search"),
-    *("update_goal", "web_fetch", "write_file", "zoom_image"),
+    *("notebook_edit", "propose_goal", "read_file", "read_mcp_resource", "record_artifact"),
+    *("report_findings", "run_shell_command", "send_message", "skill", "task_stop", "todo_write"),
+    *("tool_call", "tool_search", "update_goal", "web_fetch", "write_file", "zoom_image"),
 )
 """Its own tools."""
 WEB = ("web_fetch",)
 
 MARKERS = ("{{args}}", "!{", "@{")
-"""What stands for something else in a command file."""
+"""Placeholders that a command file expands."""
 
 NO_LOGIN = re.compile(r"No auth type|Missing API key")
+OWN_END = "Loop detection halted the run"
+"""It noticed that it repeats itself, which is its own failure."""
 
 
-class QwenCode:
+class QwenCode(CliAgent[QwenSession]):
     name = "qwen-code"
     summary = "Alibaba's Qwen Code."
+    program = "qwen"
+    install = "npm install -g @qwen-code/qwen-code"
     capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
     needs = Needs(
         tested="0.24.4",
         node=22,
-        login=LOGIN,
+        login=(KEY,),
         log_in="qwen",
         endpoint="https://api.openai.com/v1",
         endpoint_variables=("OPENAI_BASE_URL",),
@@ -82,136 +69,105 @@ class QwenCode:
         "max_retries": "further rounds on a limit of requests, each of seven attempts (default 10)"
     }
 
-    def find(self, environ: Mapping[str, str]) -> Installation:
-        return find_executable("qwen", environ, "npm install -g @qwen-code/qwen-code")
+    def variables(self, request: LaunchRequest) -> dict[str, str]:
+        model = request.model or request.environ.get("OPENAI_MODEL")
+        return {**FIXED, **({"OPENAI_MODEL": model} if model else {})}
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        """Raises:
-        LoginMissingError: there is no login.
-        WrongUseError: an option's value makes no sense.
-        """
-        home = own_folder(request)
-        (home / "commands").mkdir(parents=True)
-        argv = [request.installation.executable, "--output-format=stream-json"]
-        told = settings(request)
+    def lend_login(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin]:
+        """Refuse: its own login is part of its settings, and cannot be lent without them."""
+        missing = self.needs.login_missing(self.name, request.environ, self.needs.login)
+        raise LoginMissingError(
+            f"{missing}; what `qwen auth` wrote is among the settings in ~/.qwen, which --home native uses"
+        )
+
+    def setup(self, request: LaunchRequest, env: Mapping[str, str]) -> None:
+        """Write the settings; in the user's HOME, as those of a project. The prompt becomes a command."""
+        folder = own_folder(request)
+        (folder / "commands").mkdir(parents=True)
+        document = settings(request)
         if request.native:
-            argv.append(f"--mcp-config={json.dumps({'mcpServers': told['mcpServers']})}")
-            told = project_settings(request, told)
-        (home / "settings.json").write_text(json.dumps(told), encoding="utf-8")
+            document = project_settings(request, document)
+        (folder / "settings.json").write_text(json.dumps(document), encoding="utf-8")
+        if not expands(request.prompt):
+            text = json.dumps(request.prompt, ensure_ascii=False).replace("\x7f", "\\u007f")
+            command = folder / "commands" / "episode.toml"
+            command.write_text(f"prompt = {text}\n", encoding="utf-8")
+
+    def arguments(self, request: LaunchRequest) -> list[str]:
+        argv = ["--output-format=stream-json"]
+        if request.native:
+            argv.append(f"--mcp-config={json.dumps(server_entry(request))}")
         if request.tools == "all":
             argv.append("--approval-mode=yolo")
         else:
             argv += ["--approval-mode=default", f"--allowed-tools=mcp__{request.server.name}"]
         argv += [f"--model={request.model}"] if request.model else []
-        argv.append(f"--prompt={spoken(request)}")
-        return Launch(tuple(argv), environment(request))
+        # As plain text, a prompt gets a space before every `@`, which marks a file, so that addresses break;
+        # and one that begins with a slash is taken for a command. A command of its own avoids both.
+        argv.append(f"--prompt=\n{request.prompt}" if expands(request.prompt) else "--prompt=/episode")
+        return argv
 
-    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        session = read_session(output.stdout, chats_folder(output), server)
-        messages = session.turns.messages()
-        return Transcript(
-            messages=messages,
-            answer=final_answer(messages),
-            usage=session.usage,
-            model=session.model,
-            fault=fault(session, server),
-        )
+    def stdin(self, request: LaunchRequest) -> bytes:
+        return b""
+
+    def read_session(self, output: AgentOutput, server: McpServer) -> QwenSession:
+        moved = output.environ.get("QWEN_RUNTIME_DIR")
+        folder = Path(moved) if moved else output.folder(".qwen", "QWEN_HOME")
+        return read_session(output.stdout, folder, server)
+
+    def fault(self, session: QwenSession, output: AgentOutput, server: McpServer) -> Fault | None:
+        if failed := not_connected(session.servers, server) or not_approved(session.denied):
+            return failed
+        if not session.error or overflowed(session.error) or session.error.startswith(OWN_END):
+            return None
+        no_login = NO_LOGIN.search(session.error)
+        return Fault(kind="login_missing" if no_login else "endpoint_error", detail=session.error)
 
 
 def own_folder(request: LaunchRequest) -> Path:
-    """Return where its configuration goes: in the user's home that of a project, the working directory."""
+    """Return the folder of its settings; in the user's HOME, that of a project: the working directory."""
     return (request.workdir if request.native else request.home) / ".qwen"
 
 
-def chats_folder(output: AgentOutput) -> Path:
-    told = output.environ.get("QWEN_RUNTIME_DIR")
-    return Path(told) if told else output.folder(".qwen", "QWEN_HOME")
+def expands(prompt: str) -> bool:
+    """Return whether a command file would expand parts of the prompt."""
+    return any(marker in prompt for marker in MARKERS)
 
 
-def spoken(request: LaunchRequest) -> str:
-    """Return the prompt as it is to be said: as a command that stands for it.
-
-    One that comes as it is gets a space before every `@`, which would be that of a file, so that addresses
-    break, and one that begins with a slash is taken for a command.
-    """
-    if any(marker in request.prompt for marker in MARKERS):
-        return f"\n{request.prompt}"
-    text = json.dumps(request.prompt, ensure_ascii=False).replace("\x7f", "\\u007f")
-    command = own_folder(request) / "commands" / "episode.toml"
-    command.write_text(f"prompt = {text}\n", encoding="utf-8")
-    return "/episode"
-
-
-def environment(request: LaunchRequest) -> dict[str, str]:
-    """Return the login, where requests go, and what keeps it from doing things on its own."""
-    environ = request.environ
-    if url := request.base_url or (None if request.native else environ.get("OPENAI_BASE_URL")):
-        key = environ.get("OPENAI_API_KEY") or PLACEHOLDER
-        env = {**FIXED, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": key}
-    elif request.native:
-        env = dict(FIXED)
-    elif environ.get(LOGIN[0]):
-        env = {**FIXED, LOGIN[0]: environ[LOGIN[0]]}
-    else:
-        raise LoginMissingError(
-            f"qwen-code has no login: set {LOGIN[0]}, or name an endpoint of your own; what `qwen auth` "
-            "wrote is among the settings in ~/.qwen, which --home native uses"
-        )
-    if model := request.model or environ.get("OPENAI_MODEL"):
-        env["OPENAI_MODEL"] = model
-    return env
-
-
-def settings(request: LaunchRequest) -> dict[str, Any]:
-    """Return what goes into settings.json. Times are in milliseconds."""
+def server_entry(request: LaunchRequest) -> dict[str, Any]:
     document = mcp_servers(request.server)
     entry = document["mcpServers"][request.server.name]
     entry |= {"timeout": 3_600_000, "discoveryTimeoutMs": 60_000}
-    if request.server.url:  # by the name `url` it would be server-sent events, the older transport
+    if request.server.url:  # under the name `url` it would be server-sent events, the older transport
         entry["httpUrl"] = entry.pop("url")
+    return document
+
+
+def settings(request: LaunchRequest) -> dict[str, Any]:
+    """Return the content of settings.json. Times are in milliseconds."""
     retries = whole_number(request.options, "max_retries")
     return {
-        **document,
+        **server_entry(request),
         **({} if retries is None else {"model": {"generationConfig": {"maxRetries": retries}}}),
         "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
         "general": {"enableAutoUpdate": False},
         "mcp": {"toolIdleTimeoutMs": 3_600_000},
-        # Else MCP tools are only there after a search.
+        # Else MCP tools are missing until the model searches for them.
         "tools": {"toolSearch": {"enabled": False}, "sandbox": False},
         "permissions": {"deny": list(WEB if request.tools == "all" else BUILTIN)},
         "memory": dict.fromkeys(
             ("enableManagedAutoMemory", "enableManagedAutoDream", "enableAutoSkill"), False
         ),
-        "context": {"fileName": "NOTES-OF-THIS-EPISODE.md"},  # none is read from the folders above
+        "context": {"fileName": "NOTES-OF-THIS-EPISODE.md"},  # read none from the folders above
         "privacy": {"usageStatisticsEnabled": False},
     }
 
 
 def project_settings(request: LaunchRequest, sealed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is laid over the user's own settings.json."""
+    """Return the settings that override the user's own settings.json."""
     kept = {key: sealed[key] for key in ("general", "mcp", "model", "tools") if key in sealed}
     if request.tools == "mcp-only":
         kept["permissions"] = sealed["permissions"]
     if request.base_url:
         kept["security"] = {"auth": {"selectedType": "openai"}}
     return kept
-
-
-OWN_END = "Loop detection halted the run"
-"""It noticed that it did the same again and again, which is no fault of anybody else's."""
-
-
-def fault(session: Session, server: McpServer) -> Fault | None:
-    """Say whether something outside the agent failed."""
-    for known in session.servers:
-        with suppress(*ODD):
-            if known["name"] == server.name and known["status"] != "connected":
-                return Fault(kind="server_not_connected", detail=f"{server.name}: {known['status']}")
-    if session.denied:
-        return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(session.denied))}")
-    if session.error:
-        if overflowed(session.error) or session.error.startswith(OWN_END):
-            return None
-        no_login = NO_LOGIN.search(session.error)
-        return Fault(kind="login_missing" if no_login else "endpoint_error", detail=session.error)
-    return None

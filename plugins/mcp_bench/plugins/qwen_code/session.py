@@ -1,8 +1,8 @@
-"""What Qwen Code says of a session: events on stdout, and `~/.qwen/projects/<folder>/chats/<session>.jsonl`.
+"""Read a session of Qwen Code: stdout, and `~/.qwen/projects/<folder>/chats/<session>.jsonl`.
 
-The events are those of Claude Code, more or less. The file has every answer of the model as one line, with
-its usage, and every request that failed, side work included; but it is written late, so that of a session
-that was killed the events may tell more.
+The events on stdout are much like those of Claude Code. The file has every answer of the model on one line,
+with its usage, and every request that failed, side work included. But it is written late: for a session
+that was killed, the events can have more.
 """
 
 from __future__ import annotations
@@ -16,35 +16,29 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.json_lines import ODD, json_lines
-from mcp_bench.plugins.turns import Turns
-from mcp_bench.recorder.trajectory import Usage
+from mcp_bench.plugins.output import ODD, Session, json_lines, plus
 
 NAME_LENGTH = 63
 
 
 @dataclass
-class Session:
-    turns: Turns = field(default_factory=Turns)
-    usage: Usage | None = None
-    """Sum over all answers of the model, side work included."""
-    model: str | None = None
+class QwenSession(Session):
     servers: list[Any] = field(default_factory=list)
-    """MCP servers as they stood at the start."""
+    """MCP servers with their status at the start."""
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
     error: str = ""
-    """Why the last request failed, where none came after it that did not."""
+    """Why the last request failed, unless a later one succeeded."""
     id: str | None = None
 
 
 def model_names(server: McpServer) -> dict[str, str]:
-    """Return the server's tools by the names that Qwen Code gives them."""
+    """Map the names that Qwen Code gives the server's tools to their own."""
     return {model_name(f"mcp__{server.name}__{tool}"): tool for tool in server.tools}
 
 
 def model_name(name: str) -> str:
-    """Return a name as a model API takes it: one that has to be changed ends in a hash of what it was."""
+    """Return a name that a model API accepts. A name that has to change ends in a hash of the original."""
     if len(name) <= NAME_LENGTH and re.fullmatch(r"[A-Za-z0-9_-]+", name):
         return name
     suffix = f"_{name_hash(name)}"
@@ -52,7 +46,7 @@ def model_name(name: str) -> str:
 
 
 def name_hash(name: str) -> str:
-    """Return FNV-1a of 32 bits over UTF-16 code units, in base 36."""
+    """Return the 32-bit FNV-1a hash of the UTF-16 code units, in base 36."""
     units = name.encode("utf-16-le")
     value = 2166136261
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -64,9 +58,9 @@ def name_hash(name: str) -> str:
     return digits.rjust(7, "0")
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
-    """Read a session as far as it is there and makes sense. `home` is `~/.qwen`."""
-    session, told = Session(), Session()
+def read_session(stdout: Path, home: Path, server: McpServer) -> QwenSession:
+    """Read a session as far as it exists and makes sense. `home` is `~/.qwen`."""
+    session, streamed = QwenSession(), QwenSession()
     names = model_names(server)
     prefix = f"mcp__{server.name}__"
     events = list(json_lines(stdout))
@@ -84,14 +78,14 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> Session:
         with suppress(*ODD):
             if event["type"] == "result":
                 add_end(session, event, names, prefix)
-            elif not event.get("parent_tool_use_id"):  # else it is of a side conversation
-                add_told(told, event, names, prefix)
-    if len(told.turns.messages()) > len(session.turns.messages()):
-        session.turns, session.usage = told.turns, told.usage
+            elif not event.get("parent_tool_use_id"):  # else it is part of a side conversation
+                add_streamed(streamed, event, names, prefix)
+    if len(streamed.turns.messages()) > len(session.turns.messages()):
+        session.turns, session.usage = streamed.turns, streamed.usage
     return session
 
 
-def add(session: Session, line: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
+def add(session: QwenSession, line: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
     turns = session.turns
     match line["type"], line.get("subtype"):
         case "assistant", _:
@@ -116,7 +110,7 @@ def add(session: Session, line: Mapping[str, Any], names: Mapping[str, str], pre
             add_request(session, line["systemPayload"]["uiEvent"])
 
 
-def add_request(session: Session, event: Mapping[str, Any]) -> None:
+def add_request(session: QwenSession, event: Mapping[str, Any]) -> None:
     match event["event.name"]:
         case "qwen-code.api_response":
             session.error = ""
@@ -126,9 +120,11 @@ def add_request(session: Session, event: Mapping[str, Any]) -> None:
             session.error = f"{event.get('status_code', '')} {event.get('error_message', '')}".strip()
 
 
-def add_told(told: Session, event: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
-    """Add a part of an answer, or a result, out of the events. The last part of an answer has its usage."""
-    turns = told.turns
+def add_streamed(
+    session: QwenSession, event: Mapping[str, Any], names: Mapping[str, str], prefix: str
+) -> None:
+    """Add an event of stdout: a part of an answer, or a result. The last part of an answer has its usage."""
+    turns = session.turns
     message = event["message"]
     for block in message["content"]:
         match block["type"]:
@@ -145,21 +141,11 @@ def add_told(told: Session, event: Mapping[str, Any], names: Mapping[str, str], 
     if event["type"] == "assistant" and message["usage"]["input_tokens"]:
         usage = message["usage"]
         cached = usage.get("cache_read_input_tokens", 0)
-        told.usage = plus(told.usage, usage["input_tokens"], usage["output_tokens"], cached)
+        session.usage = plus(session.usage, usage["input_tokens"], usage["output_tokens"], cached)
 
 
-def plus(total: Usage | None, read: int, written: int, cached: int) -> Usage:
-    total = total or Usage()
-    return Usage(
-        input_tokens=(total.input_tokens or 0) + read,
-        output_tokens=(total.output_tokens or 0) + written,
-        cached_tokens=(total.cached_tokens or 0) + cached,
-        model_calls=(total.model_calls or 0) + 1,
-    )
-
-
-def add_end(session: Session, event: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
-    """Add what the last event tells."""
+def add_end(session: QwenSession, event: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
+    """Add the last event."""
     called = [str(denial["tool_name"]) for denial in event["permission_denials"]]
     session.denied = {
         names.get(name, name.removeprefix(prefix)) for name in called if name.startswith(prefix)

@@ -1,0 +1,232 @@
+"""The base class for agents that are a command-line program, and what their plugins share."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from mcp_bench.plugins.contracts import (
+    AgentOutput,
+    Capabilities,
+    Fault,
+    Installation,
+    Launch,
+    LaunchRequest,
+    LentLogin,
+    McpServer,
+    Transcript,
+)
+from mcp_bench.plugins.needs import PLACEHOLDER, Needs
+from mcp_bench.plugins.output import Session
+from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+
+VERSION_SECONDS = 60.0
+MCP_CONFIG = "mcp.json"
+"""Relative to the private HOME: the file that `CliAgent.setup` writes."""
+
+SessionT = TypeVar("SessionT", bound=Session)
+
+
+class CliAgent(Generic[SessionT]):
+    """An agent that is a command-line program.
+
+    It implements the three methods of `mcp_bench.plugins.contracts.Agent`. A subclass names its program and
+    adds its particulars:
+
+        class Quill(CliAgent[Session]):
+            name, program, install = "quill", "quill", "pip install quill"
+            needs = Needs(login=("QUILL_API_KEY",), endpoint_variables=("QUILL_BASE_URL",))
+            def arguments(self, request): return [f"--mcp={request.home / MCP_CONFIG}"]
+            def read_session(self, output, server): return session_of(json_lines(output.stdout))
+
+    The methods are in the order in which an episode calls them. All have a default except `arguments` and
+    `read_session`. The class is a convenience: any class with the three methods is a plugin.
+    """
+
+    name: str
+    summary: str = ""
+    capabilities: Capabilities = Capabilities()
+    needs: Needs = Needs()
+    options: Mapping[str, str] = {}
+    program: str
+    """Name of the program on PATH."""
+    install: str
+    """The command that installs it, or where to read how."""
+
+    def find(self, environ: Mapping[str, str]) -> Installation:
+        return find_executable(self.program, environ, self.install)
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        """Write the configuration and return the command.
+
+        Raises:
+            LoginMissingError: there is no login.
+            WrongUseError: an option has a value that makes no sense.
+        """
+        env, login = self.environment(request)
+        self.setup(request, env)
+        argv = (request.installation.executable, *self.arguments(request))
+        return Launch(argv, env, stdin=self.stdin(request), login=login)
+
+    def environment(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+        """Return the program's variables, with its login, and the login file that it is lent."""
+        env, login = self.log_in(request)
+        return {**self.variables(request), **env}, login
+
+    def variables(self, request: LaunchRequest) -> dict[str, str]:
+        """Return the variables that configure the program, without its login."""
+        return {}
+
+    def log_in(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
+        """Return the variables that log the program in, or lend it the user's login file.
+
+        Raises:
+            LoginMissingError: there is no login.
+        """
+        environ = request.environ
+        if url := self.endpoint(request):
+            return self.use_endpoint(request, url), None
+        names = self.login_variables(request)
+        found = [(name, value) for name in names if (value := environ.get(name))]
+        if request.native:  # the program finds its login by itself; only the file's use is reported
+            files = [] if found else [file for file in self.needs.login_files if file.is_there(environ)]
+            return {}, files[0].lent(environ) if files else None
+        return (dict(found[:1]), None) if found else self.lend_login(request)
+
+    def endpoint(self, request: LaunchRequest) -> str | None:
+        """Return the model endpoint to use instead of the default one.
+
+        In the user's own HOME, the program finds the user's endpoint by itself.
+        """
+        named = () if request.native else self.needs.endpoint_variables
+        return next(filter(None, (request.base_url, *map(request.environ.get, named))), None)
+
+    def use_endpoint(self, request: LaunchRequest, url: str) -> dict[str, str]:
+        """Return the variables that direct requests to `url`, with a key."""
+        return {
+            self.needs.endpoint_variables[0]: url,
+            self.needs.login[0]: first_set(request.environ, self.needs.login) or PLACEHOLDER,
+        }
+
+    def login_variables(self, request: LaunchRequest) -> Sequence[str]:
+        """Return the user's variables that log in; the first one that is set counts."""
+        return self.needs.login
+
+    def lend_login(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin]:
+        """Lend the user's login file, by default as a link in the private HOME.
+
+        Raises:
+            LoginMissingError: there is no such file.
+        """
+        environ = request.environ
+        for file in self.needs.login_files:
+            if file.is_there(environ):
+                return {}, file.lend(environ, request.home / file.folder)
+        raise self.needs.login_missing(self.name, environ, self.login_variables(request))
+
+    def setup(self, request: LaunchRequest, env: Mapping[str, str]) -> None:
+        """Write the program's configuration, by default `mcp.json` in the form that most agents read.
+
+        Args:
+            env: what `environment` returned.
+        """
+        text = json.dumps(mcp_servers(request.server))
+        (request.home / MCP_CONFIG).write_text(text, encoding="utf-8")
+
+    def arguments(self, request: LaunchRequest) -> list[str]:
+        """Return the command's arguments."""
+        raise NotImplementedError
+
+    def stdin(self, request: LaunchRequest) -> bytes:
+        """Return the standard input, by default the prompt."""
+        return request.prompt.encode()
+
+    def read(self, output: AgentOutput, server: McpServer) -> Transcript:
+        session = self.read_session(output, server)
+        return session.transcript(self.fault(session, output, server))
+
+    def read_session(self, output: AgentOutput, server: McpServer) -> SessionT:
+        """Read the session as far as it exists and makes sense. Never raises on odd content."""
+        raise NotImplementedError
+
+    def fault(self, session: SessionT, output: AgentOutput, server: McpServer) -> Fault | None:
+        """Return what failed outside the agent, if anything did."""
+        return None
+
+
+def find_executable(name: str, environ: Mapping[str, str], install: str) -> Installation:
+    """Look for `name` on the PATH of `environ` and ask it for its version.
+
+    Args:
+        install: the command that installs it.
+
+    Raises:
+        MissingDependencyError: it is missing, or does not start.
+    """
+    path = environ.get("PATH", "")
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise MissingDependencyError(f"{name!r} is not on PATH; install it with: {install}")
+    return _ask_version(str(Path(found).absolute()), path, install)
+
+
+@cache
+def _ask_version(executable: str, path: str, install: str) -> Installation:
+    with tempfile.TemporaryDirectory(prefix="mcp-bench-") as home:
+        try:
+            answer = subprocess.run(
+                [executable, "--version"],
+                env={"PATH": path, "HOME": home, "LANG": "C.UTF-8"},
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=VERSION_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MissingDependencyError(
+                f"{executable} does not start ({error}); install it again with: {install}"
+            ) from error
+    version = re.search(r"\d+\.\d+[\w.+-]*", answer.stdout.decode(errors="replace"))
+    if answer.returncode != 0 or version is None:
+        words = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-500:]
+        raise MissingDependencyError(
+            f"{executable} --version failed (exit code {answer.returncode}): {words or 'no output'}; "
+            f"install it again with: {install}"
+        )
+    return Installation(executable, version.group())
+
+
+def mcp_servers(server: McpServer) -> dict[str, Any]:
+    """Return `{"mcpServers": {...}}`, the form that most agents read, with one server."""
+    if server.url is not None:
+        entry: dict[str, Any] = {"type": "http", "url": server.url}
+    else:
+        executable, *args = server.command
+        entry = {"type": "stdio", "command": executable, "args": args}
+    return {"mcpServers": {server.name: entry}}
+
+
+def first_set(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """Return the value of the first of the variables `names` that is set and not empty."""
+    return next(filter(None, map(environ.get, names)), None)
+
+
+def whole_number(options: Mapping[str, str], key: str) -> int | None:
+    """Return an `--agent-option` that counts something, or None if it is not given.
+
+    Raises:
+        WrongUseError: it is not a whole number from 0 to 100.
+    """
+    text = options.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= 100):
+        raise WrongUseError(f"agent option {key}={text}: should be a whole number from 0 to 100")
+    return int(text)

@@ -1,0 +1,241 @@
+"""Read what an agent left behind: its files, its conversation, and its errors.
+
+The files belong to the agent. It may have cut them short, damaged them, or put a trap in their place.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mcp_bench.plugins.contracts import Fault, McpServer, Transcript
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
+
+LINE_BYTES = 64 * 1024 * 1024
+"""Longer lines are skipped: no event is that large."""
+
+ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The exceptions that reading an event of an unexpected shape can raise."""
+
+OVERFLOW = re.compile(
+    r"""
+    context[ _-]?(length|window|size|limit|overflow)  # OpenAI's code, and most words: vLLM, SGLang, llama.cpp
+    | (maximum|max)[ ](prompt[ ]length|context)       # xAI, Mistral
+    | (prompt|input)[ ]is[ ]too[ ]long                # Anthropic, Bedrock
+    | exceeds?[ ]the[ ]maximum[ ]number[ ]of[ ]tokens # Gemini
+    | range[ ]of[ ]input[ ]length                     # DashScope
+    | inputs?`?[ ]tokens[ ]\+                         # Text Generation Inference
+    | too[ ]many[ ](input[ ])?tokens                  # Cohere
+    | (input|prompt)\b.{0,40}\b(exceeds|longer[ ]than)\b.{0,60}\b(tokens?|length)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading, and nothing else.
+
+    Raises:
+        OSError: it is missing, or it is a link, a folder, a device or a pipe.
+        ValueError: the path is not a valid file name.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file, one per line, and skip everything else in it.
+
+    A file that is missing, or is a link, a folder, a device or a pipe, counts as empty.
+    """
+    try:
+        opened = open_regular(path)
+    except (OSError, ValueError):
+        return
+    with opened as file:
+        for line in iter(lambda: file.readline(LINE_BYTES), b""):
+            try:
+                value = parse(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def parse(text: str | bytes) -> Any:
+    """Parse JSON into values that can be written as UTF-8: lone surrogates become `?`.
+
+    Raises:
+        ValueError: it is not JSON; NaN and Infinity are not.
+    """
+    value = json.loads(text, parse_constant=refuse)
+    whole = json.dumps(value, ensure_ascii=False)
+    return value if whole.isprintable() else json.loads(whole.encode(errors="replace"))
+
+
+def refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def tail(path: Path, size: int = 4000) -> str:
+    """Return the last `size` bytes of a text file, or "" if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class Turns:
+    """Assistant turns, each followed by the results of its calls.
+
+    Agents run calls while the model still writes, so a result can arrive between the parts of a turn.
+    Results are therefore kept by the id of their call.
+    """
+
+    def __init__(self) -> None:
+        self._turns: list[Message] = []
+        self._results: dict[str, Message] = {}
+        self._ranks: list[list[str]] = []
+        """For each turn, the rank of each call."""
+        self._open = False
+
+    def text(self, text: str) -> None:
+        if text:
+            turn = self._turn()
+            turn.content = "\n\n".join([*([turn.content] if turn.content else []), text])
+
+    def reasoning(self, text: str) -> None:
+        if text:
+            turn = self._turn()
+            turn.reasoning = "\n\n".join([*([turn.reasoning] if turn.reasoning else []), text])
+
+    def call(self, call_id: str, name: str, arguments: dict[str, Any], *, rank: str = "") -> None:
+        """Add a call to the current turn.
+
+        Args:
+            rank: sorts the calls of a turn, for agents that report calls in the order in which they end.
+        """
+        call = ToolCall(id=call_id, function=FunctionCall(name=name, arguments=arguments))
+        self._turn().tool_calls.append(call)
+        self._ranks[-1].append(rank)
+
+    def result(self, call_id: str, text: str, *, is_error: bool = False) -> None:
+        """Keep the first result of a call: later ones come from the agent, not from the tool."""
+        message = Message(role="tool", content=text, tool_call_id=call_id, is_error=is_error)
+        self._results.setdefault(call_id, message)
+
+    def find(self, call_id: str) -> ToolCall | None:
+        return next((call for turn in self._turns for call in turn.tool_calls if call.id == call_id), None)
+
+    def end(self) -> None:
+        """Let the next text, reasoning or call begin a new turn."""
+        self._open = False
+
+    def messages(self) -> list[Message]:
+        messages: list[Message] = []
+        for recorded, ranks in zip(self._turns, self._ranks, strict=True):
+            ranked = sorted(zip(ranks, recorded.tool_calls, strict=True), key=itemgetter(0))
+            turn = recorded.model_copy(update={"tool_calls": [call for _, call in ranked]})
+            messages.append(turn)
+            answered = [call for call in turn.tool_calls if call.id in self._results]
+            messages += [
+                self._results[call.id].model_copy(update={"name": call.function.name}) for call in answered
+            ]
+        return messages
+
+    def _turn(self) -> Message:
+        if not self._open:
+            self._turns.append(Message(role="assistant"))
+            self._ranks.append([])
+            self._open = True
+        return self._turns[-1]
+
+
+@dataclass
+class Session:
+    """What an agent's files say about one episode. Each agent's session adds what its `fault` needs."""
+
+    turns: Turns = field(default_factory=Turns)
+    usage: Usage | None = None
+    """Sum over all requests to the model."""
+    model: str | None = None
+
+    def answer(self, messages: Sequence[Message]) -> str | None:
+        """Return the answer that the `messages` of this session end with."""
+        return final_answer(messages)
+
+    def transcript(self, fault: Fault | None = None) -> Transcript:
+        messages = self.turns.messages()
+        return Transcript(
+            messages=messages,
+            answer=self.answer(messages),
+            usage=self.usage,
+            model=self.model,
+            fault=fault,
+        )
+
+
+def plus(
+    total: Usage | None,
+    input_tokens: int,
+    output_tokens: int,
+    cached_tokens: int = 0,
+    cost_usd: float | None = None,
+) -> Usage:
+    """Return `total` with one more request to the model."""
+    total = total or Usage()
+    return Usage(
+        input_tokens=(total.input_tokens or 0) + input_tokens,
+        output_tokens=(total.output_tokens or 0) + output_tokens,
+        cached_tokens=(total.cached_tokens or 0) + cached_tokens,
+        model_calls=(total.model_calls or 0) + 1,
+        cost_usd=total.cost_usd if cost_usd is None else (total.cost_usd or 0) + cost_usd,
+    )
+
+
+def final_answer(messages: Sequence[Message]) -> str | None:
+    """Return the text of the last message, or None if the agent was stopped in the middle of its work."""
+    last = messages[-1] if messages else None
+    return last.content if last and last.role == "assistant" and not last.tool_calls else None
+
+
+def overflowed(message: str) -> bool:
+    """Return whether a model endpoint's error means that the conversation is too long for the model.
+
+    Each endpoint has its own wording. An overflow is the agent's own failure: the agent chose what went into
+    the conversation and what to leave out. A limit of tokens per minute is not an overflow.
+    """
+    return bool(OVERFLOW.search(message)) and not RATE.search(message)
+
+
+def not_connected(servers: Iterable[Any], server: McpServer) -> Fault | None:
+    """Return a fault if an agent lists `server` with a status other than connected.
+
+    Args:
+        servers: objects with `name` and `status`.
+    """
+    for known in servers:
+        with suppress(*ODD):
+            if known["name"] == server.name and known["status"] != "connected":
+                return Fault(kind="server_not_connected", detail=f"{server.name}: {known['status']}")
+    return None
+
+
+def not_approved(denied: Collection[str]) -> Fault | None:
+    """Return a fault if the agent was not allowed to call some of the server's tools."""
+    return Fault(kind="approval_needed", detail=f"denied: {', '.join(sorted(denied))}") if denied else None
