@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from mcp_bench.recorder.leakage.similarity import Signature
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.recorder.store.reader import StoredEpisode
-
-Signature = npt.NDArray[np.uint32]
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from mcp_bench.recorder.curation.candidate import Candidate, quality
-from mcp_bench.recorder.curation.minhash import SimilarTexts
-from mcp_bench.recorder.leakage.similarity import calls_text
+from mcp_bench.recorder.leakage.similarity import SimilarTexts, calls_text
 from mcp_bench.recorder.trajectory import Trajectory
 
 

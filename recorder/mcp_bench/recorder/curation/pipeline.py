@@ -18,16 +18,16 @@ from typing import Any, TypeVar
 
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.curation import caps, duplicates
-from mcp_bench.recorder.curation.candidate import Candidate, Signature, candidate
+from mcp_bench.recorder.curation.candidate import Candidate, candidate
 from mcp_bench.recorder.curation.cohort import cohort
 from mcp_bench.recorder.curation.facts import EpisodeRule, episode_rules
-from mcp_bench.recorder.curation.minhash import signature
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
 from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
+from mcp_bench.recorder.leakage.similarity import Signature, signature
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mcp_bench.recorder.leakage.similarity import Runs, calls_text, runs
+from mcp_bench.recorder.leakage.similarity import Shingles, calls_text, shingles
 from mcp_bench.recorder.paths import cache_dir
 from mcp_bench.servers.contracts import Benchmark, Reference
 
@@ -35,10 +35,10 @@ BOILERPLATE_LEAST = 3
 class Texts:
     """One text of each task, as runs of words without the boilerplate, and the boilerplate."""
 
-    runs: list[Runs]
-    common: Runs
+    shingles: list[Shingles]
+    common: Shingles
 
-    def own(self, text: Runs) -> Runs:
+    def own(self, text: Shingles) -> Shingles:
         """Return the runs of another text, without the boilerplate."""
         return np.setdiff1d(text, self.common, assume_unique=True) if len(self.common) else text
 
@@ -87,13 +87,13 @@ def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
 def _made(benchmark: Benchmark, split: str) -> HeldOut:
     tasks: list[str] = []
     exact: dict[str, str] = {}
-    prompts: list[Runs] = []
-    solutions: list[Runs] = []
+    prompts: list[Shingles] = []
+    solutions: list[Shingles] = []
     for task in benchmark.tasks(split):
         tasks.append(task.id)
         exact.setdefault(prompt_hash(task.prompt), task.id)
-        prompts.append(runs(task.prompt))
-        solutions.append(runs(_solution(benchmark.reference(task.id))))
+        prompts.append(shingles(task.prompt))
+        solutions.append(shingles(_solution(benchmark.reference(task.id))))
     return HeldOut(
         benchmark.name, split, tasks, exact, _without_boilerplate(prompts), _without_boilerplate(solutions)
     )
@@ -105,7 +105,7 @@ def _solution(reference: Reference | None) -> str:
     return solution_text(((call.name, call.arguments) for call in reference.calls), reference.answer)
 
 
-def _without_boilerplate(texts: Sequence[Runs]) -> Texts:
+def _without_boilerplate(texts: Sequence[Shingles]) -> Texts:
     counts = Counter(number for text in texts for number in text.tolist())
     many = max(BOILERPLATE_LEAST, BOILERPLATE_SHARE * len(texts))
     common = np.array(sorted(number for number, count in counts.items() if count > many), dtype=np.uint64)
@@ -122,7 +122,7 @@ def _keep(file: Path, found: HeldOut) -> None:
         "tasks": found.tasks,
         "exact": found.exact,
         **{
-            name: {"runs": [text.tolist() for text in texts.runs], "common": texts.common.tolist()}
+            name: {"runs": [text.tolist() for text in texts.shingles], "common": texts.common.tolist()}
             for name, texts in (("prompts", found.prompts), ("solutions", found.solutions))
         },
     }

@@ -1,7 +1,7 @@
-"""A split, in which a row finds what it is like.
+"""A held-out split that is indexed by the shingles of its tasks.
 
-Runs of five words are compared exactly: a split is small enough to look each run of a row up in it, so
-nothing is estimated, and a prompt that is quoted in a longer text is found, too, which MinHash would miss.
+Shingles are compared exactly: a split is small enough to look up each shingle of a row in it. So nothing is
+estimated, and a prompt that is quoted in a longer text is found too, which MinHash would miss.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcp_bench.recorder.leakage.held_out import HeldOut, Texts, prompt_hash, solution_text
-from mcp_bench.recorder.leakage.similarity import Runs, distinct, runs
+from mcp_bench.recorder.leakage.similarity import Shingles, distinct, shingles
 from mcp_bench.recorder.trajectory import Message
 
 Counts = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ class SplitIndex:
         self._solutions = _Overlaps(split.solutions)
         # attempts at one task have one prompt
         self._of_prompt = lru_cache(maxsize=4096)(self._like_prompt)
-        self._runs = lru_cache(maxsize=256)(runs)
+        self._shingles = lru_cache(maxsize=256)(shingles)
 
     @classmethod
     def empty(cls, benchmark: str, split: str) -> SplitIndex:
@@ -91,12 +91,12 @@ class SplitIndex:
                 return found
         calls = [call.function for message in row.messages for call in message.tool_calls]
         said = [m.content for m in row.messages if m.role == "assistant" and m.content]
-        solution = runs(
+        solution = shingles(
             solution_text(((call.name, call.arguments) for call in calls), said[-1] if said else None)
         )
         told = [m.content for m in row.messages if m.role in ("system", "user") and m.content]
         place, share = self._prompts.most_quoted(
-            distinct(np.concatenate([self._runs("\n".join(told)), solution]))
+            distinct(np.concatenate([self._shingles("\n".join(told)), solution]))
         )
         if share >= QUOTED:
             return self._leak("quoted prompt", self._held.tasks[place], share)
@@ -106,7 +106,7 @@ class SplitIndex:
     def _like_prompt(self, prompt: str, threshold: float) -> Leak | None:
         if task := self._held.exact.get(prompt_hash(prompt)):
             return self._leak("same prompt", task, 1.0)
-        place, share = self._prompts.most_alike(self._runs(prompt))
+        place, share = self._prompts.most_alike(self._shingles(prompt))
         return self._leak("similar prompt", self._held.tasks[place], share) if share >= threshold else None
 
     def _leak(self, kind: str, task: str, share: float) -> Leak:
@@ -118,25 +118,25 @@ class _Overlaps:
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self._sizes = np.array([len(text) for text in texts.runs], dtype=np.int64)
-        whole = np.concatenate([*texts.runs, np.empty(0, dtype=np.uint64)])
-        owners = np.repeat(np.arange(len(texts.runs)), self._sizes)
+        self._sizes = np.array([len(text) for text in texts.shingles], dtype=np.int64)
+        whole = np.concatenate([*texts.shingles, np.empty(0, dtype=np.uint64)])
+        owners = np.repeat(np.arange(len(texts.shingles)), self._sizes)
         order = np.argsort(whole, kind="stable")
         self._owners = owners[order]
         self._keys, starts = np.unique(whole[order], return_index=True)
         self._spans = np.append(starts, len(whole))
 
-    def most_alike(self, text: Runs) -> tuple[int, float]:
+    def most_alike(self, text: Shingles) -> tuple[int, float]:
         """Return the place of the text that is most like this one, and their similarity."""
         own = self._texts.own(text)
         shared = self._shared(own)
         return self._best(shared / np.maximum(self._sizes + len(own) - shared, 1), len(own), LEAST_RUNS)
 
-    def most_quoted(self, text: Runs) -> tuple[int, float]:
+    def most_quoted(self, text: Shingles) -> tuple[int, float]:
         """Return the place of the text of which the largest share is in this one, and that share."""
         return self._best(self._shared(text) / np.maximum(self._sizes, 1), len(text), QUOTED_RUNS)
 
-    def _shared(self, own: Runs) -> Counts:
+    def _shared(self, own: Shingles) -> Counts:
         if not len(self._keys):
             return np.zeros(len(self._sizes), dtype=np.int64)
         at = np.minimum(np.searchsorted(self._keys, own), len(self._keys) - 1)
