@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.recorder.cli.options import given, options_of
+from mcp_bench.recorder.curation.selection import Selection
+
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.export.rows import Rows
@@ -17,107 +20,7 @@ _NOT_ASKED = ("out", "force", "as_json", "push", "jobs")
 
 
 @click.command()
-@click.option(
-    "--min-partial",
-    type=click.FloatRange(0, 1),
-    help="Least share of a task's assertions that must hold. Default: 0.5, with --cohort 0.",
-)
-@click.option("--strict", is_flag=True, help="Keep only what the benchmark itself calls solved.")
-@click.option(
-    "--split",
-    "splits",
-    multiple=True,
-    metavar="SPLIT",
-    help="Split to take (repeatable; `all` takes every one). Default: train.",
-)
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Run to take (repeatable; default: all).")
-@click.option("--agent", "agents", multiple=True, metavar="AGENT", help="Agent to take (repeatable).")
-@click.option("--model", "models", multiple=True, metavar="MODEL", help="Model to take (repeatable).")
-@click.option(
-    "--benchmark", "benchmarks", multiple=True, metavar="BENCHMARK", help="Benchmark to take (repeatable)."
-)
-@click.option("--domain", "domains", multiple=True, metavar="DOMAIN", help="Domain to take (repeatable).")
-@click.option(
-    "--require-isolation",
-    "isolation",
-    metavar="LEVEL",
-    help="Keep only what was recorded at this level of isolation or a stronger one:"
-    " none, landlock, bwrap, uid.",
-)
-@click.option(
-    "--include-tainted",
-    is_flag=True,
-    help="Take episodes, too, whose agents looked for their grades; they are left out otherwise.",
-)
-@click.option("--clean", is_flag=True, help="Keep only what was scanned, and shows no attempt at that.")
-@click.option(
-    "--verified",
-    is_flag=True,
-    help="Keep only clean episodes whose agent was isolated by a level that passed every probe.",
-)
-@click.option(
-    "--max-error-share",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Drop an episode in which more than this share of the calls failed.",
-)
-@click.option(
-    "--dedupe",
-    metavar="exact|near",
-    help="Keep the best of those with the same conversation, or with much the same calls and answer.",
-)
-@click.option(
-    "--similarity",
-    type=float,
-    default=0.8,
-    show_default=True,
-    help="From which on two episodes are near duplicates.",
-)
-@click.option(
-    "--tokenizer",
-    type=click.Path(path_type=Path),
-    help="tokenizer.json, or a model's folder that has one, for --max-tokens.",
-)
-@click.option("--max-tokens", type=int, metavar="N", help="Drop longer episodes; none is ever cut.")
-@click.option("--best", type=int, metavar="K", help="Keep the K best attempts at each task.")
-@click.option(
-    "--max-per-task", type=int, metavar="N", help="Keep at most N attempts at a task, drawn by lot."
-)
-@click.option(
-    "--max-per-family",
-    type=int,
-    metavar="N",
-    help="Keep at most N episodes of a family of tasks, drawn by lot.",
-)
-@click.option(
-    "--cohort",
-    metavar="high|low|random",
-    help="Of each task, keep the best, the worst or any attempts; the three cohorts of one --size have"
-    " the same tasks.",
-)
-@click.option("--size", type=int, metavar="N", help="Rows of the cohort.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn by lot.")
-@click.option(
-    "--reasoning",
-    default="keep",
-    show_default=True,
-    metavar="keep|drop",
-    help="What becomes of the agents' reasoning.",
-)
-@click.option(
-    "--redact",
-    multiple=True,
-    metavar="secrets|emails",
-    help="Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
-)
-@click.option(
-    "--on-leak",
-    default="refuse",
-    show_default=True,
-    metavar="refuse|drop|allow",
-    help="What to do where a row is, or is much like, a task of a held-out split: write nothing, leave it"
-    " out, or write it all the same; what leaks into `private` is never written unless --split names it.",
-)
+@options_of(Selection)
 @click.option(
     "--format", "form", metavar="FORMAT", help="Export format, a row for each episode. Default: trl."
 )
@@ -213,7 +116,6 @@ def export(
       mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
     from mcp_bench.recorder.curation.pipeline import Curation
-    from mcp_bench.recorder.curation.selection import Selection
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
     from mcp_bench.servers.sanitize import sanitize_line
@@ -225,8 +127,8 @@ def export(
     if min_partial is None:
         min_partial = 0.0 if asked["cohort"] or steps else 0.5
     rows = _rows(form, pairs, margin, steps, min_partial)
-    asked["splits"] = asked["splits"] or ("train",)
-    curation = Curation(Selection(min_partial=0.0 if pairs else min_partial, **asked), jobs)
+    selection = Selection(min_partial=0.0 if pairs else min_partial, **given(asked))
+    curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(
         rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
@@ -285,12 +187,7 @@ def _command(out: Path) -> str:
     words = ["mcp-bench", "export"]
     for option in context.command.params:
         value = context.params[option.name or ""]
-        if option.name in ("out", "force", "as_json", "push", "jobs") or value in (
-            None,
-            False,
-            (),
-            option.default,
-        ):
+        if option.name in _NOT_ASKED or value in (None, False, (), option.default):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [option.opts[-1]] if one is True else [option.opts[-1], str(one)]

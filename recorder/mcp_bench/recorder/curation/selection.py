@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,38 +26,136 @@ class Selection:
         WrongUseError: a value makes no sense, or lacks the one that it goes with.
     """
 
-    runs: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    benchmarks: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ("train",)
-    min_partial: float = 0.5
-    strict: bool = False
-    isolation: str | None = None
-    """Least level."""
-    verified: bool = False
-    clean: bool = False
-    include_tainted: bool = False
-    max_error_share: float | None = None
-    """Largest share of the calls that may have failed."""
-    dedupe: str | None = None
-    similarity: float = 0.8
-    """From which on two episodes are near duplicates (Jaccard, 0 to 1)."""
-    tokenizer: Path | None = None
-    max_tokens: int | None = None
-    best: int | None = None
-    max_per_task: int | None = None
-    max_per_family: int | None = None
-    cohort: str | None = None
-    size: int | None = None
-    """Rows of the cohort."""
-    seed: int = 0
-    """Of whatever is drawn by lot."""
-    reasoning: str = "keep"
-    redact: tuple[str, ...] = ()
-    on_leak: str = "refuse"
-    """What becomes of rows that are, or are like, tasks of a held-out split that was not asked for."""
+    min_partial: float = field(
+        default=0.5,
+        metadata={
+            "help": "Least share of a task's assertions that must hold. Default: 0.5, with --cohort 0.",
+            "bounds": (0, 1),
+        },
+    )
+    strict: bool = field(
+        default=False, metadata={"help": "Keep only what the benchmark itself calls solved."}
+    )
+    splits: tuple[str, ...] = field(
+        default=("train",),
+        metadata={
+            "help": "Split to take (repeatable; `all` takes every one). Default: train.",
+            "name": "split",
+            "metavar": "SPLIT",
+        },
+    )
+    runs: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Run to take (repeatable; default: all).", "name": "run", "metavar": "RUN"},
+    )
+    agents: tuple[str, ...] = field(
+        default=(), metadata={"help": "Agent to take (repeatable).", "name": "agent", "metavar": "AGENT"}
+    )
+    models: tuple[str, ...] = field(
+        default=(), metadata={"help": "Model to take (repeatable).", "name": "model", "metavar": "MODEL"}
+    )
+    benchmarks: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Benchmark to take (repeatable).", "name": "benchmark", "metavar": "BENCHMARK"},
+    )
+    domains: tuple[str, ...] = field(
+        default=(), metadata={"help": "Domain to take (repeatable).", "name": "domain", "metavar": "DOMAIN"}
+    )
+    isolation: str | None = field(
+        default=None,
+        metadata={
+            "help": "Keep only what was recorded at this level of isolation or a stronger one: none, "
+            "landlock, bwrap, uid.",
+            "name": "require_isolation",
+            "metavar": "LEVEL",
+        },
+    )
+    include_tainted: bool = field(
+        default=False,
+        metadata={
+            "help": "Take episodes, too, whose agents looked for their grades; they are left out otherwise."
+        },
+    )
+    clean: bool = field(
+        default=False, metadata={"help": "Keep only what was scanned, and shows no attempt at that."}
+    )
+    verified: bool = field(
+        default=False,
+        metadata={
+            "help": "Keep only clean episodes whose agent was isolated by a level that passed every probe."
+        },
+    )
+    max_error_share: float | None = field(
+        default=None,
+        metadata={
+            "help": "Drop an episode in which more than this share of the calls failed.",
+            "bounds": (0, 1),
+            "metavar": "SHARE",
+        },
+    )
+    dedupe: str | None = field(
+        default=None,
+        metadata={
+            "help": "Keep the best of those with the same conversation, or with much the same calls and "
+            "answer.",
+            "metavar": "exact|near",
+        },
+    )
+    similarity: float = field(
+        default=0.8,
+        metadata={"help": "From which on two episodes are near duplicates.", "show_default": True},
+    )
+    tokenizer: Path | None = field(
+        default=None, metadata={"help": "tokenizer.json, or a model's folder that has one, for --max-tokens."}
+    )
+    max_tokens: int | None = field(
+        default=None, metadata={"help": "Drop longer episodes; none is ever cut.", "metavar": "N"}
+    )
+    best: int | None = field(
+        default=None, metadata={"help": "Keep the K best attempts at each task.", "metavar": "K"}
+    )
+    max_per_task: int | None = field(
+        default=None, metadata={"help": "Keep at most N attempts at a task, drawn by lot.", "metavar": "N"}
+    )
+    max_per_family: int | None = field(
+        default=None,
+        metadata={"help": "Keep at most N episodes of a family of tasks, drawn by lot.", "metavar": "N"},
+    )
+    cohort: str | None = field(
+        default=None,
+        metadata={
+            "help": "Of each task, keep the best, the worst or any attempts; the three cohorts of one "
+            "--size have the same tasks.",
+            "metavar": "high|low|random",
+        },
+    )
+    size: int | None = field(default=None, metadata={"help": "Rows of the cohort.", "metavar": "N"})
+    seed: int = field(default=0, metadata={"help": "Seed of what is drawn by lot.", "show_default": True})
+    reasoning: str = field(
+        default="keep",
+        metadata={
+            "help": "What becomes of the agents' reasoning.",
+            "show_default": True,
+            "metavar": "keep|drop",
+        },
+    )
+    redact: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
+            "metavar": "secrets|emails",
+        },
+    )
+    on_leak: str = field(
+        default="refuse",
+        metadata={
+            "help": "What to do where a row is, or is much like, a task of a held-out split: write "
+            "nothing, leave it out, or write it all the same; what leaks into `private` is never "
+            "written unless --split names it.",
+            "show_default": True,
+            "metavar": "refuse|drop|allow",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name, value in (
