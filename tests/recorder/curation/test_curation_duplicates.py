@@ -32,7 +32,7 @@ def candidate(name: str, text: str, partial: float = 1.0) -> Candidate:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 0.8, 0.95]))
-def test_what_is_kept_is_what_looking_at_all_pairs_keeps(seed: int, threshold: float) -> None:
+def test_the_index_keeps_the_same_as_all_pairs(seed: int, threshold: float) -> None:
     chance = random.Random(seed)
     originals = [words(chance.randint(1, 80), seed + n) for n in range(6)]
     texts = [
@@ -60,19 +60,19 @@ def trajectory(**changes: object) -> Trajectory:
     )  # fmt: skip
 
 
-def test_a_fingerprint_is_that_of_the_conversation() -> None:
+def test_a_fingerprint_depends_on_the_conversation() -> None:
     whole = fingerprint(trajectory())
     assert fingerprint(trajectory(call_id="other", id="ep2")) == whole
     for change in ({"b": 3}, {"b": "2"}, {"result": "no"}, {"answer": "Sent."}, {"thought": "so"}):
         assert fingerprint(trajectory(**change)) != whole, change
 
 
-def test_a_gist_is_prompt_calls_and_answer() -> None:
+def test_a_gist_has_prompt_calls_and_answer() -> None:
     assert gist(trajectory()) == 'Please send it.\n[["send", {"a": 1, "b": 2}]]\nDone.'
     assert gist(trajectory(result="long", thought="deep")) == gist(trajectory())
 
 
-def test_the_best_of_equals_stays() -> None:
+def test_the_best_of_several_duplicates_is_kept() -> None:
     alike = [candidate("a", "same", 0.5), candidate("b", "same", 1.0), candidate("c", "same", 1.0)]
     for one in alike:
         one.fingerprint = b"same"
