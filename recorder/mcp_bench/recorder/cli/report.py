@@ -104,7 +104,7 @@ def _page(
     from mcp_bench.servers.sanitize import sanitize_line
 
     if html is None:
-        raise WrongUseError("--loop has no effect without --html FILE: give both")
+        raise WrongUseError("--loop is shown in a page: say --html FILE, too")
     if loop is not None and as_json:
         raise WrongUseError("--json has no loops: use `mcp-bench loop --show FOLDER --json`")
     check(html)

@@ -214,7 +214,7 @@ class Selection:
                 raise WrongUseError(f"{option} {word} is not known{suggestion(word, known)}")
         for option, is_set in (("--verified", self.verified), ("--clean", self.clean)):
             if is_set and self.include_tainted:
-                raise WrongUseError(f"{option} excludes tainted episodes: leave out --include-tainted")
+                raise WrongUseError(f"{option} keeps no tainted episode: leave out --include-tainted")
         _together("--tokenizer", self.tokenizer, "--max-tokens", self.max_tokens)
         _together("--cohort", self.cohort, "--size", self.size)
 
