@@ -15,7 +15,7 @@ from tests.support.recorded import Episode, begin, planned, record, request, run
 Invoke = Callable[..., Result]
 
 
-def test_an_episode_with_its_grade_and_conversation(invoke: Invoke) -> None:
+def test_shows_an_episode_with_grade_and_conversation(invoke: Invoke) -> None:
     _, (episode,) = record([(planned(), Episode(partial=0.5, detail="balance is 3"))], model="m-1")
     result = invoke(show, episode)
     assert result.exit_code == 0, result.exception
@@ -36,7 +36,7 @@ def test_json_is_one_document(invoke: Invoke) -> None:
     assert [message["role"] for message in document["messages"]] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_an_episode_that_never_ended_is_told_from_its_calls(invoke: Invoke) -> None:
+def test_an_unfinished_episode_is_shown_by_its_calls(invoke: Invoke) -> None:
     with RunFolder.create(run_info()) as folder:
         episode = begin(folder, folder.info.plan[0])
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {"amount": 99}))
@@ -56,7 +56,8 @@ def test_a_run_lists_its_episodes(invoke: Invoke) -> None:
     ]  # fmt: skip
 
 
-def test_without_a_name_the_runs_are_listed_and_a_damaged_one_hides_no_other(invoke: Invoke) -> None:
+def test_a_damaged_run_does_not_hide_other_runs(invoke: Invoke) -> None:
+    """`show` without a name lists all runs."""
     assert "no recordings yet" in invoke(show).output
     folder, _ = record([(planned(), Episode())])
     damaged = folder.path.parent / "run_damaged"
@@ -69,7 +70,7 @@ def test_without_a_name_the_runs_are_listed_and_a_damaged_one_hides_no_other(inv
     assert "run_damaged" in result.stderr
 
 
-def test_a_beginning_is_enough_where_it_fits_one(invoke: Invoke) -> None:
+def test_a_unique_prefix_of_an_id_is_enough(invoke: Invoke) -> None:
     _, (first, second) = record([(planned("a"), Episode()), (planned("b"), Episode())])
     shared = next(first[:n] for n in range(len(first), 0, -1) if second.startswith(first[:n]))
     assert json.loads(invoke(show, first[: len(shared) + 1], "--json").stdout)["id"] == first
@@ -78,7 +79,7 @@ def test_a_beginning_is_enough_where_it_fits_one(invoke: Invoke) -> None:
     assert first in str(ambiguous)
 
 
-def test_unknown_episodes_name_the_near_ones(invoke: Invoke) -> None:
+def test_an_unknown_episode_suggests_similar_ids(invoke: Invoke) -> None:
     _, (episode,) = record([(planned(), Episode())])
     error = invoke(show, episode[:-1] + "!").exception
     assert isinstance(error, UnknownNameError)
@@ -88,7 +89,7 @@ def test_unknown_episodes_name_the_near_ones(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     "attack", ["\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "a\rb", "\u202egnp.exe", "\x00"]
 )
-def test_nothing_recorded_can_drive_the_terminal(invoke: Invoke, attack: str) -> None:
+def test_recorded_text_cannot_control_the_terminal(invoke: Invoke, attack: str) -> None:
     story = Episode(calls=[("transfer", {"note": attack}, f"result {attack}")], detail=attack)
     _, (episode,) = record([(planned(attack), story)], model=attack)
     output = invoke(show, episode).output
@@ -97,7 +98,7 @@ def test_nothing_recorded_can_drive_the_terminal(invoke: Invoke, attack: str) ->
 
 
 @given(st.text(st.characters()))
-def test_printable_text_holds_no_controls_and_keeps_the_rest(text: str) -> None:
+def test_sanitize_removes_only_control_characters(text: str) -> None:
     shown = sanitize(text)
     assert all(char in "\t\n" or (ord(char) >= 32 and not 127 <= ord(char) <= 159) for char in shown)
     assert sanitize(shown) == shown

@@ -1,4 +1,4 @@
-"""Cohorts, whatever the grades are."""
+"""Properties of cohorts for any grades."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,7 +28,7 @@ def candidates(store: dict[str, list[float]]) -> list[Candidate]:
 
 
 def contrasts(store: dict[str, list[float]]) -> int:
-    """Count, task by task, how many of the best are each better than its counterpart among the worst."""
+    """Count the pairs of a better and a worse attempt at the same task."""
     total = 0
     for partials in store.values():
         worst = sorted(partials)
@@ -37,11 +37,11 @@ def contrasts(store: dict[str, list[float]]) -> int:
 
 
 @given(stores, st.data())
-def test_cohorts_differ_in_grades_alone(store: dict[str, list[float]], data: st.DataObject) -> None:
-    there = contrasts(store)
-    if not there:
+def test_cohorts_differ_only_in_grades(store: dict[str, list[float]], data: st.DataObject) -> None:
+    available = contrasts(store)
+    if not available:
         return
-    size, seed = data.draw(st.integers(1, there)), data.draw(st.integers(0, 99))
+    size, seed = data.draw(st.integers(1, available)), data.draw(st.integers(0, 99))
     high, low, any_ = (cohort(candidates(store), which, size, seed) for which in ("high", "low", "random"))
     assert len(high) == size
     tasks = Counter(one.task for one in high)
@@ -57,15 +57,15 @@ def test_cohorts_differ_in_grades_alone(store: dict[str, list[float]], data: st.
 
 @given(stores, st.randoms())
 def test_the_order_of_the_store_does_not_matter(store: dict[str, list[float]], chance: object) -> None:
-    there = contrasts(store)
-    if not there:
+    available = contrasts(store)
+    if not available:
         return
     given_to = candidates(store)
     shuffled = list(given_to)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     for which in ("high", "low", "random"):
-        ids = {one.id for one in cohort(given_to, which, there, 1)}
-        assert ids == {one.id for one in cohort(shuffled, which, there, 1)}
+        ids = {one.id for one in cohort(given_to, which, available, 1)}
+        assert ids == {one.id for one in cohort(shuffled, which, available, 1)}
 
 
 def test_tasks_take_turns() -> None:

@@ -1,7 +1,7 @@
-"""Curation of real recordings, made by the command line: the funnel is what is counted by hand.
+"""Curation of real recordings: the funnel equals an independent count from the databases.
 
-The oracle plays saasworld's tasks with more and more of its calls left out or spoiled, which gives a
-mixture of grades and failing calls. What a rule should drop is counted here from the databases, by other code.
+The oracle plays tasks of saasworld with some of its calls left out or spoiled, which gives different grades and
+failed calls.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def bench(home: Path, *args: str | int | Path) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 episodes of eight train tasks, and two of the test split."""
+    """24 episodes of eight train tasks, and two episodes of the test split."""
     home = tmp_path_factory.mktemp("recorded") / "home"
     for options in ("drop=0", "drop=0.4", "spoil=0.7"):
         record = ("record", "--agent", "oracle", "--limit", 8, "--jobs", 4, "--agent-option", options)
@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(home: Path) -> list[Row]:
-    """Every episode with its grade and counts of its calls, as a reader of the databases has them."""
+    """Every episode with its grade and its number of calls, read directly from the databases."""
     found = []
     for run in sorted((home / "runs").iterdir()):
         with closing(sqlite3.connect(f"file:{run / 'recordings.db'}?mode=ro", uri=True)) as db:
@@ -56,7 +56,7 @@ def store(home: Path) -> list[Row]:
                     "SELECT e.id, e.task, e.split, e.domain, g.partial, g.strict, count(c.id) AS calls,"
                     " coalesce(sum(c.outcome <> 'ok'), 0) AS failed,"
                     " (SELECT group_concat(c.tool || c.arguments || f.body, ' ') FROM calls c"
-                    "  JOIN frames f ON f.id = c.response_frame WHERE c.episode = e.id) AS told"
+                    "  JOIN frames f ON f.id = c.response_frame WHERE c.episode = e.id) AS texts"
                     " FROM episodes e JOIN grades g ON g.episode = e.id LEFT JOIN calls c ON c.episode = e.id"
                     " GROUP BY e.id ORDER BY e.id"
                 )
@@ -79,7 +79,7 @@ def export(home: Path, *options: str | int | float) -> tuple[list[Row], dict[str
     funnel = manifest["funnel"]
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert funnel["rows_in"] - sum(funnel["dropped"].values()) == funnel["rows_out"] == len(rows)
-    # the same is printed, a line for each count
+    # the printed funnel has a line for each count
     counts = [funnel["rows_in"], *(-count for count in funnel["dropped"].values()), funnel["rows_out"]]
     assert [int(line.split()[0]) for line in done.stderr.splitlines()] == counts
     return rows, funnel
@@ -90,7 +90,7 @@ def ids(rows: list[Row]) -> list[str]:
 
 
 def test_the_store_is_a_mixture(train: list[Row]) -> None:
-    """Else the tests below would say little."""
+    """The tests below need different grades and failed calls."""
     assert len(train) == 24
     assert len({row["partial"] for row in train}) >= 4
     assert any(row["failed"] for row in train)
@@ -136,7 +136,7 @@ def test_best_and_caps(home: Path, train: list[Row]) -> None:
 
 
 def test_duplicates(home: Path, train: list[Row]) -> None:
-    """A task of one call cannot lose two fifths of it: some attempts are the same."""
+    """Tasks with a single call have equal attempts, since no part of it can be left out."""
     rows, funnel = export(home, "--min-partial", 0, "--dedupe", "exact")
     conversations = {json.dumps([without_ids(m) for m in row["messages"]]) for row in rows}
     assert len(conversations) == len(rows)
@@ -167,7 +167,7 @@ def test_cohorts(home: Path) -> None:
     assert not set(ids(high)) & set(ids(low))
 
 
-def test_addresses(home: Path) -> None:
+def test_email_addresses_are_replaced(home: Path) -> None:
     plain, _ = export(home, "--strict")
     rows, _ = export(home, "--strict", "--redact", "emails")
     assert "@" in json.dumps([row["messages"] for row in plain])
@@ -182,7 +182,7 @@ def test_the_same_command_writes_the_same_bytes(home: Path) -> None:
     out, manifest = home.parent / "rows.jsonl", home.parent / "rows.jsonl.manifest.json"
     export(home, *options)
     before = out.read_bytes(), manifest.read_bytes()
-    bench(home, "export", *map(str, options), "--out", out, "--force")  # a process of its own
+    bench(home, "export", *map(str, options), "--out", out, "--force")  # in another process
     assert (out.read_bytes(), manifest.read_bytes()) == before
 
 

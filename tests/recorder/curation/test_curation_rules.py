@@ -1,4 +1,4 @@
-"""Each rule of `mcp-bench export`, on small stores whose outcome is plain."""
+"""Each rule of `mcp-bench export`, on small stores."""
 
 import json
 import sqlite3
@@ -43,7 +43,7 @@ def said(answer: str) -> list[Message]:
 
 
 def attempts(task: str, *partials: float) -> list[Any]:
-    """Attempts at one task; what each does differs in every word."""
+    """Attempts at one task that have no words in common."""
     return [
         (
             planned(task, repeat=n),
@@ -70,15 +70,15 @@ def test_filters_by_model_and_domain(exported: Export) -> None:
 
 
 @pytest.mark.parametrize(("option", "name"), [("--model", "tunde"), ("--domain", "bankin")])
-def test_names_that_nothing_has(invoke: Invoke, tmp_path: Path, option: str, name: str) -> None:
+def test_unknown_names_are_refused(invoke: Invoke, tmp_path: Path, option: str, name: str) -> None:
     record([(planned("b"), Episode())], model="tuned")
     result = invoke(export, option, name, "--out", tmp_path / "o")
     assert isinstance(result.exception, UnknownNameError)
     assert "did you mean" in str(result.exception)
 
 
-def test_an_agent_that_only_an_episode_knows_of(exported: Export) -> None:
-    """A run by hand: who came is told by each client."""
+def test_the_agent_of_an_episode_overrides_that_of_its_run(exported: Export) -> None:
+    """In interactive use, each client reports its name."""
     folder, _ = record([(planned("a"), Episode()), (planned("b"), Episode())], agent="hand")
     with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
         db.execute("UPDATE episodes SET agent = 'codex' WHERE task = 'b'")
@@ -94,7 +94,7 @@ def test_isolation(exported: Export) -> None:
     assert funnel["dropped"]["isolation_too_weak"] == 2
 
 
-def test_error_spirals(exported: Export) -> None:
+def test_episodes_with_many_failed_calls_are_dropped(exported: Export) -> None:
     for task, failed in (("fine", 0), ("edge", 1), ("spiral", 3)):
         calls = [("transfer", {"n": n}, "!refused" if n < failed else "done") for n in range(4)]
         record([(planned(task), Episode(calls=calls))])
@@ -109,11 +109,11 @@ def test_the_best_of_each_task(exported: Export) -> None:
     rows, funnel = exported("--best", 2)
     assert (grades(rows, "a"), grades(rows, "b"), funnel["dropped"]["not_best"]) == ([1.0, 1.0], [0.7], 2)
     (best, _), _ = exported("--best", 1)
-    assert best["messages"][-1]["content"].startswith("aa1 ")  # of equal grades, that with fewer calls
+    assert best["messages"][-1]["content"].startswith("aa1 ")  # of two equal grades, the one with fewer calls
 
 
-def test_a_better_attempt_that_is_dropped_takes_no_place(exported: Export) -> None:
-    """What repeats itself is gone before the best are chosen."""
+def test_a_dropped_attempt_does_not_count_for_best(exported: Export) -> None:
+    """Duplicates are dropped before the best attempts are chosen."""
     twice = [(planned("a", repeat=n), Episode()) for n in (10, 11)]
     record([*attempts("a", 0.6, 0.7), *twice])
     rows, funnel = exported("--best", 2, "--dedupe", "exact")
@@ -122,7 +122,7 @@ def test_a_better_attempt_that_is_dropped_takes_no_place(exported: Export) -> No
     assert funnel["dropped"]["not_best"] == 1
 
 
-def test_caps_are_drawn_by_lot_and_hold(exported: Export) -> None:
+def test_caps_keep_a_random_sample(exported: Export) -> None:
     partials = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     for task in ("mail.1", "mail.2", "mail.3", "files.1"):
         record(attempts(task, *partials))
@@ -140,10 +140,10 @@ def test_caps_are_drawn_by_lot_and_hold(exported: Export) -> None:
         other, _ = exported("--max-per-family", 4, "--seed", seed)
         assert other != rows
         of_mail = Counter(row["task"] for row in other if row["task"] != "files.1")
-        assert sorted(of_mail.values()) == [1, 1, 2]  # no task twice before each was there once
+        assert sorted(of_mail.values()) == [1, 1, 2]  # spread over as many tasks as possible
 
 
-def test_tasks_without_a_dot_have_their_domain_for_a_family(exported: Export) -> None:
+def test_tasks_without_a_dot_have_their_domain_as_family(exported: Export) -> None:
     record([*attempts("a", 1.0), *attempts("b", 1.0)])
     rows, _ = exported("--max-per-family", 1)
     assert len(rows) == 1
@@ -157,7 +157,7 @@ def test_cohorts_have_the_same_tasks(exported: Export) -> None:
     assert Counter(row["task"] for row in cohorts["random"]) == {"a": 2, "b": 1}
 
 
-def test_a_cohort_that_cannot_be_had(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_cohort_that_is_too_large_is_refused(invoke: Invoke, tmp_path: Path) -> None:
     record([*attempts("a", 0.1, 1.0), *attempts("same", 0.5, 0.5)])
     result = invoke(export, "--cohort", "low", "--size", 2, "--out", tmp_path / "o")
     assert isinstance(result.exception, WrongUseError)
@@ -181,7 +181,7 @@ def test_reasoning(exported: Export) -> None:
     assert not any("reasoning_content" in message for message in row["messages"])
 
 
-def test_what_differs_in_reasoning_alone_is_the_same_without_it(exported: Export) -> None:
+def test_dropping_reasoning_can_make_conversations_equal(exported: Export) -> None:
     for thought in ("One way.", "Another way."):
         record(
             [(planned(), Episode(transcript=[Message(role="assistant", reasoning=thought, content="Done.")]))]
@@ -207,7 +207,7 @@ def test_what_differs_in_reasoning_alone_is_the_same_without_it(exported: Export
         (("--tokenizer", "no-such-file", "--max-tokens", "5"), "no-such-file"),
     ],
 )
-def test_options_that_make_no_sense(
+def test_invalid_options_are_refused(
     invoke: Invoke, tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
     result = invoke(export, *options, "--out", tmp_path / "o")

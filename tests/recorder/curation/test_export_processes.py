@@ -1,4 +1,4 @@
-"""An export by several processes is that of one."""
+"""An export with several processes equals one with a single process."""
 
 import json
 import os
@@ -28,7 +28,7 @@ PART = 2
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
-    """Two runs of five episodes, which are read two at a time; some say the same."""
+    """Two runs of five episodes, read in parts of two. Some episodes are duplicates."""
     monkeypatch.setattr(pipeline, "PART", PART)
 
     def said(number: int) -> Episode:
@@ -56,7 +56,7 @@ def written(invoke: Invoke, folder: Path, jobs: int, name: str, *options: str) -
     ],
     ids=["rows", "parts", "rules and Parquet"],
 )
-def test_two_processes_write_the_bytes_of_one(
+def test_two_processes_write_the_same_bytes_as_one(
     runs: list[RunFolder], invoke: Invoke, tmp_path: Path, options: list[str]
 ) -> None:
     one = written(invoke, tmp_path / "one", 1, *options)
@@ -66,16 +66,18 @@ def test_two_processes_write_the_bytes_of_one(
     assert manifest["rows"] == len(manifest["episodes"]) == (3 if "near" in options else 10)
 
 
-def test_an_error_in_a_process_is_that_of_one(runs: list[RunFolder], invoke: Invoke, tmp_path: Path) -> None:
+def test_an_error_is_the_same_with_two_processes(
+    runs: list[RunFolder], invoke: Invoke, tmp_path: Path
+) -> None:
     with closing(sqlite3.connect(runs[1].path / "recordings.db")) as connection, connection:
         connection.execute("DROP TABLE messages")
-    told = []
+    errors = []
     for jobs in (1, 2):
         result = invoke(export, "--min-partial", 0, "--jobs", jobs, "--out", tmp_path / "o")
         assert isinstance(result.exception, BenchError), result.exception
-        told.append((type(result.exception), str(result.exception)))
-    assert told[0] == told[1]
-    assert runs[1].id in told[0][1]
+        errors.append((type(result.exception), str(result.exception)))
+    assert errors[0] == errors[1]
+    assert runs[1].id in errors[0][1]
     assert not list(tmp_path.glob("*o")) and not list(tmp_path.glob(".o*"))
 
 
@@ -85,7 +87,7 @@ def squares(numbers: Sequence[int], *, fails_at: int | None = None, dies_in_othe
     return [number * number for number in numbers]
 
 
-def test_the_work_of_a_process_that_is_killed_is_not_lost() -> None:
+def test_the_work_of_a_killed_process_is_done_again() -> None:
     parts = [range(at, at + 3) for at in range(0, 30, 3)]
     work = partial(squares, fails_at=13, dies_in_other_than=os.getpid())
     with closing(in_order(parts, work, partial(partial, work), 2)) as made:
@@ -98,8 +100,8 @@ from functools import partial
 from mcp_bench.recorder.curation.parallel import in_order
 
 def held(numbers):
-    deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    os.write(1, f"{os.getpid()} {int(deaf)}\\n".encode())  # in one piece: there are two writers
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    os.write(1, f"{os.getpid()} {int(blocked)}\\n".encode())  # one write: there are two writers
     signal.pause()
     return numbers
 
@@ -108,8 +110,8 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_all_processes_without_a_word_of_theirs(tmp_path: Path) -> None:
-    """The signal goes to the whole group, as from a terminal, while both processes are at work."""
+def test_ctrl_c_ends_all_processes_with_one_traceback(tmp_path: Path) -> None:
+    """The signal reaches the whole process group, as from a terminal, while both processes work."""
     script = tmp_path / "held.py"
     script.write_text(HELD)
     with subprocess.Popen(
@@ -121,7 +123,7 @@ def test_ctrl_c_ends_all_processes_without_a_word_of_theirs(tmp_path: Path) -> N
         os.killpg(child.pid, signal.SIGINT)
         _, said = child.communicate(timeout=120)
     assert (child.returncode, said.count("KeyboardInterrupt")) == (-signal.SIGINT, 1), said
-    for process, is_deaf in started:
-        assert is_deaf == "1"
+    for process, is_blocked in started:
+        assert is_blocked == "1"
         with pytest.raises(ProcessLookupError):
             os.kill(int(process), 0)

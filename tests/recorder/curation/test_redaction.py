@@ -1,4 +1,4 @@
-"""Secrets and addresses: found wherever they stand, the same one told apart from others, nothing else touched."""
+"""Redaction finds every secret and address, distinguishes them, and changes nothing else."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_a_key_is_found_in_any_text(secret: str) -> None:
     in_json = json.dumps({"log": f"line\n{secret}\tend"})
     assert redacted(f"use {secret}, please", in_json, f"({secret})", secret) == [
         "use [SECRET_1], please",
-        # what JSON escapes in a key makes it another text
+        # a key with characters that JSON escapes is a different text
         in_json.replace(json.dumps(secret)[1:-1], "[SECRET_2]" if "\n" in secret else "[SECRET_1]"),
         "([SECRET_1])",
         "[SECRET_1]",
@@ -78,7 +78,7 @@ def test_a_key_is_found_in_any_text(secret: str) -> None:
         ("access_token: 12ab34cd", "access_token: [SECRET_1]"),
     ],
 )
-def test_a_value_is_told_by_its_surroundings(text: str, after: str) -> None:
+def test_a_value_is_found_by_its_context(text: str, after: str) -> None:
     assert redacted(text) == [after]
 
 
@@ -94,16 +94,16 @@ def test_a_value_is_told_by_its_surroundings(text: str, after: str) -> None:
         "dev@mail.example wrote",
     ],
 )
-def test_other_text_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert redacted(text) == [text]
 
 
-def test_what_was_found_once_is_found_alone() -> None:
+def test_a_value_found_once_is_replaced_everywhere() -> None:
     texts = redacted("api_key=s3cr3t-value", "I used s3cr3t-value twice: s3cr3t-value", "s3cr3t-values stay")
     assert texts == ["api_key=[SECRET_1]", "I used [SECRET_1] twice: [SECRET_1]", "s3cr3t-values stay"]
 
 
-def test_a_plain_word_is_hidden_only_where_it_is_a_password() -> None:
+def test_a_plain_word_is_replaced_only_as_a_password() -> None:
     assert redacted('{"password": "welcome"}', "You are welcome") == [
         '{"password": "[SECRET_1]"}',
         "You are welcome",
@@ -119,7 +119,7 @@ def test_fields_of_arguments() -> None:
     assert redact(trajectory(arguments=arguments), ["emails"]) == trajectory(arguments=arguments)
 
 
-def test_addresses_are_told_apart() -> None:
+def test_different_addresses_are_distinguished() -> None:
     texts = redacted(
         "From ann.lee+x@mail.example to Bob <bob@corp.co.example>.",
         '{"text": "Hi\\nann.lee+x@mail.example"}',
@@ -137,7 +137,7 @@ around = st.text(st.characters(codec="utf-8", exclude_characters="[]"), max_size
 
 
 @given(st.sampled_from(SECRETS[:-1]), around, around)
-def test_no_key_is_left_whatever_is_around_it(secret: str, before: str, after: str) -> None:
+def test_keys_are_replaced_in_any_context(secret: str, before: str, after: str) -> None:
     text = f"{before} {secret} {after}"
     (found,) = redacted(text)
     assert secret not in found
@@ -146,15 +146,15 @@ def test_no_key_is_left_whatever_is_around_it(secret: str, before: str, after: s
 
 
 @given(st.lists(around, max_size=4))
-def test_texts_without_a_finding_are_the_same(texts: list[str]) -> None:
+def test_texts_without_secrets_are_unchanged(texts: list[str]) -> None:
     story = trajectory(*texts)
     both = redact(story, ["secrets", "emails"])
     if not any("_1]" in (message.content or "") for message in both.messages):
         assert both == story
 
 
-def test_exported_rows_hold_none_of_it(invoke: Callable[..., Result], tmp_path: Path) -> None:
-    """In prompt, arguments, results, answer: nowhere in the file."""
+def test_exported_rows_contain_no_secret(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    """Not in prompt, arguments, results or answer."""
     key = SECRETS[0]
     calls = [("transfer", {"to": "ann@mail.example", "key": key}, f"sent with {key} to ann@mail.example")]
     answer = [Message(role="assistant", content=f"Ann is ann@mail.example; {key}")]

@@ -1,4 +1,4 @@
-"""`--max-tokens`: what is over is dropped and counted, by a real tokenizer's file."""
+"""`--max-tokens` with the file of a real tokenizer."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Path:
-    """A word is a token; as some files do, it asks to cut and to fill up, which would hide lengths."""
+    """Each word is a token. The file switches on truncation and padding, which would hide lengths."""
     made = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     made.pre_tokenizer = WhitespaceSplit()
     made.enable_truncation(4)
@@ -36,13 +36,13 @@ def tokenizer(tmp_path: Path) -> Path:
 
 
 def tokens(answer: str) -> int:
-    """Count one of the episodes below by hand: its texts, its one call, its tool, five things in markup."""
+    """Count the tokens of an episode below: its texts, call and tool, and five pieces of markup."""
     tool = json.dumps(TOOL.model_dump())
     texts = ["Please do t.", "transfer", '{"amount": 12.5}', "done", answer, tool]
     return sum(len(text.split()) for text in texts) + 5 * MARKUP
 
 
-def test_what_is_too_long_is_dropped_and_counted(invoke: Invoke, tokenizer: Path, tmp_path: Path) -> None:
+def test_long_episodes_are_dropped_and_counted(invoke: Invoke, tokenizer: Path, tmp_path: Path) -> None:
     answers = [" ".join(["word"] * count) for count in (3, 30, 31, 300)]
     for answer in answers:
         record([(planned("t"), Episode(transcript=[Message(role="assistant", content=answer)]))])
@@ -53,7 +53,7 @@ def test_what_is_too_long_is_dropped_and_counted(invoke: Invoke, tokenizer: Path
     assert [row["messages"][-1]["content"] for row in rows] == answers[:2]
     manifest = json.loads((tmp_path / "rows.jsonl.manifest.json").read_text())
     assert manifest["funnel"]["dropped"]["too_many_tokens"] == 2
-    assert f"-2 of more than {tokens(answers[1])} tokens" in result.stderr
+    assert f"-2 longer than {tokens(answers[1])} tokens" in result.stderr
     file = tokenizer / "tokenizer.json"
     assert manifest["selection"]["tokenizer"] == {
         "path": str(tokenizer), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
@@ -65,7 +65,7 @@ def test_what_is_too_long_is_dropped_and_counted(invoke: Invoke, tokenizer: Path
     assert (tmp_path / "again").read_bytes() == out.read_bytes()
 
 
-def test_a_file_that_is_no_tokenizer(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_tokenizer_is_refused(invoke: Invoke, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_text('{"version": "1.0"}')
     result = invoke(export, "--tokenizer", file, "--max-tokens", 5, "--out", tmp_path / "o")
@@ -73,7 +73,7 @@ def test_a_file_that_is_no_tokenizer(invoke: Invoke, tmp_path: Path) -> None:
     assert str(file) in str(result.exception)
 
 
-def test_without_the_library_it_says_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_library_is_reported_with_its_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['tokenizers'] = None;"
         "from mcp_bench.bridge.cli.root import main;"

@@ -1,4 +1,4 @@
-"""The card beside an export: what the Hub reads of it, and that it is the same each time."""
+"""The dataset card: its header for the Hub, and that it is reproducible."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def recorded() -> None:
     record([(planned("t0"), Episode())], agent="oracle")
 
 
-def test_the_header_is_what_the_hub_reads(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
+def test_the_hub_library_reads_the_header(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
     from huggingface_hub import DatasetCard
 
     (tmp_path / "d").mkdir()
@@ -49,7 +49,7 @@ def test_the_header_is_what_the_hub_reads(recorded: None, invoke: Invoke, tmp_pa
     assert [row["id"] for row in rows] == manifest["episodes"]
 
 
-def test_datasets_loads_what_the_header_names(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
+def test_datasets_loads_the_files_of_the_header(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
     from datasets import load_dataset
 
     folder = tmp_path / "d"
@@ -74,7 +74,7 @@ def test_the_same_command_writes_the_same_bytes(
     assert len(written[0]) == 3
 
 
-def test_a_readme_of_somebody_else_is_not_overwritten(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
+def test_a_foreign_readme_is_not_overwritten(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     done = invoke(export, "--card", "--out", tmp_path / "t.jsonl")
     assert isinstance(done.exception, WrongUseError)
@@ -85,5 +85,5 @@ def test_a_readme_of_somebody_else_is_not_overwritten(recorded: None, invoke: In
 @pytest.mark.parametrize(
     ("rows", "word"), [(0, "n<1K"), (1000, "1K<n<10K"), (28_800, "10K<n<100K"), (10**8, "n>10M")]
 )
-def test_sizes(rows: int, word: str) -> None:
+def test_size_categories(rows: int, word: str) -> None:
     assert size_category(rows) == word

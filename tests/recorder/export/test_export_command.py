@@ -23,7 +23,7 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def ids() -> list[str]:
-    """One run of codex with every kind of outcome, one of oracle."""
+    """One run of codex with every kind of outcome, and one run of oracle."""
     stories = [
         (planned("good"), Episode(partial=1.0)),
         (planned("fair"), Episode(partial=0.6)),
@@ -41,9 +41,7 @@ def data(path: Path) -> list[dict[str, Any]]:
     return [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_rows_are_what_passed_and_the_manifest_says_so(
-    ids: list[str], invoke: Invoke, tmp_path: Path
-) -> None:
+def test_writes_rows_and_a_manifest_with_the_funnel(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
     out = tmp_path / "train.jsonl"
     result = invoke(export, "--min-partial", 0.5, "--out", out)
     assert result.exit_code == 0, result.output
@@ -61,10 +59,10 @@ def test_rows_are_what_passed_and_the_manifest_says_so(
     assert result.stdout == f"wrote 3 of 7 episodes to {out} (trl)\n"
     assert result.stderr.splitlines() == [
         " 7 episodes",
-        "-1 of another split than train (--split all takes every one)",
+        "-1 not of the split train (--split all takes every split)",
         "-1 invalid",
         "-1 without a grade",
-        " 0 tainted (--include-tainted takes every one)",
+        " 0 tainted (--include-tainted keeps them)",
         "-1 with a partial score below 0.5",
         " 3 rows",
     ]
@@ -74,7 +72,7 @@ def test_rows_are_what_passed_and_the_manifest_says_so(
     ]
 
 
-def test_a_row_is_a_conversation_without_nulls(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_row_has_no_keys_without_a_value(invoke: Invoke, tmp_path: Path) -> None:
     call = ToolCall(id="t1", function=FunctionCall(name="transfer", arguments={"amount": 12.5}))
     transcript = [
         Message(role="assistant", reasoning="I should pay.", tool_calls=[call]),
@@ -108,7 +106,9 @@ def test_a_row_is_a_conversation_without_nulls(invoke: Invoke, tmp_path: Path) -
         (["--min-partial", "0"], ["good", "fair", "poor", "good"]),
     ],
 )
-def test_rules(ids: list[str], invoke: Invoke, tmp_path: Path, options: list[str], tasks: list[str]) -> None:
+def test_options_filter_episodes(
+    ids: list[str], invoke: Invoke, tmp_path: Path, options: list[str], tasks: list[str]
+) -> None:
     result = invoke(export, *options, "--out", tmp_path / "o", "--json")
     assert [row["task"] for row in data(tmp_path / "o")] == tasks
     assert json.loads(result.stdout)["funnel"]["rows_out"] == len(tasks)
@@ -122,7 +122,9 @@ def test_only_the_last_attempt_counts(invoke: Invoke, tmp_path: Path) -> None:
     assert (manifest["episodes"], manifest["funnel"]["rows_in"]) == ([second], 1)
 
 
-def test_nothing_left_says_which_rule_dropped_what(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
+def test_an_empty_result_reports_what_each_rule_dropped(
+    ids: list[str], invoke: Invoke, tmp_path: Path
+) -> None:
     result = invoke(
         export, "--agent", "codex", "--split", "test", "--min-partial", 1, "--out", tmp_path / "o"
     )
@@ -144,7 +146,7 @@ def test_no_recordings_at_all(invoke: Invoke, tmp_path: Path) -> None:
     assert "mcp-bench record" in str(result.exception)
 
 
-def test_files_are_not_overwritten_unasked(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
+def test_files_are_overwritten_only_with_force(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
     out = tmp_path / "o"
     out.write_text("precious")
     result = invoke(export, "--out", out)
@@ -172,14 +174,14 @@ def test_unknown_names(ids: list[str], invoke: Invoke, tmp_path: Path, options: 
     assert result.exception.exit_code == 2
 
 
-def test_a_folder_that_is_not_there_is_named(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
     result = invoke(export, "--out", tmp_path / "missing" / "o")
     assert isinstance(result.exception, BenchError)
     assert str(tmp_path / "missing" / "o") in str(result.exception)
 
 
-def test_a_failure_halfway_leaves_the_old_files(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
-    """The last run is damaged: the export has written rows by then."""
+def test_a_failure_halfway_keeps_the_old_files(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
+    """The last run is damaged, so the export fails after it has written rows."""
     out = tmp_path / "o"
     assert invoke(export, "--out", out).exit_code == 0
     before = {path: path.read_bytes() for path in tmp_path.glob("o*")}
@@ -193,7 +195,7 @@ def test_a_failure_halfway_leaves_the_old_files(ids: list[str], invoke: Invoke, 
     assert not list(tmp_path.glob(".o*"))
 
 
-def test_help_shows_examples_and_loads_little(invoke: Invoke) -> None:
+def test_help_shows_examples_and_loads_no_heavy_module(invoke: Invoke) -> None:
     assert "mcp-bench export --min-partial" in invoke(export, "--help").output
     code = (
         "import sys; from mcp_bench.recorder.cli import export, report, show;"
@@ -206,7 +208,7 @@ def test_help_shows_examples_and_loads_little(invoke: Invoke) -> None:
     ("options", "words"),
     [(("--min-partial", "nan", "--out", "x.jsonl"), "nan"), (("--out", "-"), "name a file")],
 )
-def test_what_would_be_misread_is_refused(
+def test_ambiguous_values_are_refused(
     ids: list[str],
     invoke: Invoke,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Preference pairs: which attempts are paired, and what a row says."""
+"""Preference pairs: which attempts are paired, and the content of a row."""
 
 import json
 from collections.abc import Callable
@@ -57,13 +57,13 @@ def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Pat
     assert manifest["rows"] == 1
 
 
-def test_a_margin_of_nothing_still_wants_different_grades(invoke: Invoke, tmp_path: Path) -> None:
+def test_equal_grades_are_never_a_pair(invoke: Invoke, tmp_path: Path) -> None:
     record([*attempts("same", 0.8, 0.8), *attempts("close", 0.91, 0.9)])
     assert invoke(export, "--pairs", "--out", tmp_path / "p.jsonl").exit_code == 0
     assert [row["task"] for row in rows(tmp_path / "p.jsonl")] == ["close"]
 
 
-def test_sides_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path: Path) -> None:
+def test_attempts_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path: Path) -> None:
     (better, story), (worse, other) = attempts("a", 1.0, 0.0)
     record([(better, story), (worse.model_copy(update={"prompt": "Another prompt."}), other)])
     silent = Episode(partial=0.0, calls=(), transcript=[])
@@ -83,7 +83,7 @@ def test_parquet_holds_the_same_pairs(invoke: Invoke, tmp_path: Path) -> None:
     assert list(read_rows(tmp_path / "p.parquet")) == rows(tmp_path / "p.jsonl")
 
 
-def test_options_that_make_no_sense(invoke: Invoke, tmp_path: Path) -> None:
+def test_invalid_options_are_refused(invoke: Invoke, tmp_path: Path) -> None:
     record(attempts("a", 1.0, 0.0))
     for options in (
         ["--pairs", "--steps"],

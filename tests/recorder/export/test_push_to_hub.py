@@ -1,4 +1,4 @@
-"""`export --push`, by the real library against a stand-in for the Hub on loopback."""
+"""`export --push` with the real library, against a local stand-in for the Hub."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def test_data_manifest_and_card_are_committed_together(recorded: None, tmp_path:
     assert DUMMY not in done.stdout + done.stderr + (tmp_path / "README.md").read_text()
 
 
-def test_a_refusal_says_why_and_keeps_the_files(recorded: None, tmp_path: Path) -> None:
+def test_a_refused_push_is_reported_and_keeps_the_files(recorded: None, tmp_path: Path) -> None:
     with hub_stand_in(DUMMY) as hub:
         done = push(hub, tmp_path, tmp_path, "hf_another")
     assert done.returncode == 1

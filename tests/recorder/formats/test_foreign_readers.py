@@ -1,5 +1,8 @@
-"""Exports read by the tools they are for, and an import compared with what its tool reads. Harbor wants Python 3.12, verifiers pins other versions than ours and
-brings half a gigabyte: each is installed into an environment of its own, where a package index is at hand."""
+"""Exports are read by the tools that they are for, and an import equals what its tool reads.
+
+Harbor needs Python 3.12, and verifiers takes half a gigabyte. Each is installed into its own environment, if a
+package index is available.
+"""
 
 import json
 import shutil
@@ -50,7 +53,7 @@ for sample in read_eval_log(sys.argv[1], resolve_attachments=True).samples:
 
 
 def read_by(python: str, folder: Path, packages: list[str], code: str, data: Path) -> list[str]:
-    """Run `code` on the file in a new environment; return what it prints."""
+    """Run `code` on a file in a new environment, and return the lines that it prints."""
     subprocess.run([python, "-m", "venv", folder], check=True, timeout=SECONDS)
     inside = folder / "bin" / "python"
     install = [inside, "-m", "pip", "install", "--quiet", *packages]
@@ -63,7 +66,7 @@ def read_by(python: str, folder: Path, packages: list[str], code: str, data: Pat
 
 
 def working(python: str) -> str | None:
-    """Return the path of a Python, if it is one: a stand-in of pyenv's may be there without it."""
+    """Return the path of a Python that starts; pyenv can have a stand-in for one that is not installed."""
     path = shutil.which(python)
     works = path and subprocess.run([path, "--version"], capture_output=True, timeout=60).returncode == 0
     return path if works else None
@@ -86,8 +89,8 @@ def test_harbor_reads_atif(written: Callable[[str, str], Path], tmp_path: Path) 
     python = next((found for minor in (12, 13, 14) if (found := working(f"python3.{minor}"))), None)
     if python is None:
         pytest.skip("Harbor needs Python 3.12")
-    told = read_by(python, tmp_path / "env", ["--no-deps", *HARBOR], ATIF, written("atif", "rows.jsonl"))
-    assert told == ["3 oracle 1", "3 oracle 1"]
+    lines = read_by(python, tmp_path / "env", ["--no-deps", *HARBOR], ATIF, written("atif", "rows.jsonl"))
+    assert lines == ["3 oracle 1", "3 oracle 1"]
 
 
 HARBOR = [
@@ -98,13 +101,13 @@ HARBOR = [
     "typing-extensions",
     "typing-inspection",
 ]
-"""Its models need no more of what it depends on."""
+"""Its models need only these dependencies."""
 
 
 def test_verifiers_reads_its_traces(written: Callable[[str, str], Path], tmp_path: Path) -> None:
     data = written("verifiers", "traces.jsonl")
-    told = read_by(sys.executable, tmp_path / "env", ["verifiers==0.4.0"], VERIFIERS, data)
-    assert told == ["4 oracle 1 0.5", "4 oracle 1 1.0"]
+    lines = read_by(sys.executable, tmp_path / "env", ["verifiers==0.4.0"], VERIFIERS, data)
+    assert lines == ["4 oracle 1 0.5", "4 oracle 1 1.0"]
 
 
 def test_an_inspect_log_is_imported_as_inspect_reads_it(
@@ -121,5 +124,5 @@ def test_an_inspect_log_is_imported_as_inspect_reads_it(
         ours.append(
             [row["task"], said, [[call["name"], call["arguments"]] for call in calls], [row["strict"]]]
         )
-    told = read_by(sys.executable, tmp_path / "env", ["inspect-ai==0.3.285"], INSPECT, log)
-    assert [json.loads(line) for line in told] == ours
+    lines = read_by(sys.executable, tmp_path / "env", ["inspect-ai==0.3.285"], INSPECT, log)
+    assert [json.loads(line) for line in lines] == ours

@@ -1,4 +1,4 @@
-"""What is exported comes back as it was: messages, calls, results, tools and grade."""
+"""Import restores what export wrote: messages, calls, results, tools and grade."""
 
 import json
 from collections.abc import Callable
@@ -82,30 +82,33 @@ def test_parquet(tmp_path: Path, form: str, was: Trajectory) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_recording_comes_back_from_another_home(
+def test_another_home_imports_an_equal_recording(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """Parallel calls, empty arguments, a failure, a link to an image, and a result of 5 MB."""
     link = json.dumps({"type": "resource_link", "uri": "file:///plan.png", "name": "Plan"})
-    told = [
+    calls = [
         ("look", {}, "ä" * 2_500_000),
         ("look", {"at": None, "deep": [{"a": [1, 2.5]}]}, "!no"),
         ("draw", {"text": "Grüße 🙂\n\0"}, link),
     ]
     parallel = [
         ToolCall(id=f"t{n}", function=FunctionCall(name=name, arguments=arguments))
-        for n, (name, arguments, _) in enumerate(told[:2])
+        for n, (name, arguments, _) in enumerate(calls[:2])
     ]
     transcript = [
         Message(role="assistant", reasoning="Both.", tool_calls=parallel),
         Message(
             role="assistant",
-            tool_calls=[ToolCall(id="t2", function=FunctionCall(name="draw", arguments=told[2][1]))],
+            tool_calls=[ToolCall(id="t2", function=FunctionCall(name="draw", arguments=calls[2][1]))],
         ),
         Message(role="assistant", content="Fertig."),
     ]
     record(
-        [(planned(), Episode(calls=told, partial=0.75, transcript=transcript)), (planned("other"), Episode())]
+        [
+            (planned(), Episode(calls=calls, partial=0.75, transcript=transcript)),
+            (planned("other"), Episode()),
+        ]
     )
     assert invoke(export, "--format", form, "--out", tmp_path / "data.jsonl").exit_code == 0
     before = rows(invoke, tmp_path / "before.jsonl")

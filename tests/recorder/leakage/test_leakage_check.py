@@ -1,4 +1,4 @@
-"""What is tested on does not get into training data: as `leakage` tells, and as `export` refuses."""
+"""Held-out tasks stay out of training data: `leakage` reports them, `export` refuses them."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def attempt(task: Task, prompt: str | None = None, split: str = "train", name: s
 
 
 def solved(task: Task) -> Episode:
-    """Return an attempt that makes the calls of the reference."""
+    """Return an attempt with the calls of the reference solution."""
     reference = load("benchmark", "saasworld").reference(task.id)
     calls = [(call.name, dict(call.arguments), "ok") for call in reference.calls]
     return Episode(calls=calls, transcript=[Message(role="assistant", content=reference.answer)])
@@ -52,7 +52,7 @@ def long_task() -> Task:
 
 @pytest.mark.parametrize("options", [[], ["--format", "sharegpt"], ["--format", "verifiers"]])
 @pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])
-def test_attempts_at_training_tasks_leak_nothing(
+def test_attempts_at_training_tasks_do_not_leak(
     invoke: Invoke, tmp_path: Path, options: list[str], name: str
 ) -> None:
     record([(attempt(task)[0], solved(task)) for task in tasks("train", 12)], **SAAS)
@@ -63,7 +63,7 @@ def test_attempts_at_training_tasks_leak_nothing(
     assert (found["rows"], found["leaks"], found["benchmarks"]) == (12, [], ["saasworld"])
 
 
-def test_every_kind_of_leak_is_told_with_row_task_and_similarity(invoke: Invoke, tmp_path: Path) -> None:
+def test_each_leak_has_row_kind_task_and_similarity(invoke: Invoke, tmp_path: Path) -> None:
     task, fine = long_task(), tasks("train", 1)[0]
     others = " ".join(other.prompt for other in tasks("train", 12))
     rows = [
@@ -98,7 +98,7 @@ def test_every_kind_of_leak_is_told_with_row_task_and_similarity(invoke: Invoke,
     assert "7 of 8 rows leak into test of saasworld" in done.stdout
 
 
-def test_an_export_refuses_to_leak_and_drops_or_allows_when_told(invoke: Invoke, tmp_path: Path) -> None:
+def test_on_leak_refuses_drops_or_allows(invoke: Invoke, tmp_path: Path) -> None:
     task = long_task()
     record(
         [attempt(one) for one in tasks("train", 2)] + [attempt(task, edited(task.prompt), name="a")], **SAAS
@@ -114,7 +114,7 @@ def test_an_export_refuses_to_leak_and_drops_or_allows_when_told(invoke: Invoke,
     assert len(lines(tmp_path / "all.jsonl")) == 3
 
 
-def test_nothing_of_the_private_split_is_written_unless_it_is_named(
+def test_the_private_split_is_written_only_by_name(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = tmp_path / "secret"
@@ -129,11 +129,11 @@ def test_nothing_of_the_private_split_is_written_unless_it_is_named(
         assert "--on-leak allow" not in str(refused.exception)
     named = invoke(export, "--split", "private", "--split", "train", "--out", tmp_path / "d.jsonl")
     assert named.exit_code == 0
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "none"))  # who has no secret can have no private prompt
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "none"))  # without the secret there are no private prompts
     assert invoke(export, "--out", tmp_path / "e.jsonl").exit_code == 0
 
 
-def test_foreign_rows_are_compared_with_the_benchmark_that_is_named(invoke: Invoke, tmp_path: Path) -> None:
+def test_foreign_rows_are_compared_with_benchmark_option(invoke: Invoke, tmp_path: Path) -> None:
     task = long_task()
     rows = [{"messages": [{"role": "user", "content": text}]} for text in ("What is new?", task.prompt)]
     data = tmp_path / "chats.jsonl"
@@ -147,7 +147,7 @@ def test_foreign_rows_are_compared_with_the_benchmark_that_is_named(invoke: Invo
     assert invoke(leakage, tmp_path / "no", "--against", "test").exception.exit_code == 2  # type: ignore[union-attr]
 
 
-def test_a_benchmark_that_is_not_here_is_told_of(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_benchmark_that_is_not_installed_is_reported(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned(), Episode())], benchmark="of-old")
     done = invoke(export, "--out", tmp_path / "d.jsonl")
     assert done.exit_code == 0
@@ -156,7 +156,7 @@ def test_a_benchmark_that_is_not_here_is_told_of(invoke: Invoke, tmp_path: Path)
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["agentdojo", "saasworld"])
-def test_own_splits_are_apart(invoke: Invoke, tmp_path: Path, name: str) -> None:
+def test_splits_of_our_benchmarks_share_no_task(invoke: Invoke, tmp_path: Path, name: str) -> None:
     benchmark = load("benchmark", name)
     stories = []
     for task in benchmark.tasks("train"):

@@ -1,1 +1,1 @@
-"""The recorder's commands, one file each. They import what is heavy when they run."""
+"""The recorder's commands, one file each. They import heavy modules only when they run."""

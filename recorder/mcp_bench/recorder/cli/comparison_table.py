@@ -1,4 +1,4 @@
-"""A comparison of two sides, as lines of text."""
+"""A comparison of two agents, models or runs as lines of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 
 def print_comparison(found: dict[str, Any]) -> None:
-    """Print what `comparison.compare` returned."""
+    """Print the result of `comparison.compare`."""
     names = {side: sanitize_line(found[side]) for side in ("a", "b")}
     for row in found["rows"]:
         heading = " ".join(sanitize_line(str(row[name])) for name in FACTS if name in row)

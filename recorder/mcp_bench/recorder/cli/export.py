@@ -1,4 +1,4 @@
-"""`mcp-bench export`: recordings become training data."""
+"""`mcp-bench export`: write recordings as training data."""
 
 from __future__ import annotations
 
@@ -8,173 +8,76 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.recorder.isolation_levels import LEVELS
+from mcp_bench.recorder.cli.options import given, options_of
+from mcp_bench.recorder.curation.selection import Selection
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.export.rows import Rows
 
-_NOT_ASKED = ("out", "force", "as_json", "push", "jobs")
-"""Options that do not change what is written."""
+_NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
+"""Options that do not change the content of the files."""
 
 
 @click.command()
+@options_of(Selection)
 @click.option(
-    "--min-partial",
-    type=click.FloatRange(0, 1),
-    help="Least share of a task's assertions that must hold. Default: 0.5, with --cohort 0.",
-)
-@click.option("--strict", is_flag=True, help="Keep only what the benchmark itself calls solved.")
-@click.option(
-    "--split",
-    "splits",
-    multiple=True,
-    metavar="SPLIT",
-    help="Split to take (repeatable; `all` takes every one). Default: train.",
-)
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Run to take (repeatable; default: all).")
-@click.option("--agent", "agents", multiple=True, metavar="AGENT", help="Agent to take (repeatable).")
-@click.option("--model", "models", multiple=True, metavar="MODEL", help="Model to take (repeatable).")
-@click.option(
-    "--benchmark", "benchmarks", multiple=True, metavar="BENCHMARK", help="Benchmark to take (repeatable)."
-)
-@click.option("--domain", "domains", multiple=True, metavar="DOMAIN", help="Domain to take (repeatable).")
-@click.option(
-    "--require-isolation",
-    "isolation",
-    metavar="LEVEL",
-    help=f"Keep only what was recorded at this level of isolation or a stronger one: {', '.join(LEVELS)}.",
-)
-@click.option(
-    "--include-tainted",
-    is_flag=True,
-    help="Take episodes, too, whose agents looked for their grades; they are left out otherwise.",
-)
-@click.option("--clean", is_flag=True, help="Keep only what was scanned, and shows no attempt at that.")
-@click.option(
-    "--verified",
-    is_flag=True,
-    help="Keep only clean episodes whose agent was isolated by a level that passed every probe.",
-)
-@click.option(
-    "--max-error-share",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Drop an episode in which more than this share of the calls failed.",
-)
-@click.option(
-    "--dedupe",
-    metavar="exact|near",
-    help="Keep the best of those with the same conversation, or with much the same calls and answer.",
-)
-@click.option(
-    "--similarity",
-    type=float,
-    default=0.8,
-    show_default=True,
-    help="From which on two episodes are near duplicates.",
-)
-@click.option(
-    "--tokenizer",
-    type=click.Path(path_type=Path),
-    help="tokenizer.json, or a model's folder that has one, for --max-tokens.",
-)
-@click.option("--max-tokens", type=int, metavar="N", help="Drop longer episodes; none is ever cut.")
-@click.option("--best", type=int, metavar="K", help="Keep the K best attempts at each task.")
-@click.option(
-    "--max-per-task", type=int, metavar="N", help="Keep at most N attempts at a task, drawn by lot."
-)
-@click.option(
-    "--max-per-family",
-    type=int,
-    metavar="N",
-    help="Keep at most N episodes of a family of tasks, drawn by lot.",
-)
-@click.option(
-    "--cohort",
-    metavar="high|low|random",
-    help="Of each task, keep the best, the worst or any attempts; the three cohorts of one --size have"
-    " the same tasks.",
-)
-@click.option("--size", type=int, metavar="N", help="Rows of the cohort.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn by lot.")
-@click.option(
-    "--reasoning",
-    default="keep",
-    show_default=True,
-    metavar="keep|drop",
-    help="What becomes of the agents' reasoning.",
-)
-@click.option(
-    "--redact",
-    multiple=True,
-    metavar="secrets|emails",
-    help="Put placeholders for keys, tokens and passwords, or for e-mail addresses (repeatable).",
-)
-@click.option(
-    "--on-leak",
-    default="refuse",
-    show_default=True,
-    metavar="refuse|drop|allow",
-    help="What to do where a row is, or is much like, a task of a held-out split: write nothing, leave it"
-    " out, or write it all the same; what leaks into `private` is never written unless --split names it.",
-)
-@click.option(
-    "--format", "form", metavar="FORMAT", help="Export format, a row for each episode. Default: trl."
+    "--format", "form", metavar="FORMAT", help="Format of the rows, one row for each episode. Default: trl."
 )
 @click.option(
     "--pairs",
     is_flag=True,
-    help="Write preference pairs instead: the best attempt at a task against the worst, for DPO."
-    " --min-partial is then about the better one.",
+    help="Write preference pairs instead: the best and the worst attempt at each task, for DPO."
+    " --min-partial then applies to the best one.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="M",
-    help="By how much the grades of a pair must differ. Default: 0.01.",
+    help="With --pairs: minimum difference between the grades of a pair. Default: 0.01.",
 )
 @click.option(
     "--steps",
     is_flag=True,
-    help="Write a row for each call instead, labelled by a replay: progress, neutral, setback,"
+    help="Write one row for each call instead, labelled by a replay: progress, neutral, setback,"
     " broke_guardrail or error.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="File to write: Parquet where it ends in .parquet, else JSON lines.",
+    help="Output file: Parquet if the name ends in .parquet, otherwise JSON lines.",
 )
 @click.option(
     "--shard-size",
     type=int,
     metavar="N",
-    help="Write files of N rows each: OUT's name with -00000-of-00012 before its ending.",
+    help="Write files of N rows each, named like OUT with -00000-of-00012 before the ending.",
 )
 @click.option(
     "--compress",
     metavar="gzip|zstd",
-    help="Compress the data; JSON lines get the ending .gz or .zst, which asks for it, too.",
+    help="Compress the data. JSON lines get the ending .gz or .zst; an OUT with such an ending is compressed"
+    " without this option.",
 )
+@click.option("--card", is_flag=True, help="Write a dataset card for the Hub, README.md, beside OUT.")
 @click.option(
-    "--card", is_flag=True, help="Write a dataset card, README.md, beside OUT, with the Hub's header."
+    "--license", "license_id", metavar="ID", help="License to name in the card, for example cc-by-4.0."
 )
-@click.option("--license", "license_id", metavar="ID", help="License to name in the card, as `cc-by-4.0`.")
 @click.option(
     "--push",
     metavar="REPO",
-    help="Commit data, manifest and card to this data set repository of the Hugging Face Hub, with the login"
-    " that `hf auth login` made; one that is not there is made, a private one.",
+    help="Push data, manifest and card to this data set repository of the Hugging Face Hub, with the login of"
+    " `hf auth login`. A repository that does not exist is created as a private one.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="J",
-    help="Processes that read and convert. Default: one for each core, for a small export one.",
+    help="Number of processes. Default: one for each core, or a single one for a small export.",
 )
-@click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as a JSON document.")
 def export(
     min_partial: float | None,
     form: str | None,
@@ -190,15 +93,15 @@ def export(
     jobs: int | None,
     force: bool,
     as_json: bool,
-    **asked: Any,
+    **selected: Any,
 ) -> None:
     """Write graded recordings as training data.
 
-    Only the last attempt of each planned episode is looked at. The rules are applied in the order of the
-    options above; the funnel that is printed says how many episodes each one dropped. A manifest
-    OUT.manifest.json has it, too, with every option, the ids of the episodes and a hash of each file. The
-    same command on the same recordings writes the same bytes. FORMAT is one of trl, openai, prime-rl,
-    verifiers, atif and sharegpt, or one that another package registered.
+    Only the last attempt at each planned episode counts. The options filter episodes in a fixed order, and
+    the printed funnel shows how many episodes each filter dropped. The manifest OUT.manifest.json contains
+    the funnel, every option, the episode ids and a hash of each file. The same command on the same
+    recordings writes the same bytes. FORMAT is trl, openai, prime-rl, verifiers, atif, sharegpt, or a format
+    that another package registers.
 
     \b
     Examples:
@@ -214,7 +117,6 @@ def export(
       mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
     from mcp_bench.recorder.curation.pipeline import Curation
-    from mcp_bench.recorder.curation.selection import Selection
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
     from mcp_bench.servers.sanitize import sanitize_line
@@ -224,17 +126,17 @@ def export(
 
         check_hub()
     if min_partial is None:
-        min_partial = 0.0 if asked["cohort"] or steps else 0.5
+        min_partial = 0.0 if selected["cohort"] or steps else 0.5
     rows = _rows(form, pairs, margin, steps, min_partial)
-    asked["splits"] = asked["splits"] or ("train",)
-    curation = Curation(Selection(min_partial=0.0 if pairs else min_partial, **asked), jobs)
+    selection = Selection(min_partial=0.0 if pairs else min_partial, **given(selected))
+    curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(
         rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
     )
     click.echo(_funnel(curation), err=True)
-    for name, why in curation.guard.unchecked.items():
-        click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {why}"), err=True)
+    for name, reason in curation.guard.unchecked.items():
+        click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {reason}"), err=True)
     data = out.with_name(manifest["data"])
     if push is not None:
         click.echo(f"pushed to {_pushed(push, manifest, data)}", err=True)
@@ -260,11 +162,11 @@ def _rows(form: str | None, pairs: bool, margin: float | None, steps: bool, leas
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.registry import load
 
-    given = [name for name, asked in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if asked]
-    if len(given) > 1:
-        raise WrongUseError(f"{' and '.join(given)} exclude each other: each says what a row is")
+    kinds = [name for name, value in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if value]
+    if len(kinds) > 1:
+        raise WrongUseError(f"{' and '.join(kinds)} exclude each other: choose one kind of row")
     if margin is not None and not pairs:
-        raise WrongUseError("--margin says nothing without --pairs")
+        raise WrongUseError("--margin has no effect without --pairs")
     if pairs:
         from mcp_bench.recorder.export.pairs import MIN_MARGIN, Pairs
 
@@ -279,19 +181,14 @@ def _rows(form: str | None, pairs: bool, margin: float | None, steps: bool, leas
 
 
 def _command(out: Path) -> str:
-    """Return the command line that writes the same again; where to is left to who runs it."""
+    """Return the command line that writes the same files again, in the current folder."""
     import shlex
 
     context = click.get_current_context()
     words = ["mcp-bench", "export"]
     for option in context.command.params:
         value = context.params[option.name or ""]
-        if option.name in ("out", "force", "as_json", "push", "jobs") or value in (
-            None,
-            False,
-            (),
-            option.default,
-        ):
+        if option.name in _NO_EFFECT or value in (None, False, (), option.default):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [option.opts[-1]] if one is True else [option.opts[-1], str(one)]

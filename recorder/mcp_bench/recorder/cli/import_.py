@@ -1,4 +1,4 @@
-"""`mcp-bench import`: other tools' trajectories become recordings."""
+"""`mcp-bench import`: import trajectories of other tools as recordings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import click
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--format", "form", metavar="FORMAT", help="What they are. Default: told from the first file.")
-@click.option("--benchmark", metavar="BENCHMARK", help="Benchmark to file them under.")
-@click.option("--agent", metavar="AGENT", help="Agent to file them under.")
 @click.option(
-    "--split", metavar="SPLIT", help="Split to file them under. Default: the row's, else `imported`."
+    "--format", "form", metavar="FORMAT", help="Format of the files. Default: detected from the first file."
+)
+@click.option("--benchmark", metavar="BENCHMARK", help="Benchmark of the episodes. Default: as in the rows.")
+@click.option("--agent", metavar="AGENT", help="Agent of the episodes. Default: as in the rows.")
+@click.option(
+    "--split", metavar="SPLIT", help="Split of the episodes. Default: as in the rows, otherwise `imported`."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def import_(
@@ -26,15 +28,14 @@ def import_(
     split: str | None,
     as_json: bool,
 ) -> None:
-    """Take in trajectories of other tools, graded as they graded them.
+    """Import trajectories of other tools, with the grades that those tools gave.
 
-    PATH is a file, or a folder with files of the format: atif (Harbor), automationbench (--export-json),
-    claude-code and codex (session files), evalscope, inspect (.eval), openai, prime-rl, sharegpt, trl,
-    verifiers (results.jsonl, traces.jsonl).
+    PATH is a file, or a folder of files, in one of these formats: atif (Harbor), automationbench
+    (--export-json), claude-code and codex (session files), evalscope, inspect (.eval), openai, prime-rl,
+    sharegpt, trl, verifiers (results.jsonl, traces.jsonl).
 
-    Rows that make no sense are named with their reason and left out; the exit code is then 1. Importing
-    twice adds nothing. Imported episodes are in reports and exports like recorded ones, but never count
-    as verified.
+    Invalid rows are left out and listed with the reason; the exit code is then 1. Importing the same rows
+    twice adds nothing. Reports and exports include imported episodes, but they never count as verified.
 
     \b
     Examples:
@@ -53,7 +54,7 @@ def import_(
     if as_json:
         click.echo(json.dumps(outcome.document()))
     else:
-        known = f", {outcome.known} were here already" if outcome.known else ""
+        known = f", {outcome.known} were already imported" if outcome.known else ""
         runs = f" ({', '.join(outcome.runs)})" if outcome.runs else ""
         click.echo(f"imported {outcome.imported} episodes as {outcome.format}{runs}{known}")
     if outcome.bad:

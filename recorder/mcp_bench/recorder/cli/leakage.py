@@ -1,4 +1,4 @@
-"""`mcp-bench leakage`: does a data set hold what is tested on?"""
+"""`mcp-bench leakage`: search a data set for held-out tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 SHOWN = 20
-"""Rows that are named on a terminal; --json has all."""
+"""Rows listed on a terminal. --json has all."""
 
 EPILOG = """\b
 Examples:
@@ -27,24 +27,26 @@ Examples:
     multiple=True,
     required=True,
     metavar="SPLIT",
-    help="Split that must not be in the data (repeatable).",
+    help="Split that the data must not contain (repeatable).",
 )
 @click.option(
     "--benchmark",
     "benchmarks",
     multiple=True,
     metavar="BENCHMARK",
-    help="Compare every row with this benchmark, too, whatever it names (repeatable).",
+    help="Also compare every row with this benchmark, whichever one the row names (repeatable).",
 )
 @click.option(
     "--similarity",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.8,
     show_default=True,
-    help="From which on two prompts or solutions are near duplicates.",
+    help="Similarity from which two prompts or solutions are near duplicates.",
 )
-@click.option("--format", "form", metavar="FORMAT", help="Format of the data. Default: told from the files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--format", "form", metavar="FORMAT", help="Format of the data. Default: detected from the files."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def leakage(
     data: tuple[Path, ...],
     splits: tuple[str, ...],
@@ -53,14 +55,14 @@ def leakage(
     form: str | None,
     as_json: bool,
 ) -> None:
-    """Look for held-out tasks in a data set.
+    """Search a data set for held-out tasks.
 
-    DATA are files, or folders of them, of any format and container that `mcp-bench import` reads, preference
-    pairs and step data included. Each row is compared with the split of the benchmark that it names: the
-    same task, the same prompt, one that shares most of its runs of five words, one that is quoted, or calls
-    and an answer that are those of the task's reference solution.
+    DATA is a file or folder in any format that `mcp-bench import` reads, or of preference pairs or step
+    data. Each row is compared with the split of the benchmark that it names. A row leaks if it has the same
+    task, the same or a similar prompt, quotes a prompt, or has calls and an answer similar to a reference
+    solution. Similar texts share most of their runs of five words.
 
-    Ends with 0 where nothing leaks, with 1 where something does or a row cannot be read.
+    The exit code is 0 if nothing leaks, and 1 if a row leaks or cannot be read.
     """
     from mcp_bench.recorder.leakage.check import LeakCheck
     from mcp_bench.recorder.leakage.data_set import search
@@ -70,9 +72,10 @@ def leakage(
     check = LeakCheck(splits, threshold=similarity, benchmarks=benchmarks)
     found = search(data, form, check)
     if found.rows and not check.compared and not found.leaks:
-        why = "; ".join(check.unchecked.values()) or "no row names one"
+        reason = "; ".join(check.unchecked.values()) or "no row names a benchmark"
         raise WrongUseError(
-            f"nothing could be compared: no benchmark of the rows is here ({why}). Name one with --benchmark"
+            f"nothing could be compared: no benchmark of the rows is installed ({reason})."
+            " Name one with --benchmark"
         )
     if as_json:
         document = {
@@ -82,7 +85,7 @@ def leakage(
             "unchecked": check.unchecked,
             "leaks": [leak.document() for leak in found.leaks],
             "unreadable": [
-                {"file": file, "row": where, "reason": why} for file, where, why in found.unreadable
+                {"file": file, "row": where, "reason": reason} for file, where, reason in found.unreadable
             ],
         }
         click.echo(json.dumps(document))
@@ -95,8 +98,8 @@ def leakage(
         click.echo(
             sanitize_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
         )
-    for file, where, why in found.unreadable:
-        click.echo(sanitize_line(f"Not read: {file}, {where or 'all of it'}: {why}"), err=True)
-    for name, why in check.unchecked.items():
-        click.echo(sanitize_line(f"Not compared: rows of {name}: {why}"), err=True)
+    for file, where, reason in found.unreadable:
+        click.echo(sanitize_line(f"Not read: {file}, {where or 'whole file'}: {reason}"), err=True)
+    for name, reason in check.unchecked.items():
+        click.echo(sanitize_line(f"Not compared: rows of {name}: {reason}"), err=True)
     sys.exit(1 if found.leaks or found.unreadable else 0)

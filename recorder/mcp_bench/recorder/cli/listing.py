@@ -1,4 +1,4 @@
-"""Lists of runs and of the episodes of one, for `mcp-bench show`."""
+"""Lists of runs and of the episodes of a run, for `mcp-bench show`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
 def show_runs(as_json: bool) -> None:
-    """Print every run, oldest first. One that cannot be read is named on stderr, and the exit code is 1."""
+    """Print every run, oldest first. Unreadable runs are listed on stderr, and the exit code is then 1."""
     runs: list[RunSummary] = []
     unreadable = False
     for path in run_paths():
@@ -44,7 +44,7 @@ def show_runs(as_json: bool) -> None:
 
 
 def show_episodes(path: Path, as_json: bool) -> None:
-    """Print the last attempt of every slot of a run."""
+    """Print the last attempt at every planned episode of a run."""
     with RunReader(path) as reader:
         episodes = list(reader.episodes())
     if as_json:
@@ -77,7 +77,7 @@ def moment(microseconds: int) -> str:
 
 
 def result(episode: StoredEpisode) -> str:
-    """Return how an episode came out, in a few words."""
+    """Return the outcome of an episode in a few words."""
     if episode.invalid is not None:
         return f"invalid: {episode.invalid}"
     if episode.partial is None:
@@ -86,7 +86,7 @@ def result(episode: StoredEpisode) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; a file or a pipe has no width, so nothing is cut there."""
+    """Print a table. In a file or pipe it is printed at full width."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -1,4 +1,4 @@
-"""`mcp-bench merge`: the rows of many runs in one file."""
+"""`mcp-bench merge`: combine the rows of many runs in one file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Examples:
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The SQLite file to make. It holds grades, and only you can read it (mode 0600).",
+    help="SQLite file to write. It contains grades, so only you can read it (mode 0600).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def merge(runs: tuple[str, ...], out: Path, as_json: bool) -> None:
-    """Make one SQLite file of the named runs, or of all.
+    """Combine the named runs, or all, in one SQLite file.
 
-    Every table has a column `run` in front; the view `episode_summary` has a row for each episode with its
-    grade. The runs stay as they are. What is in the file cannot be verified: `mcp-bench verify` reads runs.
+    The first column of every table is `run`. The view `episode_summary` has a row for each episode, with its
+    grade. The runs do not change. `mcp-bench verify` checks runs only, not the combined file.
     """
     from mcp_bench.recorder.store.merged_runs import merge_runs
     from mcp_bench.recorder.store.reader import run_paths

@@ -1,4 +1,4 @@
-"""Captured model calls of one episode, for `mcp-bench show`."""
+"""The captured model calls of an episode, for `mcp-bench show`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MICROSECONDS = 1_000_000
 
 
 def summary(calls: Sequence[StoredModelCall]) -> dict[str, Any] | None:
-    """Return counts, tokens and parameters of the captured calls; None where none were captured.
+    """Return counts, tokens and parameters of the captured calls, or None if there are none.
 
-    `usage` is None where a call that was answered did not tell its own; `parameters` has every way in which
-    turns were sampled.
+    `usage` is None if an answered call did not report its usage. `parameters` lists the different sampling
+    parameters of the turns.
     """
     if not calls:
         return None
@@ -40,25 +40,25 @@ def summary(calls: Sequence[StoredModelCall]) -> dict[str, Any] | None:
     }
 
 
-def in_words(told: dict[str, Any]) -> str:
-    """Return a summary in one line."""
-    side, other = told["side"], told["other"]
-    words = [f"{told['model_calls']} model calls ({told['turns']} turns, {side} on the side, {other} other)"]
-    words += [f"{told['failed']} failed"] if told["failed"] else []
-    words += [f"{name} {count}" for name, count in (told["usage"] or {}).items() if name != "model_calls"]
-    for parameters in told["parameters"]:
+def in_words(captured: dict[str, Any]) -> str:
+    """Return a summary as one line of text."""
+    kinds = f"{captured['turns']} turns, {captured['side']} on the side, {captured['other']} other"
+    words = [f"{captured['model_calls']} model calls ({kinds})"]
+    words += [f"{captured['failed']} failed"] if captured["failed"] else []
+    words += [f"{name} {count}" for name, count in (captured["usage"] or {}).items() if name != "model_calls"]
+    for parameters in captured["parameters"]:
         words += [f"{name} {json.dumps(value)}" for name, value in parameters.items()]
     return ", ".join(words)
 
 
 def show_model_calls(reader: RunReader, episode: str, *, as_json: bool) -> None:
-    """Print the captured calls of an episode; as JSON, with what was asked and answered."""
+    """Print the captured calls of an episode; as JSON, with requests and responses."""
     calls = reader.model_calls(episode)
     if as_json:
         click.echo(json.dumps([_document(reader, call) for call in calls]))
         return
     if not calls:
-        click.echo("no model calls were captured: that is what `mcp-bench record --capture-llm` does")
+        click.echo("no model calls were captured. To capture them, use `mcp-bench record --capture-llm`")
         return
     began = reader.episode(episode).started_us
     print_table(

@@ -1,4 +1,4 @@
-"""`mcp-bench report`: scores of what was recorded."""
+"""`mcp-bench report`: scores of recordings."""
 
 from __future__ import annotations
 
@@ -28,39 +28,41 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Run to report (repeatable; default: all).")
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN", help="Run to report (repeatable). Default: all runs."
+)
 @click.option(
     "--by",
     default="agent,model,benchmark,split",
     show_default=True,
     metavar="FIELDS",
-    help="What to group by, separated by commas: agent, model, benchmark, split, domain.",
+    help="Fields to group by, separated by commas: agent, model, benchmark, split, domain.",
 )
 @click.option(
     "--compare",
     nargs=2,
     metavar="A B",
-    help="Compare two agents, models or runs on the tasks that both have.",
+    help="Compare two agents, models or runs on their common tasks.",
 )
 @click.option(
     "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a page with charts, too, and the charts as PNGs beside it (FILE.html: in FILE-png/).",
+    help="Write a page with charts, and the charts as PNG files beside it (FILE.html: in FILE-png/).",
 )  # fmt: skip
 @click.option(
     "--loop", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="With --html: the page is about a loop, turn by turn, and about the recordings that --run names.",
+    help="With --html: show the turns of this loop, and the recordings that --run names.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
 def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html: Path | None,
            loop: Path | None, as_json: bool) -> None:  # fmt: skip
     """Show scores and their confidence intervals.
 
-    The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted apart; `inv. as 0` gives the
-    partial and strict scores with each of them as a failure. Where most tasks were tried k times, `pass@k` is
-    the chance that one of k attempts solves a task, `pass^k` that all of them do.
+    The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted separately; `inv. as 0` shows
+    the partial and strict scores with invalid episodes as failures. If most tasks have k attempts, `pass@k`
+    is the probability that at least one of k attempts solves a task, and `pass^k` that all of them do.
 
-    --compare pairs the tasks for which both sides have a valid graded episode, and lists the tasks that
-    flipped. A side is the name of a run, an agent or a model, or says which: agent=codex,model=gpt-x.
+    --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
+    result flipped. A side is the name of a run, agent or model, or a list such as agent=codex,model=gpt-x.
     """
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
     from mcp_bench.recorder.store.reader import run_paths
@@ -102,16 +104,14 @@ def _page(
     from mcp_bench.servers.sanitize import sanitize_line
 
     if html is None:
-        raise WrongUseError("--loop is about the page: say --html FILE, too")
+        raise WrongUseError("--loop is shown in a page: say --html FILE, too")
     if loop is not None and as_json:
-        raise WrongUseError(
-            "--json has no loops: `mcp-bench loop --show FOLDER --json` prints one that is done"
-        )
+        raise WrongUseError("--json has no loops: use `mcp-bench loop --show FOLDER --json`")
     check(html)
-    told = sections_of_loop(loop) if loop is not None else []
+    loop_sections = sections_of_loop(loop) if loop is not None else []
     read = kept(episodes)
     found = _found(read, sides, names) if sides else None
-    pictures = make_page(html, read, names, found, loop, told)
+    pictures = make_page(html, read, names, found, loop, loop_sections)
     if as_json:
         from mcp_bench.recorder.scores.scores import report as summarise
 

@@ -1,4 +1,4 @@
-"""`mcp-bench scan`: did agents look for their grades?"""
+"""`mcp-bench scan`: search recordings for agents that looked for their grades."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def scan(runs: tuple[str, ...], as_json: bool) -> None:
     """Scan recordings for agents that looked for their grades.
 
-    `mcp-bench record` does so at the end of every episode; this does it again for the named runs, or for all,
-    and for those that were recorded by hand. The verdicts are stored; `show EPISODE` has the evidence. What
-    was evidence once stays so. A run that `mcp-bench verify` finds changed is left as it is, and makes this
-    end with 1.
+    `mcp-bench record` scans every episode when it ends. This command scans the named runs, or all, again,
+    including runs of interactive use. It stores the verdicts; `show EPISODE` lists the evidence. Earlier
+    evidence is kept. Runs that `mcp-bench verify` finds changed are left out, and the exit code is then 1.
     """
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.scan.rescan import rescan

@@ -1,4 +1,4 @@
-"""Scores on a terminal: a table, or a few short lines for each row where it is too narrow for one."""
+"""Scores on a terminal: a table, or a few lines for each row if the terminal is too narrow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 
 def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
-    """Print the rows of a report that was grouped by `names`."""
-    # what no row has is no column
+    """Print the rows of a report that is grouped by `names`."""
+    # a column appears only if a row has a value for it
     repeated = any(usual_attempts(row) for row in rows)
     troubled = any(_trouble(row) for row in rows)
     tokens = any(_tokens(row) for row in rows)
@@ -56,12 +56,12 @@ def print_scores(rows: list[dict[str, Any]], names: list[str]) -> None:
 
 
 def print_wide(table: Table, otherwise: Any) -> None:
-    """Print a table in full, or call `otherwise` on a terminal that is too narrow for it."""
+    """Print a table at full width, or call `otherwise` if the terminal is too narrow for it."""
     console = Console()
     needed = Console(width=10_000).measure(table).maximum
     if console.is_terminal and needed > console.width:
         otherwise()
-    else:  # a file or a pipe has no width: nothing is cut there
+    else:  # files and pipes have no width limit
         Console(width=needed).print(table)
 
 
@@ -94,8 +94,8 @@ def _lowered(row: dict[str, Any]) -> str:
 
 
 def _tokens(row: dict[str, Any]) -> str:
-    told = [row["input_tokens"], row["output_tokens"]]
-    return "" if told == [None, None] else " / ".join("-" if part is None else f"{part:,}" for part in told)
+    counts = [row["input_tokens"], row["output_tokens"]]
+    return "" if counts == [None, None] else " / ".join("-" if n is None else f"{n:,}" for n in counts)
 
 
 def _cost(row: dict[str, Any]) -> str:
@@ -112,7 +112,7 @@ def _verified(row: dict[str, Any]) -> str:
 
 
 def _trouble(row: dict[str, Any]) -> str:
-    """Say why episodes were invalid, how valid ones ended badly, and which are tainted."""
+    """Return counts of invalid reasons, of abnormal ends of valid episodes, and of tainted episodes."""
     badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
     badly |= {"tainted": row["tainted"]} if row["tainted"] else {}
     return sanitize_line(

@@ -1,4 +1,4 @@
-"""`mcp-bench show`: what was recorded; one episode with its grade and its conversation."""
+"""`mcp-bench show`: list recordings, or show an episode with its grade and conversation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.store.reader import RunReader
 
 
-@click.command(short_help="Show runs, the episodes of one, or one episode.")
+@click.command(short_help="Show runs, the episodes of a run, or one episode.")
 @click.argument("what", required=False, metavar="[RUN|EPISODE]")
-@click.option(
-    "--model-calls", is_flag=True, help="Of an episode, list what was captured at its model endpoint."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--model-calls", is_flag=True, help="List the captured model calls of the episode.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def show(what: str | None, model_calls: bool, as_json: bool) -> None:
-    """Show the runs, the episodes of one, or one episode with its grade and its conversation.
+    """Show all runs, the episodes of a run, or one episode with its grade and conversation.
 
-    EPISODE is an id, or the beginning of one that fits no other. Control characters in what agents and
-    tools wrote are spelled out.
+    EPISODE is an id or a unique prefix of one. Control characters in text from agents and tools are escaped.
 
     \b
     Examples:
@@ -98,8 +95,11 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
 
 def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield `(heading, text)`: what is set in bold, and what follows it. The text is safe to show, and only
-    we begin lines at the left edge: what an agent writes cannot pass for a fact or a grade."""
+    """Yield pairs of a bold heading and the text after it.
+
+    The text is sanitized, and text of agents is never at the left edge, so it cannot pass for a fact or a
+    grade.
+    """
     from mcp_bench.recorder.cli.model_calls import in_words
     from mcp_bench.servers.sanitize import sanitize_line
 
@@ -158,8 +158,8 @@ def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "grade     ", "none"
         return
     verdict = "solved" if grade["strict"] else "not solved"
-    told = f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
-    yield "grade     ", sanitize_line(told)
+    line = f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
+    yield "grade     ", sanitize_line(line)
     for assertion in grade["assertions"]:
         mark = "ok  " if assertion.get("passed") else "FAIL"
         detail = f": {assertion['detail']}" if assertion.get("detail") else ""
@@ -178,16 +178,16 @@ def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
         heading += " error" if message.get("is_error") else ""
     yield heading, ""
     if message.get("reasoning"):
-        yield "  thinks: ", _set_in(message["reasoning"])
+        yield "  thinks: ", _indented(message["reasoning"])
     if message.get("content"):
-        yield "  ", _set_in(message["content"])
+        yield "  ", _indented(message["content"])
     for call in message.get("tool_calls", ()):
         function = call["function"]
         arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False)
         yield "  calls ", sanitize_line(f"{function['name']} {arguments} [{call['id']}]")
 
 
-def _set_in(text: str) -> str:
+def _indented(text: str) -> str:
     from mcp_bench.servers.sanitize import sanitize
 
     return sanitize(text).replace("\n", "\n  ")

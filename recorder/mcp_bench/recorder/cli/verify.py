@@ -1,4 +1,4 @@
-"""`mcp-bench verify`: was anything changed in what was recorded?"""
+"""`mcp-bench verify`: check that recordings have not been changed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.verify.verify import Verdict
 
 SHOWN = 20
-"""Findings of a run that are shown on a terminal; --json has all."""
+"""Findings of a run that are listed on a terminal. --json has all."""
 
 EPILOG = """\b
 Examples:
   mcp-bench verify
   mcp-bench verify run_01kbf3x9qv2m8t0 --json
-  mcp-bench verify --key worker.key          runs that came from another machine, with its key
+  mcp-bench verify --key worker.key          runs from another machine, with the key of that machine
 """
 
 
@@ -31,15 +31,16 @@ Examples:
     "key_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The key that they were recorded with, where it is not this home's: the file `key` of that home.",
+    help="Key that the runs were recorded with, if they come from another home: its file `key`.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
-    """Check that nothing was changed in what was recorded.
+    """Check that recordings have not been changed.
 
-    Of the named runs, or of all, it finds every row that was edited, removed, added or moved. Ends with 0
-    where every run is as it was recorded, and with 1 where one was changed or cannot be verified: it was
-    recorded with another key, its writer was killed and nothing seals its end, or it cannot be read.
+    Finds every row of the named runs, or of all, that was edited, removed, added or moved. The exit code is
+    0 if every run is unchanged, and 1 if a run was changed or cannot be verified. A run cannot be verified
+    if it was recorded with another key, if its writer was killed so that its end is not sealed, or if it
+    cannot be read.
     """
     from mcp_bench.recorder.store.keys import key_path, read_key
     from mcp_bench.recorder.store.reader import run_paths
@@ -64,10 +65,12 @@ def show(verdict: Verdict) -> None:
     from mcp_bench.servers.sanitize import sanitize_line
 
     color = {"verified": "green", "changed": "red"}.get(verdict.state, "yellow")
-    told = f": {verdict.detail}" if verdict.detail else ""
+    detail = f": {verdict.detail}" if verdict.detail else ""
     if verdict.state == "verified":
-        told = f" ({sum(verdict.rows.values())} rows){told}"
-    click.echo(f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(told))
+        detail = f" ({sum(verdict.rows.values())} rows){detail}"
+    click.echo(
+        f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(detail)
+    )
     for finding in verdict.findings[:SHOWN]:
         place = finding.place
         within = f" of {place.episode}" if place.episode else ""

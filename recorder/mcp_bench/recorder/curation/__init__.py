@@ -1,1 +1,1 @@
-"""Curation: rules that choose which recordings become training data, and what is left of their text."""
+"""Curation: rules that select recordings as training data and clean their text."""

@@ -1,4 +1,4 @@
-"""What the rules know of an episode: a light summary, so that a large store fits into memory."""
+"""The summary of an episode that the rules work on. It is small, so a large store fits into memory."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from mcp_bench.recorder.leakage.similarity import Signature
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.recorder.store.reader import StoredEpisode
-
-Signature = npt.NDArray[np.uint32]
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A valid, graded episode. The last four are known only where a rule that was asked for needs
-    them."""
+    """A valid, graded episode. The last four fields are filled only if a rule needs them."""
 
     run: Path
     id: str
     task: str
-    """Benchmark and task."""
+    """`benchmark/task`."""
     family: str
     partial: float
     strict: bool
@@ -36,7 +31,12 @@ class Candidate:
 
 
 def candidate(run: Path, episode: StoredEpisode) -> Candidate:
-    """Return the summary of an episode of the run folder `run`; it must have a grade."""
+    """Return the summary of an episode.
+
+    Args:
+        run: The folder of the run.
+        episode: An episode with a grade.
+    """
     if episode.partial is None:
         raise ValueError(f"{episode.id} has no grade")
     return Candidate(
@@ -52,7 +52,7 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
 
 
 def quality(candidate: Candidate) -> tuple[bool, float, int, int, str]:
-    """Sort key, best first: solved, the higher grade, fewer failing calls, fewer calls, the older one."""
+    """Return a sort key, best first: solved, higher grade, fewer failed calls, fewer calls, older."""
     return (
         not candidate.strict,
         -candidate.partial,
@@ -62,7 +62,9 @@ def quality(candidate: Candidate) -> tuple[bool, float, int, int, str]:
     )
 
 
-def lot(seed: int, name: str) -> bytes:
-    """Return a number as good as random that depends on the seed and the name alone: who sorts by it
-    draws by lot, the same way on every machine and in whatever order names come."""
+def random_key(seed: int, name: str) -> bytes:
+    """Return a pseudo-random sort key that depends on nothing but the seed and the name.
+
+    Sorting by it shuffles, with the same result on every machine and for any order of the input.
+    """
     return blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()

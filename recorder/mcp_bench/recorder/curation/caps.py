@@ -1,11 +1,11 @@
-"""At most so many of one task or one family."""
+"""Limits on the number of episodes of a task or a family of tasks."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from mcp_bench.recorder.curation.candidate import Candidate, lot, quality
+from mcp_bench.recorder.curation.candidate import Candidate, quality, random_key
 
 
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
@@ -14,32 +14,35 @@ def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 
 def per_task(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:
-    """Keep at most `count` attempts at each task, drawn by lot: the mixture of grades stays as it is."""
-    return _kept(candidates, lambda c: c.task, lambda group: _by_lot(group, seed)[:count])
+    """Keep a random sample of at most `count` attempts at each task. It keeps the mix of grades."""
+    return _kept(candidates, lambda c: c.task, lambda group: _shuffled(group, seed)[:count])
 
 
 def per_family(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:
-    """Keep at most `count` episodes of each family, drawn by lot, of as many of its tasks as can be."""
+    """Keep a random sample of at most `count` episodes of each family.
+
+    It is spread over as many tasks of the family as possible.
+    """
 
     def spread(group: list[Candidate]) -> list[Candidate]:
         taken: defaultdict[str, int] = defaultdict(int)
-        turns = []
-        for one in _by_lot(group, seed):
-            turns.append((taken[one.task], one))
+        rounds = []
+        for one in _shuffled(group, seed):
+            rounds.append((taken[one.task], one))
             taken[one.task] += 1
-        turns.sort(key=lambda turn: turn[0])  # stable: within a turn the lot decides
-        return [one for _, one in turns[:count]]
+        rounds.sort(key=lambda pair: pair[0])  # stable: the order within a round stays random
+        return [one for _, one in rounds[:count]]
 
     return _kept(candidates, lambda c: c.family, spread)
 
 
 def by_task(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
-    """Return the candidates of each task, in the order they came."""
+    """Group the candidates by task, in their order."""
     return _groups(candidates, lambda c: c.task)
 
 
-def _by_lot(group: Iterable[Candidate], seed: int) -> list[Candidate]:
-    return sorted(group, key=lambda c: lot(seed, c.id))
+def _shuffled(group: Iterable[Candidate], seed: int) -> list[Candidate]:
+    return sorted(group, key=lambda c: random_key(seed, c.id))
 
 
 def _groups(candidates: Iterable[Candidate], key: Callable[[Candidate], str]) -> dict[str, list[Candidate]]:

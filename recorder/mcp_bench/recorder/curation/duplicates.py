@@ -1,4 +1,4 @@
-"""The same conversation once: exact and near duplicates."""
+"""Removal of exact and near duplicates of conversations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from mcp_bench.recorder.curation.candidate import Candidate, quality
-from mcp_bench.recorder.curation.minhash import SimilarTexts
-from mcp_bench.recorder.leakage.similarity import calls_text
+from mcp_bench.recorder.leakage.similarity import SimilarTexts, calls_text
 from mcp_bench.recorder.trajectory import Trajectory
 
 
 def fingerprint(trajectory: Trajectory) -> bytes:
-    """Return a hash of the conversation; the ids of calls, which agents make up, do not count."""
+    """Return a hash of the conversation, without the ids of calls, which agents make up."""
     messages = [
         [
             message.role,
@@ -29,25 +28,27 @@ def fingerprint(trajectory: Trajectory) -> bytes:
 
 
 def gist(trajectory: Trajectory) -> str:
-    """Return what near duplicates are told by: what was asked, the calls with their arguments, the last
-    answer. Results and reasoning are left out: they are long, and the same calls give the same results."""
+    """Return the text that near duplicates are compared by: the prompt, the calls and the last answer.
+
+    Results and reasoning are left out. They are long, and the same calls give the same results.
+    """
     parts = [message.content or "" for message in trajectory.messages if message.role == "user"]
     calls = [call.function for message in trajectory.messages for call in message.tool_calls]
     parts.append(calls_text((call.name, call.arguments) for call in calls))
-    said = [
+    answers = [
         message.content for message in trajectory.messages if message.role == "assistant" and message.content
     ]
-    return "\n".join([*parts, *said[-1:]])
+    return "\n".join([*parts, *answers[-1:]])
 
 
 def without_exact(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Keep the best of those with the same fingerprint."""
+    """Keep the best candidate with each fingerprint."""
     kept = {one.fingerprint: one.id for one in _worst_first(candidates)}
     return [one for one in candidates if kept[one.fingerprint] == one.id]
 
 
 def without_near(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
-    """Keep, best first, what is no near duplicate of anything that is kept already."""
+    """Keep a candidate, best first, unless it is a near duplicate of one that is kept already."""
     seen = SimilarTexts(threshold)
     kept: set[str] = set()
     for one in sorted(candidates, key=quality):

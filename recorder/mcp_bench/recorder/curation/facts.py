@@ -1,4 +1,4 @@
-"""Rules about what is known of an episode without its conversation."""
+"""Rules that need only the stored facts of an episode, not its conversation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bench.servers.contracts import ALL_SPLITS
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRule:
-    """A rule that looks at one episode. `dropped` says in words what an episode is that it drops."""
+    """A rule about one episode. `dropped` describes the episodes that it drops."""
 
     name: str
     dropped: str
@@ -22,8 +22,7 @@ class EpisodeRule:
 
 
 def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
-    """Yield the rules in the order in which they are applied: those that always are, and those that
-    were asked for."""
+    """Yield the rules in the order in which they apply, those of options only if the options are set."""
     chosen = selection
     if chosen.agents:
         yield EpisodeRule("other_agent", "by another agent", lambda e: e.agent in chosen.agents)
@@ -37,7 +36,7 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
         yield EpisodeRule("other_domain", "of another domain", lambda e: e.domain in chosen.domains)
     if ALL_SPLITS not in chosen.splits:
         splits = ", ".join(chosen.splits)
-        words = f"of another split than {splits} (--split all takes every one)"
+        words = f"not of the split {splits} (--split all takes every split)"
         yield EpisodeRule("other_split", words, lambda e: e.split in chosen.splits)
     yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
     yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
@@ -45,16 +44,16 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
         least = strength(chosen.isolation)
         yield EpisodeRule(
             "isolation_too_weak",
-            f"isolated less than by {chosen.isolation}",
+            f"isolated less strictly than {chosen.isolation}",
             lambda e: strength(e.isolation) >= least,
         )
     if not chosen.include_tainted:
-        words = "tainted (--include-tainted takes every one)"
+        words = "tainted (--include-tainted keeps them)"
         yield EpisodeRule("tainted", words, lambda e: e.taint != "tainted")
     if chosen.clean:
         yield EpisodeRule("not_clean", "not known to be clean", lambda e: e.taint == "clean")
     if chosen.verified:
-        words = "not verified: isolated, every probe passed, and clean"
+        words = "not verified (isolated, every probe passed, and clean)"
         yield EpisodeRule("not_verified", words, verified)
     yield EpisodeRule(
         "below_threshold",
@@ -66,6 +65,6 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
     if (most := chosen.max_error_share) is not None:
         yield EpisodeRule(
             "too_many_errors",
-            f"with more than {most:g} of its calls failed",
+            f"with a larger share of failed calls than {most:g}",
             lambda e: e.failed_calls / max(e.calls, 1) <= most,
         )

@@ -1,7 +1,10 @@
-"""The same results in the same order, from several processes.
+"""A map over several processes that keeps the order of results and bounds memory.
 
-Each process takes every n-th part of the work. What it made of a part waits in it until that is asked for, so
-memory holds a few megabytes for each process, however much there is to do.
+Each process takes every n-th part of the work. It holds at most `WAITING_BYTES` of results until the caller
+takes them, so memory does not grow with the amount of work.
+
+A `ProcessPoolExecutor` with a few parts in flight was tried instead. It takes the same CPU time and 20 MiB
+more memory, its processes stay alive when this one is killed, and in Python 3.11 it cannot end them early.
 """
 
 from __future__ import annotations
@@ -20,14 +23,14 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Work = Callable[[Sequence[Item]], Iterable[Result]]
-"""Gives a result for each item, in their order."""
+"""Returns one result for each item, in their order."""
 
 WAITING_BYTES = 4 << 20
-"""As soon as so much waits in a process, it goes on only when some of it was taken."""
+"""A process that holds this much pauses until the caller takes some of it."""
 
 
 def cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return the number of processor cores that this process can use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -37,13 +40,17 @@ def in_order(
     elsewhere: Callable[[], Work[Item, Result]],
     processes: int,
 ) -> Generator[Result]:
-    """Yield the results of all parts. Close it to end the processes early.
+    """Yield the results of all parts, in order. Close the generator to end the processes early.
 
-    `elsewhere` is pickled and called once in each new process, and what it returns must do there what `here`
-    does in this one, with results that can be pickled. With one process there is no other than this one.
+    If a process fails or is killed, this one does the rest of its part again. So an error is raised here as
+    it was there, and no work is lost.
 
-    What a process fails in is done here: it raises here what it raised there, and the work of a process that
-    was killed is not lost.
+    Args:
+        parts: The items, in parts that one process works on at a time.
+        here: Does the work in this process.
+        elsewhere: Called once in each new process; returns a function that does there what `here` does. It
+            and its results are pickled.
+        processes: Number of processes. With one, all work is done in this process.
     """
     with contextlib.ExitStack() as ending:
         count = min(processes, len(parts))
@@ -73,28 +80,28 @@ def _received(end: Connection, count: int) -> Iterator[Result]:
 def _process(
     elsewhere: Callable[[], Work[Item, Result]], parts: Sequence[Sequence[Item]]
 ) -> Iterator[Connection]:
-    # numpy has threads, and a fork copies the locks that they hold
+    # not "fork": numpy has threads, and a fork copies the locks that they hold
     context = multiprocessing.get_context("spawn")
     end, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(elsewhere, parts, theirs), daemon=True)
     with end:
-        resource_tracker.ensure_running()  # when it starts, it lets signals through again
+        resource_tracker.ensure_running()  # starting it later would unblock signals
         with theirs, uninterrupted():
             process.start()
         try:
             yield end
         finally:
-            process.terminate()  # it only reads
+            process.terminate()  # safe: it only reads
             process.join()
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Have what starts meanwhile not hear of Ctrl-C, which goes to all processes of a terminal: this one ends
-    the others, and hears of it when the context is left.
+    """Block SIGINT, here until the context ends, and for good in processes that start in it.
 
-    During a fork it would be lost: what a hook of `os.register_at_fork` raises is dropped, and logging has
-    one.
+    Ctrl-C reaches all processes of a terminal, but only this one should handle it and end the others. During
+    a fork the signal would be lost: Python drops an exception in a hook of `os.register_at_fork`, and logging
+    has such a hook.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -106,10 +113,10 @@ def uninterrupted() -> Iterator[None]:
 def _serve(
     elsewhere: Callable[[], Work[Item, Result]], parts: Iterable[Sequence[Item]], end: Connection
 ) -> None:
-    # a closed end tells of any failure; a broken pipe, that nobody wants the rest
+    # closing the connection reports any failure; a broken pipe means that the rest is not needed
     with end, contextlib.suppress(Exception):
         work = elsewhere()
-        gc.freeze()  # modules stay
+        gc.freeze()  # modules are never collected
         for part in parts:
             waiting: list[bytes] = []
             size = 0

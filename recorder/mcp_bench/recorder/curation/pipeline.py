@@ -1,9 +1,9 @@
-"""The rules in their order, and the funnel: how many came in, what each rule dropped, how many are left.
+"""The rules in order, and the funnel: episodes in, episodes dropped by each rule, episodes out.
 
-First, one pass over the store looks at facts; what passes is kept as a light summary. Rules about
-conversations then read those once, and keep of each a hash, a signature or a count. At last, whole sets
-are looked at. So a good attempt is not crowded out by one that a later rule drops, and memory holds no
-conversation but the one at hand.
+One pass over the store applies the rules about facts and keeps a small summary of each episode that passes.
+If a rule needs conversations, a second pass reads them and keeps a hash, a signature or a count of each.
+Rules about the whole set come last, so an episode that another rule drops never takes the place of a good
+one. Memory holds one conversation at a time.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from typing import Any, TypeVar
 
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.curation import caps, duplicates
-from mcp_bench.recorder.curation.candidate import Candidate, Signature, candidate
+from mcp_bench.recorder.curation.candidate import Candidate, candidate
 from mcp_bench.recorder.curation.cohort import cohort
 from mcp_bench.recorder.curation.facts import EpisodeRule, episode_rules
-from mcp_bench.recorder.curation.minhash import signature
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
 from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
+from mcp_bench.recorder.leakage.similarity import Signature, signature
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
 from mcp_bench.servers.errors import UnknownNameError
 
 MANY = 400
-"""Conversations from which on a second process pays: it takes a second to start."""
+"""Number of conversations from which a second process pays off. Starting one takes a second."""
 MOST_JOBS = 8
 PART = 64
-"""Conversations that a process reads before another one's are taken."""
+"""Conversations in a part, the unit of work of a process."""
 
 Found = TypeVar("Found")
 Look = Callable[["Curation", StoredEpisode, Trajectory], Found]
 _Place = tuple[Path, str]
-"""The folder of a run, and an episode."""
+"""The folder of a run and the id of an episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetRule:
-    """A rule that looks at all episodes that are left. `dropped` says in words what it drops."""
+    """A rule about all remaining episodes. `dropped` describes the episodes that it drops."""
 
     name: str
     dropped: str
@@ -55,14 +55,19 @@ class SetRule:
 
 
 class Curation:
-    """One use of a selection."""
+    """Applies a selection to a store."""
 
     def __init__(self, selection: Selection, jobs: int | None = None) -> None:
-        """Make the rules ready. `jobs` processes read conversations; by default one for each core, at most
-        `MOST_JOBS`, where there are `MANY` conversations or more.
+        """Prepare the rules.
+
+        Args:
+            selection: What to choose.
+            jobs: Processes that read conversations. By default one for each core, at most `MOST_JOBS`, if
+                there are `MANY` conversations or more.
 
         Raises:
-            MissingDependencyError, WrongUseError: the tokenizer cannot be loaded.
+            MissingDependencyError: the tokenizer needs a package that is not installed.
+            WrongUseError: the tokenizer cannot be loaded.
         """
         self.selection = selection
         self._jobs = jobs
@@ -75,10 +80,10 @@ class Curation:
         self.dropped = {rule.name: 0 for rule in self._rules}
 
     def choose(self, paths: Sequence[Path]) -> list[Candidate]:
-        """Return what is chosen of the runs at `paths`, in the order of the store, and fill the funnel.
+        """Choose episodes of the runs at `paths`, and count the funnel. The order of the store is kept.
 
         Raises:
-            UnknownNameError: an agent, model, benchmark, domain or split that no episode has.
+            UnknownNameError: no episode has an agent, model, benchmark, domain or split of that name.
             WrongUseError: a cohort is larger than the data allows.
         """
         left = self._by_facts(paths)
@@ -92,13 +97,15 @@ class Curation:
         return left
 
     def read(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, StoredEpisode, Trajectory]]:
-        """Yield the conversations as they are to be written, one at a time."""
+        """Yield the conversations one at a time, with reasoning and secrets removed as the selection says."""
         read = self._conversations([(one.run, one.id) for one in chosen])
         yield from ((one, *found) for one, found in zip(chosen, read, strict=True))
 
     def each(self, chosen: Sequence[Candidate], look: Look[Found]) -> Generator[Found]:
-        """Yield what `look` makes of each conversation, in their order. It can be pickled, as can what it
-        returns: where there are many, several processes do it."""
+        """Yield what `look` returns for each conversation, in order.
+
+        Several processes do the work if there are many conversations. `look` and its results are pickled.
+        """
         jobs = self._jobs
         if jobs is None:
             jobs = min(cores(), MOST_JOBS) if len(chosen) >= MANY else 1
@@ -109,11 +116,11 @@ class Curation:
                 yield found
 
     def funnel(self) -> dict[str, Any]:
-        """Return the counts, rules in the order in which they were applied."""
+        """Return the counts, with the rules in the order in which they apply."""
         return {"rows_in": self.rows_in, "dropped": dict(self.dropped), "rows_out": self.rows_out}
 
     def words(self) -> dict[str, str]:
-        """Return what each rule drops, in words."""
+        """Return a description of the episodes that each rule drops."""
         return {rule.name: rule.dropped for rule in self._rules}
 
     @property
@@ -141,37 +148,41 @@ class Curation:
         if chosen.on_leak == "drop":
             yield SetRule(
                 "leak",
-                "that would leak into a held-out split",
+                "similar to a held-out task",
                 lambda left: [one for one in left if not one.leaks],
             )
         if chosen.dedupe == "exact":
-            yield SetRule("exact_duplicate", "the same conversation as one kept", duplicates.without_exact)
+            yield SetRule(
+                "exact_duplicate", "with the same conversation as a better one", duplicates.without_exact
+            )
         if chosen.dedupe == "near":
             yield SetRule(
                 "near_duplicate",
-                "a near duplicate of one kept",
+                "near duplicates of a better one",
                 lambda left: duplicates.without_near(left, chosen.similarity),
             )
         if (most := chosen.max_tokens) is not None:
             yield SetRule(
                 "too_many_tokens",
-                f"of more than {most} tokens",
+                f"longer than {most} tokens",
                 lambda left: [one for one in left if one.tokens <= most],
             )
         if (count := chosen.best) is not None:
             yield SetRule(
-                "not_best", f"not among the {count} best of their task", lambda left: caps.best(left, count)
+                "not_best",
+                f"not among the {count} best attempts at their task",
+                lambda left: caps.best(left, count),
             )
         if (of_task := chosen.max_per_task) is not None:
             yield SetRule(
                 "over_task_cap",
-                f"more than {of_task} of one task",
+                f"over the limit of {of_task} for a task",
                 lambda left: caps.per_task(left, of_task, chosen.seed),
             )
         if (of_family := chosen.max_per_family) is not None:
             yield SetRule(
                 "over_family_cap",
-                f"more than {of_family} of one family",
+                f"over the limit of {of_family} for a family",
                 lambda left: caps.per_family(left, of_family, chosen.seed),
             )
         if (which := chosen.cohort) is not None and (size := chosen.size) is not None:
@@ -193,12 +204,12 @@ class Curation:
     def _content(
         self, episode: StoredEpisode, conversation: Trajectory
     ) -> tuple[bool, bytes, Signature | None, int]:
-        """Return what rules about sets need to know of a conversation."""
-        asked = self.selection
+        """Return the facts about a conversation that rules about sets need."""
+        chosen = self.selection
         return (
-            asked.on_leak == "drop" and self.guard.leak(episode, conversation) is not None,
-            duplicates.fingerprint(conversation) if asked.dedupe == "exact" else b"",
-            signature(duplicates.gist(conversation)) if asked.dedupe == "near" else None,
+            chosen.on_leak == "drop" and self.guard.leak(episode, conversation) is not None,
+            duplicates.fingerprint(conversation) if chosen.dedupe == "exact" else b"",
+            signature(duplicates.gist(conversation)) if chosen.dedupe == "near" else None,
             0 if self._counter is None else self._counter.count(conversation),
         )
 
@@ -233,17 +244,17 @@ def _elsewhere(
 
 
 class _Names:
-    """Names that were asked for, and those that there are."""
+    """Checks the names in a selection against those in the store."""
 
     def __init__(self, selection: Selection) -> None:
-        self._asked = {
+        self._requested = {
             "agent": selection.agents,
             "model": selection.models,
             "benchmark": selection.benchmarks,
             "domain": selection.domains,
             "split": selection.splits,
         }
-        self._known: dict[str, set[str]] = {kind: set() for kind in self._asked}
+        self._known: dict[str, set[str]] = {kind: set() for kind in self._requested}
         self._known["split"] = {"train", ALL_SPLITS}
         self._any = False
 
@@ -254,8 +265,8 @@ class _Names:
                 known.add(name)
 
     def check(self) -> None:
-        for kind, asked in self._asked.items():
-            for name in asked:
+        for kind, names in self._requested.items():
+            for name in names:
                 if self._any and name not in self._known[kind]:
                     raise UnknownNameError(kind, name, self._known[kind])
 

@@ -1,8 +1,8 @@
-"""Secrets and e-mail addresses become placeholders.
+"""Replacement of secrets and e-mail addresses by placeholders.
 
-Placeholders are numbered within an episode, and the same value gets the same one everywhere in it: an
-address that was looked up and then written to is still seen to be one address. What is found by its
-surroundings once (`api_key=...`) is also found where it stands alone.
+Placeholders are numbered within an episode. A value has the same placeholder everywhere in it, so an address
+that the agent looked up and then wrote to is still recognisable as one address. A value that is found by its
+context once (`api_key=...`) is also replaced where it stands alone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory
 
-# a tool's result is often JSON in a text: what follows an escaped line break begins a word, too
+# a tool's result is often JSON inside a text, where an escaped line break also ends a word
 _START = r"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_\\]))"
 
 _TOKENS = (
-    r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic and others that took to it
+    r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic and others
     r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
     r"gh[opsur]_[A-Za-z0-9]{36,}",  # GitHub
     r"github_pat_[A-Za-z0-9_]{22,}",
@@ -42,7 +42,7 @@ _SECRETS = re.compile(
             rf"{_START}(?P<token>{'|'.join(_TOKENS)})",
             r"(?i:\b(?:bearer|basic)\s+)(?P<header>[A-Za-z0-9._~+/-]{16,}=*)",
             r"(?<=://)[^\s/:@\"'\\]+:(?P<url>[^\s/@\"'\\]+)(?=@)",
-            # a value in quotes, then one without, which must look like no plain word
+            # a quoted value, then an unquoted one, which must not look like a plain word
             rf"\\?[\"'](?i:{_NAME})\\?[\"']\s*[:=]\s*\\?[\"'](?P<quoted>[^\"'\\\s]+)",
             rf"{_START}(?i:{_NAME})\s*[:=]\s*\\?[\"']?(?P<plain>(?=[^\s\"'\\,;&]*[0-9])[^\s\"'\\,;&]{{6,}})",
         )
@@ -57,11 +57,16 @@ _SECRET_FIELD = re.compile(_NAME, re.IGNORECASE)
 
 _Span = tuple[int, int, str]
 _Texts = Callable[[str, bool], str]
-"""What is done to each text; True for the value of a field that is named like a secret."""
+"""Called with each text, and True if it is the value of a field whose name suggests a secret."""
 
 
 def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
-    """Return the trajectory with placeholders for `secrets`, `emails`, or both."""
+    """Return the trajectory with placeholders.
+
+    Args:
+        trajectory: The conversation of an episode.
+        kinds: What to replace: `secrets`, `emails` or both.
+    """
     found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
     _rewritten(trajectory, found.look)
     if not found.placeholders:
@@ -78,7 +83,7 @@ class _Found:
         self._alone: re.Pattern[str] | None = None
 
     def look(self, text: str, is_secret_field: bool) -> str:
-        """Take note of what there is; the text stays."""
+        """Collect the values to replace, and return the text unchanged."""
         if is_secret_field and self._fields and text:
             self._note(text, "SECRET")
             return text
@@ -87,7 +92,7 @@ class _Found:
         return text
 
     def replace(self, text: str, is_secret_field: bool) -> str:
-        """Return the text with placeholders for all that `look` found in any text."""
+        """Return the text with placeholders for every value that `look` found in any text."""
         if is_secret_field and self._fields and text:
             return self.placeholders[text]
         spans = [*self._spans(text)]
@@ -111,7 +116,7 @@ class _Found:
 
     def _standing_alone(self) -> re.Pattern[str]:
         if self._alone is None:
-            # a short value or a plain word may well stand for something else where it is alone
+            # alone, a short value or a plain word can mean something else
             values = [value for value in self.placeholders if len(value) >= 8 and not value.isalpha()]
             either = "|".join(map(re.escape, sorted(values, key=len, reverse=True))) or r"(?!)"
             self._alone = re.compile(rf"{_START}(?:{either})(?![A-Za-z0-9_])")

@@ -1,8 +1,11 @@
-"""What a user asked for: every option of `mcp-bench export` that decides what is written."""
+"""The selection: every option of `mcp-bench export` that decides which episodes it writes.
+
+The metadata of a field describe its option, see `cli/options.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,56 +21,176 @@ COHORTS = ("high", "low", "random")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which episodes, and what of them. Empty tuples and None stand for a rule that is not asked for.
+    """Which episodes to export, and which parts of them. None or an empty tuple switches a rule off.
 
     Raises:
-        WrongUseError: a value makes no sense, or lacks the one that it goes with.
+        WrongUseError: a value is out of range or unknown, or an option that it needs is missing.
     """
 
-    runs: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    benchmarks: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ("train",)
-    min_partial: float = 0.5
-    strict: bool = False
-    isolation: str | None = None
-    """Least level."""
-    verified: bool = False
-    clean: bool = False
-    include_tainted: bool = False
-    max_error_share: float | None = None
-    """Largest share of the calls that may have failed."""
-    dedupe: str | None = None
-    similarity: float = 0.8
-    """From which on two episodes are near duplicates (Jaccard, 0 to 1)."""
-    tokenizer: Path | None = None
-    max_tokens: int | None = None
-    best: int | None = None
-    max_per_task: int | None = None
-    max_per_family: int | None = None
-    cohort: str | None = None
-    size: int | None = None
-    """Rows of the cohort."""
-    seed: int = 0
-    """Of whatever is drawn by lot."""
-    reasoning: str = "keep"
-    redact: tuple[str, ...] = ()
-    on_leak: str = "refuse"
-    """What becomes of rows that are, or are like, tasks of a held-out split that was not asked for."""
+    min_partial: float = field(
+        default=0.5,
+        metadata={
+            "help": "Minimum partial score, the share of a task's assertions that hold. Default: 0.5; 0 with "
+            "--cohort or --steps.",
+            "bounds": (0, 1),
+        },
+    )
+    strict: bool = field(
+        default=False,
+        metadata={"help": "Keep only strictly solved episodes, by the benchmark's own definition."},
+    )
+    splits: tuple[str, ...] = field(
+        default=("train",),
+        metadata={
+            "help": "Split to export (repeatable; `all` for every split). Default: train.",
+            "name": "split",
+            "metavar": "SPLIT",
+        },
+    )
+    runs: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Run to export (repeatable). Default: all runs.", "name": "run", "metavar": "RUN"},
+    )
+    agents: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Agent to export (repeatable). Default: all.", "name": "agent", "metavar": "AGENT"},
+    )
+    models: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Model to export (repeatable). Default: all.", "name": "model", "metavar": "MODEL"},
+    )
+    benchmarks: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Benchmark to export (repeatable). Default: all.",
+            "name": "benchmark",
+            "metavar": "BENCHMARK",
+        },
+    )
+    domains: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Domain to export (repeatable). Default: all.",
+            "name": "domain",
+            "metavar": "DOMAIN",
+        },
+    )
+    isolation: str | None = field(
+        default=None,
+        metadata={
+            "help": "Keep only episodes recorded at this isolation level or a stronger one: none, landlock, "
+            "bwrap, uid.",
+            "name": "require_isolation",
+            "metavar": "LEVEL",
+        },
+    )
+    include_tainted: bool = field(
+        default=False,
+        metadata={"help": "Include episodes whose agent looked for its grade. They are left out by default."},
+    )
+    clean: bool = field(
+        default=False, metadata={"help": "Keep only episodes that were scanned and show no such attempt."}
+    )
+    verified: bool = field(
+        default=False,
+        metadata={
+            "help": "Keep only clean episodes whose agent was isolated at a level that passed every probe."
+        },
+    )
+    max_error_share: float | None = field(
+        default=None,
+        metadata={
+            "help": "Drop episodes in which more than this share of the calls failed.",
+            "bounds": (0, 1),
+            "metavar": "SHARE",
+        },
+    )
+    dedupe: str | None = field(
+        default=None,
+        metadata={
+            "help": "Keep only the best of several episodes with the same conversation (exact), or with "
+            "similar prompt, calls and answer (near).",
+            "metavar": "exact|near",
+        },
+    )
+    similarity: float = field(
+        default=0.8,
+        metadata={"help": "Similarity from which two episodes are near duplicates.", "show_default": True},
+    )
+    tokenizer: Path | None = field(
+        default=None,
+        metadata={
+            "help": "Tokenizer for --max-tokens: a tokenizer.json, or a model folder that contains one."
+        },
+    )
+    max_tokens: int | None = field(
+        default=None,
+        metadata={
+            "help": "Drop episodes with more than N tokens. Episodes are never truncated.",
+            "metavar": "N",
+        },
+    )
+    best: int | None = field(
+        default=None, metadata={"help": "Keep the K best attempts at each task.", "metavar": "K"}
+    )
+    max_per_task: int | None = field(
+        default=None,
+        metadata={"help": "Keep at most N attempts at each task, sampled at random.", "metavar": "N"},
+    )
+    max_per_family: int | None = field(
+        default=None,
+        metadata={
+            "help": "Keep at most N episodes of each family of tasks, sampled at random.",
+            "metavar": "N",
+        },
+    )
+    cohort: str | None = field(
+        default=None,
+        metadata={
+            "help": "Keep the best, the worst or random attempts at each task. The three cohorts of one "
+            "--size contain the same tasks.",
+            "metavar": "high|low|random",
+        },
+    )
+    size: int | None = field(
+        default=None, metadata={"help": "Number of episodes in the cohort.", "metavar": "N"}
+    )
+    seed: int = field(default=0, metadata={"help": "Seed of all random sampling.", "show_default": True})
+    reasoning: str = field(
+        default="keep",
+        metadata={
+            "help": "Keep or drop the agents' reasoning.",
+            "show_default": True,
+            "metavar": "keep|drop",
+        },
+    )
+    redact: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Replace keys, tokens and passwords, or e-mail addresses, by placeholders (repeatable).",
+            "metavar": "secrets|emails",
+        },
+    )
+    on_leak: str = field(
+        default="refuse",
+        metadata={
+            "help": "What to do if a row is, or resembles, a task of a held-out split: write nothing, drop "
+            "the row, or write it anyway. Rows that leak into `private` are never written unless --split "
+            "names it.",
+            "show_default": True,
+            "metavar": "refuse|drop|allow",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name, value in (
-            ("least partial score", self.min_partial),
-            ("largest share of failing calls", self.max_error_share),
+            ("minimum partial score", self.min_partial),
+            ("maximum share of failed calls", self.max_error_share),
         ):
-            if value is not None and not 0 <= value <= 1:  # not a number, too: it would compare with nothing
-                raise WrongUseError(f"the {name} is {value}: it must lie in 0 to 1")
+            if value is not None and not 0 <= value <= 1:  # also refuses NaN
+                raise WrongUseError(f"the {name} is {value}: it must be between 0 and 1")
         if not 0 < self.similarity <= 1:
-            raise WrongUseError(
-                f"the similarity of near duplicates is {self.similarity}: it must be above 0, at most 1"
-            )
+            raise WrongUseError(f"--similarity is {self.similarity}: it must be greater than 0 and at most 1")
         for option, count in (
             ("--max-tokens", self.max_tokens),
             ("--best", self.best),
@@ -87,8 +210,8 @@ class Selection:
         ):
             if word is not None and word not in known:
                 raise WrongUseError(f"{option} {word} is not known{suggestion(word, known)}")
-        for option, asked in (("--verified", self.verified), ("--clean", self.clean)):
-            if asked and self.include_tainted:
+        for option, is_set in (("--verified", self.verified), ("--clean", self.clean)):
+            if is_set and self.include_tainted:
                 raise WrongUseError(f"{option} keeps no tainted episode: leave out --include-tainted")
         _together("--tokenizer", self.tokenizer, "--max-tokens", self.max_tokens)
         _together("--cohort", self.cohort, "--size", self.size)
@@ -97,4 +220,4 @@ class Selection:
 def _together(one: str, value: Any, other: str, other_value: Any) -> None:
     if (value is None) != (other_value is None):
         given, missing = (one, other) if other_value is None else (other, one)
-        raise WrongUseError(f"{given} says nothing without {missing}: give both")
+        raise WrongUseError(f"{given} has no effect without {missing}: give both")

@@ -1,4 +1,4 @@
-"""How many tokens an episode takes, so that what does not fit a context is dropped, never cut."""
+"""Token counts of episodes: those that do not fit a context are dropped, never truncated."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ MARKUP = 12
 class TokenCounter:
     """Counts with a tokenizer in the format of the `tokenizers` library.
 
-    No chat template is applied, since that needs the model's own code: the texts, calls and tool schemas
-    are counted, and `MARKUP` for each message and call. That is close, not exact.
+    Counts are close, not exact. Applying the chat template would need the model's own code, so texts, calls
+    and tool schemas are counted, plus `MARKUP` for each message and call.
     """
 
     def __init__(self, path: Path) -> None:
-        """Load `path`, a `tokenizer.json` or a folder (a model's) that has one.
+        """Load a tokenizer.
+
+        Args:
+            path: A `tokenizer.json`, or a model's folder that contains one.
 
         Raises:
             MissingDependencyError: the package `tokenizers` is not installed.
-            WrongUseError: there is no such file, or it is no tokenizer.
+            WrongUseError: the file does not exist or is not a tokenizer.
         """
         try:
             from tokenizers import Tokenizer
@@ -40,16 +43,16 @@ class TokenCounter:
             self._tokenizer = Tokenizer.from_str(data.decode("utf-8"))
         except OSError as error:
             raise WrongUseError(f"cannot read the tokenizer {file}: {error.strerror}") from error
-        except Exception as error:  # what the library raises for a damaged file is a bare Exception
+        except Exception as error:  # the library raises a bare Exception for a damaged file
             raise WrongUseError(f"{file} is not a tokenizer of the library tokenizers: {error}") from error
-        # a file may ask for both, and either would hide how long a text is
+        # a file can switch both on, and either hides the length of a text
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.sha256 = sha256(data).hexdigest()
         self._of_tools = lru_cache(maxsize=256)(self._count)
 
     def count(self, trajectory: Trajectory) -> int:
-        """Return about how many tokens the whole episode takes, tool schemas included."""
+        """Return the approximate number of tokens of the whole episode, including tool schemas."""
         texts: list[str] = []
         marked = len(trajectory.messages)
         for message in trajectory.messages:

@@ -1,1 +1,1 @@
-"""Curated episodes written as rows of training data."""
+"""Export of curated episodes as rows of training data."""

@@ -1,6 +1,7 @@
-"""The dataset card: Markdown with the header that the Hub reads.
+"""The dataset card: Markdown with a YAML header for the Hub.
 
-https://huggingface.co/docs/hub/datasets-cards. JSON is YAML, so values that users gave are written as JSON.
+See
+https://huggingface.co/docs/hub/datasets-cards. Values from users are written as JSON, which YAML includes.
 """
 
 from __future__ import annotations
@@ -24,22 +25,26 @@ _SIZES = (
 )
 _KINDS = {
     "pairs": "Each row has two attempts at one task: the better one is `chosen`, the worse one `rejected`.",
-    "steps": "Each row is one tool call, with the conversation up to it, and a label for what it did.",
+    "steps": "Each row is one tool call, with the conversation before it and a label for its effect.",
 }
 
 
 def card(
     manifest: Mapping[str, Any], where: Layout, words: Mapping[str, str], *, license_id: str | None
 ) -> str:
-    """Return the card of an export; it tells what the manifest tells, so the same export has the same one.
+    """Return the card of an export. It depends only on the manifest, so the same export has the same card.
 
-    `words` say what each rule of the funnel drops.
+    Args:
+        manifest: The manifest of the export.
+        where: The files of the data set.
+        words: A description of the episodes that each rule of the funnel drops.
+        license_id: License to name, as an identifier of the Hub.
     """
     return "\n".join([*_header(manifest, where, license_id), *_body(manifest, words, license_id), ""])
 
 
 def size_category(rows: int) -> str:
-    """Return the Hub's word for a number of rows."""
+    """Return the Hub's size category for a number of rows."""
     return next((name for most, name in _SIZES if rows < most), "n>10M")
 
 
@@ -71,42 +76,42 @@ def _body(manifest: Mapping[str, Any], words: Mapping[str, str], license_id: str
         *(("-", text, count) for count, text in dropped),
     ]
     redacted = ", ".join(selection["redact"]) or "nothing"
-    what = _KINDS.get(
+    row_is = _KINDS.get(
         manifest["format"], f"Each row is one attempt at one task, in the format `{manifest['format']}`."
     )
     return [
         "",
         f"# {manifest['data']}",
         "",
-        "Recordings of agents that solved benchmark tasks over the Model Context Protocol, each graded on the"
-        f" final state of its world. {what}",
+        "Recordings of agents that worked on benchmark tasks over the Model Context Protocol. Each is graded"
+        f" on the final state of its world. {row_is}",
         "",
         f"{manifest['rows']} rows of {len(manifest['episodes'])} episodes."
-        f" License: {license_id or 'none was given'}. Replaced by placeholders: {redacted}."
-        f" Reasoning: {'left out' if selection['reasoning'] == 'drop' else 'as the agents told it'}.",
+        f" License: {license_id or 'not specified'}. Replaced by placeholders: {redacted}."
+        f" Reasoning: {'removed' if selection['reasoning'] == 'drop' else 'as agents reported it'}.",
         "",
-        "## What was chosen",
+        "## Selection",
         "",
         "| | episodes |",
         "|---|---:|",
         *(f"| {_cell(text)} | {sign}{count} |" for sign, text, count in rows),
         f"| chosen | {funnel['rows_out']} |",
         "",
-        "## What is in it",
+        "## Contents",
         "",
         f"| {' | '.join((*NAMES, 'episodes', 'solved', 'partial', *VERDICTS))} |",
         f"|{'---|' * len(NAMES)}{'---:|' * (3 + len(VERDICTS))}",
         *map(_line, manifest["counts"]),
         "",
         *_more(manifest),
-        "## How to make it again",
+        "## Reproduction",
         "",
         "```sh",
         manifest["command"],
         "```",
         "",
-        f"With mcp-bench-kit {manifest['tool_version']} and the same recordings this writes the same bytes."
-        f" `{manifest['data']}.manifest.json` has every option, the ids of the episodes in the order of the"
+        f"With mcp-bench-kit {manifest['tool_version']} and the same recordings, this writes the same bytes."
+        f" `{manifest['data']}.manifest.json` contains every option, the episode ids in the order of the"
         " rows, and the hash of each file:",
         "",
         *(
@@ -125,10 +130,10 @@ def _line(counts: Mapping[str, Any]) -> str:
 def _more(manifest: Mapping[str, Any]) -> list[str]:
     if "steps" in manifest:
         labels = ", ".join(f"{count} {label}" for label, count in manifest["steps"]["labels"].items())
-        return [f"Labels of the calls, by replay: {labels}.", ""]
+        return [f"Labels of the calls, from a replay: {labels}.", ""]
     if "pairs" in manifest:
         least, margin = manifest["pairs"]["least"], manifest["pairs"]["margin"]
-        return [f"The grades of a pair differ by {margin} or more; the better one is {least} or more.", ""]
+        return [f"The grades of a pair differ by at least {margin}; the better one is at least {least}.", ""]
     return []
 
 

@@ -1,7 +1,7 @@
-"""Put an export into a data set repository of the Hugging Face Hub.
+"""Push an export to a data set repository of the Hugging Face Hub.
 
-The library `huggingface_hub` finds the login where it always does (its environment variable or its own file);
-nothing here reads it.
+The library `huggingface_hub` reads the login from its environment variable or its own file. mcp-bench never
+reads it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 
 class HubError(BenchError):
-    """The Hub refused, or could not be reached; what was exported is there all the same."""
+    """The Hub refused the push or could not be reached. The exported files are written all the same."""
 
 
 def check_hub() -> None:
-    """Raise MissingDependencyError where `huggingface_hub` is not installed."""
+    """Check that pushing is possible.
+
+    Raises:
+        MissingDependencyError: `huggingface_hub` is not installed.
+    """
     try:
         import huggingface_hub  # noqa: F401
     except ModuleNotFoundError as error:
@@ -27,11 +31,13 @@ def check_hub() -> None:
 
 
 def push(repository: str, files: Sequence[Path], message: str) -> str:
-    """Write files to the root of a data set repository, all in one commit; return the address of the commit.
-    A repository that is not there is made, a private one.
+    """Commit files to the root of a data set repository, and return the URL of the commit.
+
+    A repository that does not exist is created as a private one.
 
     Raises:
-        HubError: the name is none of a repository, nobody is logged in, the Hub refuses, or is not reached.
+        HubError: the name of the repository is invalid, there is no login, or the Hub refuses or cannot be
+            reached.
     """
     import httpx2
     from huggingface_hub import CommitOperationAdd, HfApi
@@ -43,9 +49,9 @@ def push(repository: str, files: Sequence[Path], message: str) -> str:
         added = [CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file) for file in files]
         done = api.create_commit(repository, added, commit_message=message, repo_type="dataset")
     except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
-        why = str(error).strip().splitlines()
+        reason = str(error).strip().splitlines()
         raise HubError(
-            f"could not push to {repository}: {why[0] if why else type(error).__name__}. The files are where"
-            " --out says. Log in with `hf auth login`, or mend the name, and push again with --force"
+            f"could not push to {repository}: {reason[0] if reason else type(error).__name__}. The files are"
+            " written to --out. Log in with `hf auth login` or correct the name, then push again with --force"
         ) from error
     return str(done.commit_url)

@@ -1,7 +1,7 @@
-"""Preference pairs: the best attempt at a task against the worst, for DPO and its kin.
+"""Preference pairs: the best and the worst attempt at a task, for DPO and similar methods.
 
 Rows have the keys of TRL's DPOTrainer (https://huggingface.co/docs/trl/dataset_formats, preference):
-`prompt`, `chosen` and `rejected` are messages, arguments as objects, and `tools` those of the task.
+`prompt`, `chosen` and `rejected` are messages, with arguments as objects; `tools` are the tools of the task.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mcp_bench.recorder.trajectory import Trajectory
 
 _OF_THE_TASK = ("benchmark", "task", "split", "domain")
 MIN_MARGIN = 0.01
-"""Attempts whose grades differ by less are no pair: partial grades are shares of assertions."""
+"""Smallest difference of the grades of a pair. Partial grades are shares of assertions."""
 
 
 class Pairs:
-    """One row for each task with a good and a worse attempt."""
+    """One row for each task that has a good and a worse attempt."""
 
     name = "pairs"
     columns: Mapping[str, Column] = {
@@ -40,8 +40,12 @@ class Pairs:
     }
 
     def __init__(self, *, least: float, margin: float = MIN_MARGIN) -> None:
-        """`least` is the lowest partial grade of a better attempt, `margin` by how much a worse one's must be
-        lower."""
+        """Make the rows.
+
+        Args:
+            least: Minimum partial grade of the better attempt.
+            margin: Minimum difference between the two grades.
+        """
         self._least = least
         self._margin = margin
         self._form = Trl()
@@ -53,7 +57,7 @@ class Pairs:
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
     ) -> Generator[Any]:
-        """Yield the pairs, tasks in the order of their first attempts."""
+        """Yield the pairs, ordered by the first attempt at each task."""
         for attempts in by_task(chosen).values():
             ranked = sorted(attempts, key=quality)
             best, worst = ranked[0], ranked[-1]
@@ -85,13 +89,13 @@ class Pairs:
             self._counts["silent"] += 1
             return None
         self._counts["pairs"] += 1
-        told = {name: getattr(better, name) for name in _OF_THE_TASK}
+        of_task = {name: getattr(better, name) for name in _OF_THE_TASK}
         return {
             "prompt": prompt,
             "chosen": chosen,
             "rejected": rejected,
             "tools": tools,
-            **told,
+            **of_task,
             "margin": round((better.partial or 0.0) - (worse.partial or 0.0), 6),
             "chosen_episode": _facts(better),
             "rejected_episode": _facts(worse),
@@ -100,8 +104,8 @@ class Pairs:
     def _parts(self, trajectory: Trajectory) -> tuple[list[Any], list[Any], list[Any]]:
         row = self._form.row(trajectory)
         messages = row["messages"]
-        asked = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
-        return messages[:asked], messages[asked:], row["tools"]
+        start = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
+        return messages[:start], messages[start:], row["tools"]
 
 
 def _facts(trajectory: Trajectory) -> dict[str, Any]:

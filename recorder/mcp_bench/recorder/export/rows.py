@@ -1,4 +1,4 @@
-"""What becomes a row of an export: an episode, a pair of attempts, or a call."""
+"""The kinds of rows of an export: an episode, a pair of attempts, or a call."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 
 Note = Callable[[StoredEpisode, Leak | None], None]
-"""Is told of each episode of which a row is made, before the row is, and of what it leaks."""
+"""Called with each episode before its rows are made, and with its leak, if there is one."""
 
 
 class Rows(Protocol):
     name: str
-    """What the manifest calls the format."""
+    """Name of the format in the manifest."""
     columns: Mapping[str, Column]
 
     def count(self, chosen: Sequence[Candidate]) -> int | None:
-        """Return how many rows there will be; None where only making them tells."""
+        """Return the number of rows, or None if it is not known before they are made."""
         ...
 
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
     ) -> Generator[Any]:
-        """Yield the rows as `encode` makes them."""
+        """Yield the encoded rows."""
         ...
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
-        """Return the texts of other files that readers of these rows want beside them, by name."""
+        """Return the names and texts of further files that readers of these rows need."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return what the manifest says of the rows that were made, beside the funnel."""
+        """Return further facts about the rows for the manifest."""
         ...
 
 
@@ -58,7 +58,7 @@ class _Row:
 
 
 class Episodes:
-    """A row for each episode, in a format."""
+    """One row for each episode, in a given format."""
 
     def __init__(self, form: Format) -> None:
         self.form = form

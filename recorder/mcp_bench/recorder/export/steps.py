@@ -1,7 +1,7 @@
-"""Step data: one row for each call, labelled by what it did to the task's assertions.
+"""Step data: one row for each call, labelled by its effect on the task's assertions.
 
-A replay on the trusted side tells where the assertions stood after every call (`ReportsAssertions` of the
-contract). It is an entry point of the group `mcp_bench.labellers`: what replays is built on this package.
+A replay in the trusted process evaluates the assertions after every call (`ReportsAssertions` of the
+contracts). The replay depends on this package, so it is an entry point of the group `mcp_bench.labellers`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Label = Literal["progress", "neutral", "setback", "broke_guardrail", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a call did. `met` of `objectives` hold after it, and `broken` guardrails do not."""
+    """The effect of a call: after it, `met` of `objectives` hold and `broken` guardrails do not."""
 
     label: Label
     objectives: int
@@ -42,8 +42,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The calls of an episode that its world ran, in that order; `same` says whether each of them gave the
-    result that was recorded."""
+    """The calls of an episode that its world executed, in order.
+
+    `same` is true if each of them gave the recorded result.
+    """
 
     calls: list[ExecutedCall]
     steps: list[Step]
@@ -52,27 +54,30 @@ class Replayed:
 
 class Labeller(Protocol):
     def __call__(self, episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed]:
-        """Yield what came of each episode, one at a time.
+        """Yield the replay of each episode, one at a time.
 
         Raises:
-            BenchError: a benchmark cannot be replayed here, or cannot tell where its assertions stand.
+            BenchError: a benchmark cannot be replayed here, or does not report its assertions.
         """
         ...
 
 
 def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *, is_error: bool) -> Step:
-    """Return what a call did. A broken guardrail outweighs an objective that is met; a call that undid one
-    and met no other is a setback."""
-    held = {one.name: one.passed for one in before}
-    turned = [one for one in after if held.get(one.name) != one.passed]
+    """Return the effect of a call.
+
+    A broken guardrail outweighs an objective that is met. A call that undoes an objective and meets no other
+    is a setback.
+    """
+    passed = {one.name: one.passed for one in before}
+    changed = [one for one in after if passed.get(one.name) != one.passed]
     label: Label = "neutral"
     if is_error:
         label = "error"
-    elif any(one.kind == "guardrail" and not one.passed for one in turned):
+    elif any(one.kind == "guardrail" and not one.passed for one in changed):
         label = "broke_guardrail"
-    elif any(one.kind == "objective" and one.passed for one in turned):
+    elif any(one.kind == "objective" and one.passed for one in changed):
         label = "progress"
-    elif any(one.kind == "objective" for one in turned):
+    elif any(one.kind == "objective" for one in changed):
         label = "setback"
     objectives = [one for one in after if one.kind == "objective"]
     broken = sum(one.kind == "guardrail" and not one.passed for one in after)
@@ -80,7 +85,7 @@ def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *,
 
 
 class Steps:
-    """A row for each call: the conversation up to it as `prompt`, the call as `completion`, and its label."""
+    """One row for each call: the conversation before it (`prompt`), the call (`completion`) and its label."""
 
     name = "steps"
     columns: Mapping[str, Column] = {
@@ -104,8 +109,11 @@ class Steps:
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
     ) -> Generator[Any]:
-        """Yield the calls of the episodes in their order; an episode whose replay differs from what was
-        recorded gives none, since its labels would be about another course of events."""
+        """Yield the calls of the episodes, in order.
+
+        An episode whose replay differs from the recording has no rows: its labels would describe another
+        course of events.
+        """
         labeller: Labeller = load("labeller", "replay")
         waiting: list[tuple[StoredEpisode, Trajectory]] = []
 
@@ -131,7 +139,7 @@ class Steps:
 
     def _rows(self, conversation: Trajectory, replayed: Replayed) -> Iterator[dict[str, Any]]:
         row = self._form.row(conversation)
-        told = facts(conversation)
+        episode_facts = facts(conversation)
         turns = matched(conversation.messages, replayed.calls)
         last = Step("neutral", 0, 0, 0) if not replayed.steps else replayed.steps[0]
         last = Step("neutral", last.objectives, 0, 0)
@@ -139,7 +147,7 @@ class Steps:
         for place, (turn, numbers) in enumerate(zip(row["messages"], turns, strict=True)):
             for call, index in zip(turn.get("tool_calls", ()), numbers, strict=True):
                 number += 1
-                # a call that its world never ran was refused, and changed nothing
+                # a call that the world never executed was refused, and changed nothing
                 done = (
                     Step("error", last.objectives, last.met, last.broken)
                     if index is None
@@ -153,5 +161,5 @@ class Steps:
                     "tools": row["tools"],
                     "step": number,
                     **asdict(done),
-                    **told,
+                    **episode_facts,
                 }

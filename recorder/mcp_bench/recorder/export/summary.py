@@ -1,49 +1,53 @@
-"""What an export tells of the episodes in it."""
+"""Counts of the exported episodes, for the manifest and the dataset card."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.scores.totals import Tally
 from mcp_bench.recorder.store.reader import StoredEpisode
-from mcp_bench.recorder.taint import verified
 
 NAMES = ("benchmark", "benchmark_version", "split", "agent", "model")
 
 
 @dataclass
-class Exported:
+class Summary:
     """The episodes of which rows were made, in order."""
 
     episodes: list[str] = field(default_factory=list)
     runs: dict[str, dict[str, str]] = field(default_factory=dict)
-    _groups: dict[tuple[str | None, ...], dict[str, Any]] = field(default_factory=dict)
+    _groups: dict[tuple[str | None, ...], Tally] = field(default_factory=dict)
 
     def add(self, episode: StoredEpisode) -> None:
         self.episodes.append(episode.id)
         self.runs.setdefault(episode.run, _source(episode))
         key = tuple(getattr(episode, name) for name in NAMES)
-        counts = self._groups.setdefault(
-            key, dict.fromkeys(("episodes", "strict", "partial", "clean", "tainted", "verified"), 0)
-        )
-        counts["episodes"] += 1
-        counts["strict"] += bool(episode.strict)
-        counts["partial"] += episode.partial or 0.0
-        counts["verified"] += verified(episode)
-        if episode.taint in counts:
-            counts[episode.taint] += 1
+        self._groups.setdefault(key, Tally()).add(episode)
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return how many episodes there are of each benchmark, version, split, agent and model, and how good
-        they are: `partial` is a mean."""
+        """Return the number of episodes by benchmark, version, split, agent and model, and their scores.
+
+        `strict` is a number of episodes, `partial` a mean.
+        """
         return [
-            {
-                **dict(zip(NAMES, key, strict=True)),
-                **found,
-                "partial": round(found["partial"] / found["episodes"], 6),
-            }
-            for key, found in sorted(self._groups.items(), key=lambda group: [str(part) for part in group[0]])
+            {**dict(zip(NAMES, key, strict=True)), **_counts(totals)}
+            for key, totals in sorted(
+                self._groups.items(), key=lambda group: [str(part) for part in group[0]]
+            )
         ]
+
+
+def _counts(totals: Tally) -> dict[str, Any]:
+    tasks = totals.graded().values()
+    return {
+        "episodes": totals.episodes,
+        "strict": sum(task.strict for task in tasks),
+        "partial": round(sum(task.partial for task in tasks) / totals.episodes, 6),
+        "clean": totals.taints["clean"],
+        "tainted": totals.taints["tainted"],
+        "verified": totals.verified,
+    }
 
 
 def _source(episode: StoredEpisode) -> dict[str, str]:

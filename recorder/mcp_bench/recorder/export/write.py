@@ -1,4 +1,4 @@
-"""Write the recordings that a curation chose as training rows, with a manifest."""
+"""Write the selected recordings as training data, with a manifest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.export.card import NAME as CARD
 from mcp_bench.recorder.export.card import card
 from mcp_bench.recorder.export.rows import Rows
-from mcp_bench.recorder.export.summary import Exported
+from mcp_bench.recorder.export.summary import Summary
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.layout import Layout, layout
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
@@ -28,12 +28,12 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 
 
 class NothingToExportError(BenchError):
-    """No recording passed the rules; the text says which rule dropped how many."""
+    """No recording passed the rules. The text has the number that each rule dropped."""
 
 
 @dataclass(frozen=True)
 class Extras:
-    """What goes with an export beside its manifest. `command` is how the user asked for it."""
+    """Additions to an export. `command` is the command line that the user ran."""
 
     card: bool = False
     license_id: str | None = None
@@ -50,48 +50,59 @@ def export(
     force: bool = False,
     extras: Extras = Extras(),
 ) -> dict[str, Any]:
-    """Write what the curation chooses to `out`, or to parts of `shard_size` rows each, and a manifest beside
-    it, whose name is that of the data and `.manifest.json`.
+    """Write the episodes that the curation chooses, and a manifest, and return the manifest.
 
-    All files appear whole or not at all, and the same store and selection give the same bytes. Returns
-    the manifest; its `funnel` says how many episodes came in, what each rule dropped, how many went out.
+    All files appear complete or not at all. The same store and selection give the same bytes. The `funnel` of
+    the manifest has the number of episodes in, dropped by each rule, and out.
+
+    Args:
+        rows: The kind of rows.
+        out: File of the data. The manifest is written beside it, with `.manifest.json` after the name.
+        curation: Chooses the episodes.
+        compress: `gzip` or `zstd`. By default the ending of `out` decides.
+        shard_size: Rows in a file, to write several.
+        force: Whether to overwrite existing files.
+        extras: Further files and facts.
 
     Raises:
-        WrongUseError: a file is in the way and `force` is not given, or `out` is `-`; a cohort is too
-            large; the compression is unknown or does not fit the name; Parquet is asked of a format without
-            columns; rows whose number only making them
-            tells are to be written in parts.
-        UnknownNameError: a run, agent, model, benchmark, domain or split that no recording has.
-        LeakError: a row is, or is like, a held-out task; no file is written.
-        NothingToExportError: every recording was dropped; no file is written.
-        MissingDependencyError: what Parquet or zstd needs is not installed.
+        WrongUseError: a file exists and `force` is not set, or `out` is `-`; a cohort is too large; the
+            compression is unknown or does not fit the name; the format has no columns, which Parquet needs;
+            several files are requested for rows whose number is not known in advance.
+        UnknownNameError: no recording has a run, agent, model, benchmark, domain or split of that name.
+        LeakError: a row is, or resembles, a held-out task. No file is written.
+        NothingToExportError: every recording was dropped. No file is written.
+        MissingDependencyError: a package that Parquet or zstd needs is not installed.
         StorageError: the files cannot be written.
     """
     if str(out) == "-":
-        raise WrongUseError("--out - would not be standard output: name a file; the manifest goes beside it")
+        raise WrongUseError(
+            "--out - does not mean standard output: name a file, the manifest is written beside it"
+        )
     where = layout(out, compress, shard_size)
     if where.is_parquet and not rows.columns:
         raise WrongUseError(
-            f"the format {rows.name} says nothing of its `columns`, whose types Parquet needs: write JSON "
-            f"lines, --out {where.out.with_suffix('.jsonl')}"
+            f"the format {rows.name} declares no `columns`, whose types Parquet needs. Write JSON "
+            f"lines instead: --out {where.out.with_suffix('.jsonl')}"
         )
     manifest_path = where.out.with_name(where.out.name + ".manifest.json")
     card_path = where.folder / CARD
-    _in_the_way([where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force)
+    _refuse_to_overwrite(
+        [where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force
+    )
     chosen = curation.choose(run_paths(curation.selection.runs))
     if not chosen:
         raise NothingToExportError(_nothing(curation))
     count = rows.count(chosen)
     if count is None and shard_size is not None:
-        raise WrongUseError(f"--shard-size does not go with {rows.name}: write one file")
+        raise WrongUseError(f"--shard-size cannot be used with {rows.name}: write one file")
     files = where.files(count or 0)
-    exported = Exported()
+    summary = Summary()
 
     encode = row_encoder(rows.columns, parquet=where.is_parquet)
 
     def note(episode: StoredEpisode, leak: Leak | None) -> None:
         curation.guard.note(episode, leak)
-        exported.add(episode)
+        summary.add(episode)
 
     with _writing(where.out), _Replacement() as replacement:
         with contextlib.closing(rows.rows(curation, chosen, note, encode)) as made:
@@ -102,7 +113,7 @@ def export(
         total = sum(facts["rows"] for facts in written)
         if not total:
             raise NothingToExportError(
-                f"nothing to export: no {rows.name} in {len(chosen)} episodes: {rows.facts()}"
+                f"nothing to export: {len(chosen)} episodes have no {rows.name}: {rows.facts()}"
             )
         manifest = {
             "tool": "mcp-bench-kit",
@@ -116,16 +127,16 @@ def export(
             "selection": _selection(curation),
             "funnel": curation.funnel(),
             **rows.facts(),
-            "counts": exported.counts(),
-            "runs": exported.runs,
-            "episodes": exported.episodes,
+            "counts": summary.counts(),
+            "runs": summary.runs,
+            "episodes": summary.episodes,
         }
         beside = rows.companions(where, files)
         if extras.card:
             beside[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
         for name, text in beside.items():
             replacement.beside(where.folder / name).write_text(text, encoding="utf-8")
-        # it is moved into place before the data: data that is there always has its manifest
+        # moved into place before the data, so data always has its manifest
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         replacement.commit(first=manifest_path)
@@ -133,16 +144,15 @@ def export(
     return manifest
 
 
-def _in_the_way(paths: list[Path], where: Layout, *, force: bool) -> None:
+def _refuse_to_overwrite(paths: list[Path], where: Layout, *, force: bool) -> None:
     parts = [path for path in where.folder.glob("*") if where.is_shard(path.name)]
     for path in [*paths, *parts]:
         if path.exists() and not force:
-            raise WrongUseError(f"{path} exists already: choose another --out, or overwrite it with --force")
+            raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
 
 
 def _write(rows: Rows, where: Layout, path: Path, made: Iterator[Any]) -> dict[str, Any]:
-    """Write the next rows to the new file at `path`, as many as go into one; return what the manifest says
-    of it."""
+    """Write the next rows to a new file, at most `shard_size`, and return its entry in the manifest."""
     count = 0
     with HashedFile(path) as file:
         writer = row_writer(file, rows.columns, parquet=where.is_parquet, compression=where.compression)
@@ -154,46 +164,45 @@ def _write(rows: Rows, where: Layout, path: Path, made: Iterator[Any]) -> dict[s
 
 
 def _whole(written: list[dict[str, Any]]) -> str:
-    """Return the hash of the file; of several, the hash of their hashes."""
+    """Return the hash of the file, or of the hashes of several files."""
     hashes = [str(facts["sha256"]) for facts in written]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _remove_others(where: Layout, files: Sequence[Path]) -> None:
-    """Remove what is left of an overwritten data set that had other parts: who reads them all would read
-    both."""
-    now = {file.name for file in files}
+    """Remove other parts of an overwritten data set, which readers would mistake for new ones."""
+    written = {file.name for file in files}
     for path in where.folder.glob("*"):
-        if path.name not in now and (where.is_shard(path.name) or path == where.out):
+        if path.name not in written and (where.is_shard(path.name) or path == where.out):
             path.unlink()
 
 
 def _selection(curation: Curation) -> dict[str, Any]:
-    asked = asdict(curation.selection)
+    selection = asdict(curation.selection)
     if curation.selection.tokenizer is not None:
-        asked["tokenizer"] = {
+        selection["tokenizer"] = {
             "path": str(curation.selection.tokenizer),
             "sha256": curation.tokenizer_sha256,
         }
-    return asked
+    return selection
 
 
 def _nothing(curation: Curation) -> str:
     if not curation.rows_in:
-        return "nothing to export: there are no recordings yet. Make some with `mcp-bench record`"
+        return "nothing to export: there are no recordings yet. Record some with `mcp-bench record`"
     words = curation.words()
     dropped = ", ".join(f"{count} {words[rule]}" for rule, count in curation.dropped.items() if count)
     return f"nothing to export: of {curation.rows_in} episodes, {dropped}"
 
 
 class _Replacement:
-    """Files that are written beside others and take their places together."""
+    """Temporary files that replace others together."""
 
     def __init__(self) -> None:
         self._temporary: dict[Path, Path] = {}
 
     def beside(self, path: Path) -> Path:
-        """Return a temporary path for what is to become `path`."""
+        """Return a temporary path for the file that will replace `path`."""
         return self._temporary.setdefault(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
 
     def commit(self, first: Path) -> None:

@@ -1,4 +1,4 @@
-"""Export formats. Entry points of the group `mcp_bench.formats` name a class without arguments."""
+"""Export formats. Entry points of the group `mcp_bench.formats` name a class that takes no arguments."""
 
 from __future__ import annotations
 
@@ -9,31 +9,38 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from mcp_bench.recorder.trajectory import Trajectory
 
 Column = Literal["string", "int", "float", "bool", "json", "json list"]
-"""What a key of the rows holds, for files that need a type: `json list` is a list of anything."""
+"""Type of a key of the rows, for files that need types. `json list` is a list of any JSON values."""
 
 
 class Format(Protocol):
-    """One line of JSON, or one row of a Parquet file, for each trajectory, whatever came before it: large
-    exports are made by several processes, each with a pickled copy."""
+    """A format has one row for each trajectory: a line of JSON or a row of a Parquet file.
+
+    A row must not depend on earlier ones. Several processes make large exports, each with a pickled copy.
+    """
 
     name: str
     summary: str
     """One line for listings."""
     suffix: str
-    """Usual ending of its files, dot included."""
+    """Usual file name ending, including the dot."""
     columns: Mapping[str, Column]
-    """Every key that a row may have, in order. A key without a value may be missing."""
+    """All keys of a row, in order. A row can leave out keys without a value."""
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Return one training example; everything in it is JSON."""
+        """Return a training example as JSON values."""
         ...
 
 
 @runtime_checkable
 class HasCompanions(Protocol):
-    """A format whose readers want more files beside the data."""
+    """A format whose readers need further files beside the data."""
 
     def companions(self, folder: Path, stem: str, files: Sequence[Path]) -> dict[str, str]:
-        """Return the texts of other files to write to `folder`, by name; `files` are those of the data set,
-        `stem` is its name."""
+        """Return the names and texts of further files.
+
+        Args:
+            folder: Folder of the data set.
+            stem: Name of the data set.
+            files: Files of the data set.
+        """
         ...

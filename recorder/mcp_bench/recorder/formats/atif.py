@@ -1,8 +1,7 @@
-"""Harbor's Agent Trajectory Interchange Format, version 1.8, one document in a line.
+"""Harbor's Agent Trajectory Interchange Format, version 1.8, one document per line.
 
-https://www.harborframework.com/docs/agents/trajectory-format. A step is a turn; what tools answered is
-an observation in the step that called them. Keys that the format does not know are refused by its
-models, so ours are in `extra`.
+https://www.harborframework.com/docs/agents/trajectory-format. A step is a turn; results of tools are the
+observation of the step that called them. Harbor's models refuse unknown keys, so ours are in `extra`.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _steps(messages: list[Message]) -> list[dict[str, Any]]:
 
 def _result(message: Message, step: dict[str, Any]) -> dict[str, Any]:
     calls = {call["tool_call_id"] for call in step.get("tool_calls", ())}
-    # a reference to a call of another step is refused
+    # Harbor refuses a reference to a call of another step
     known = {"source_call_id": message.tool_call_id} if message.tool_call_id in calls else {}
     extra = {"extra": {"is_error": True}} if message.is_error else {}
     return {**known, "content": message.content or "", **extra}
@@ -84,10 +83,10 @@ def _result(message: Message, step: dict[str, Any]) -> dict[str, Any]:
 def _metrics(usage: Usage | None) -> dict[str, Any] | None:
     if usage is None:
         return None
-    told = {
+    metrics = {
         "total_prompt_tokens": usage.input_tokens,
         "total_completion_tokens": usage.output_tokens,
         "total_cached_tokens": usage.cached_tokens,
         "total_cost_usd": usage.cost_usd,
     }
-    return {name: value for name, value in told.items() if value is not None} or None
+    return {name: value for name, value in metrics.items() if value is not None} or None

@@ -1,4 +1,4 @@
-"""Messages as the Chat Completions API has them: the arguments of a call are a string of JSON."""
+"""Messages of the Chat Completions API, in which the arguments of a call are a JSON string."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from mcp_bench.recorder.trajectory import Message, ToolCall
 
 
 def chat_message(message: Message) -> dict[str, Any]:
-    """Return a message with the API's own keys, and `reasoning_content`, which most servers of open
-    models have, where there is reasoning.
+    """Return a message with the keys of the API.
+
+    Reasoning is in `reasoning_content`, which most servers of open models use.
 
     https://platform.openai.com/docs/api-reference/chat/create
     """
@@ -26,7 +27,7 @@ def chat_message(message: Message) -> dict[str, Any]:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Return the arguments as JSON, as models write them."""
+    """Return the arguments as JSON text."""
     return json.dumps(call.function.arguments, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""LLaMA-Factory's index of the data sets in a folder, `dataset_info.json`."""
+"""`dataset_info.json`, LLaMA-Factory's index of the data sets in a folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ NAME = "dataset_info.json"
 
 
 def dataset_info(folder: Path, stem: str, files: Sequence[Path]) -> str:
-    """Return the index of `folder` with an entry for each of the files of a data set: `stem`, or, where there
-    are several, their names. Entries of other data sets stay.
+    """Return the index of a folder with an entry for each file of a data set. Other entries are kept.
+
+    Args:
+        folder: The folder of the index.
+        stem: Name of the entry. If there are several files, entries have their names.
+        files: The files of the data set.
 
     Raises:
-        WrongUseError: there is one that cannot be read.
+        WrongUseError: the existing index cannot be read.
     """
     path = folder / NAME
     index: Any = {}
@@ -26,10 +30,10 @@ def dataset_info(folder: Path, stem: str, files: Sequence[Path]) -> str:
             index = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise WrongUseError(
-                f"{path} cannot be read: {error}. Mend it, or choose another folder"
+                f"cannot read {path}: {error}. Repair it, or choose another folder"
             ) from error
         if not isinstance(index, dict):
-            raise WrongUseError(f"{path} is no JSON object. Mend it, or choose another folder")
+            raise WrongUseError(f"{path} is not a JSON object. Repair it, or choose another folder")
     for file in files:
         name = stem if len(files) == 1 else file.name.partition(".")[0]
         index[name] = {

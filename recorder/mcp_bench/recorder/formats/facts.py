@@ -1,4 +1,4 @@
-"""What a row says beside its conversation: which episode it is, and how it was graded."""
+"""The facts in a row beside its conversation: the episode and its grade."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from mcp_bench.recorder.formats import Column
 from mcp_bench.recorder.trajectory import Trajectory
 
 KEY = "mcp_bench"
-"""Where a format with a place of its own for other people's data has them."""
+"""Key of the facts in formats that have a place for foreign data."""
 
 _CONVERSATION = {"messages", "tools", "model_calls"}
 _COLUMNS: dict[Any, Column] = {str: "string", int: "int", float: "float", bool: "bool"}
 
 
 def facts(trajectory: Trajectory) -> dict[str, Any]:
-    """Return everything but the conversation; usage without what the agent did not tell."""
+    """Return everything but the conversation. `usage` has only the values that the agent reported."""
     found = trajectory.model_dump(exclude=_CONVERSATION)
     found["usage"] = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
     return found
 
 
 def facts_apart(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the facts for a format whose messages have no place for a failure: with the ids of the
-    calls that failed."""
+    """Return the facts and the ids of failed calls, for formats whose messages cannot mark a failure."""
     found = facts(trajectory)
     failed = [message.tool_call_id for message in trajectory.messages if message.is_error]
     return {**found, "failed_calls": failed} if failed else found

@@ -1,4 +1,4 @@
-"""Rows in the shape of a request to the Chat Completions API, as its fine-tuning takes them."""
+"""Rows in the format of OpenAI's fine-tuning: requests to the Chat Completions API."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mcp_bench.recorder.trajectory import Trajectory
 
 class OpenAI:
     name = "openai"
-    summary = "chat messages with arguments as strings, as OpenAI's API has them"
+    summary = "chat messages of OpenAI's API, with arguments as strings"
     suffix = ".jsonl"
     columns: Mapping[str, Column] = {"messages": "json list", "tools": "json list", "metadata": "json"}
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Return `messages` and `tools`, and what the row is about in `metadata`."""
+        """Return `messages` and `tools`, with the facts in `metadata`."""
         return {
             "messages": [chat_message(message) for message in trajectory.messages],
             "tools": [tool.model_dump() for tool in trajectory.tools],

@@ -1,7 +1,7 @@
 """Rows for the SFT trainer of prime-rl: `prompt` and `completion` as chat messages, `tools` as a string.
 
-https://github.com/PrimeIntellect-ai/prime-rl: it parses the arguments of every call and the tools from
-JSON, and trains on the messages of the assistant. Other columns are left alone.
+https://github.com/PrimeIntellect-ai/prime-rl parses the arguments of calls and the tools from JSON, and
+trains on the messages of the assistant. It ignores other columns.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class PrimeRL:
     }
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Return everything up to the agent's first turn as the prompt, and the rest as the completion."""
+        """Return the messages before the agent's first turn as the prompt, and the rest as the completion."""
         messages = [chat_message(message) for message in trajectory.messages]
-        asked = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
+        start = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
         tools = [tool.model_dump() for tool in trajectory.tools]
         return {
-            "prompt": messages[:asked],
-            "completion": messages[asked:],
+            "prompt": messages[:start],
+            "completion": messages[start:],
             "tools": json.dumps(tools, ensure_ascii=False),
             **facts_apart(trajectory),
         }

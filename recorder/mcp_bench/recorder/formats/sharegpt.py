@@ -1,9 +1,9 @@
-"""ShareGPT conversations as LLaMA-Factory reads them: turns of user and agent that alternate.
+"""ShareGPT conversations for LLaMA-Factory, in which turns of user and agent alternate.
 
-https://github.com/hiyouga/LLaMA-Factory/blob/main/data/README.md. The format has one `function_call` or
-`gpt` turn after each `human` or `observation`, a list of calls where they are parallel, and reasoning as
-`<think>` before the text. What has no place there is in the column `mcp_bench`, which LLaMA-Factory does
-not look at: the ids of calls, text beside a call, results that no turn followed.
+https://github.com/hiyouga/LLaMA-Factory/blob/main/data/README.md. Each `human` or `observation` turn is
+followed by one `function_call` or `gpt` turn. Parallel calls are a list, and reasoning is `<think>` before
+the text. The column `mcp_bench`, which LLaMA-Factory ignores, holds what the format cannot express: ids of
+calls, text beside a call, and results after which the agent had no further turn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ShareGPT:
         for role, group in groupby(rest, key=lambda message: message.role):
             turns.append(_turn(role, list(group), len(turns), apart))
         if turns and turns[-1]["from"] in ("human", "observation"):
-            apart["unanswered"] = turns.pop()["value"]  # LLaMA-Factory skips a row that ends on it
+            apart["unanswered"] = turns.pop()["value"]  # LLaMA-Factory skips a row that ends with it
         return {
             "conversations": turns,
             "system": "\n\n".join(system),
@@ -72,6 +72,6 @@ def _turn(role: str, messages: list[Message], number: int, apart: dict[str, Any]
     if texts:
         apart["texts"][str(number)] = "\n\n".join(texts)
     apart["ids"] += [call.id for call in calls]
-    told = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
-    value = json.dumps(told if len(told) > 1 else told[0], ensure_ascii=False)
+    functions = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
+    value = json.dumps(functions if len(functions) > 1 else functions[0], ensure_ascii=False)
     return {"from": "function_call", "value": thought + value}

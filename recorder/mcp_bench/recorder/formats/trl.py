@@ -1,7 +1,7 @@
-"""TRL's conversational rows: `messages` and `tools`, arguments as objects.
+"""TRL's conversational rows: `messages` and `tools`, with arguments as objects.
 
-https://huggingface.co/docs/trl/dataset_formats (tool calling). A key without a value is left
-out: chat templates test for keys, and a null reads as text in some.
+https://huggingface.co/docs/trl/dataset_formats (tool calling). Keys without a value are left out: chat
+templates test for keys, and some of them print a null as text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Trl:
     columns: Mapping[str, Column] = {"messages": "json list", "tools": "json list", **fact_columns()}
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Return `messages` and `tools`, then what the row is about."""
+        """Return `messages`, `tools` and the facts of the episode."""
         return {
             "messages": [_message(message) for message in trajectory.messages],
             "tools": [_tool(tool) for tool in trajectory.tools],
@@ -30,22 +30,22 @@ class Trl:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    # by hand: a model's own dump takes several times as long
+    # a model's own dump takes several times as long
     function = {"name": call.function.name, "arguments": call.function.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _tool(tool: ToolSchema) -> dict[str, Any]:
-    told = tool.function
-    function = {"name": told.name, "description": told.description, "parameters": told.parameters}
+    schema = tool.function
+    function = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
     return {"type": "function", "function": function}
 
 
 def _message(message: Message) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role}
     if message.reasoning:
-        row["reasoning_content"] = message.reasoning  # the name that chat templates use
-    # a template that prints a tool's answer wants one, even an empty one
+        row["reasoning_content"] = message.reasoning  # the key that chat templates use
+    # templates expect a tool message to have content, even if it is empty
     if message.content or message.role == "tool":
         row["content"] = message.content
     if message.tool_calls:

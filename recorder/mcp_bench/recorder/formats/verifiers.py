@@ -1,7 +1,7 @@
-"""Episodes of verifiers 0.4, as its `traces.jsonl` has them: a trace is a tree of messages.
+"""Episodes of verifiers 0.4, as in its `traces.jsonl`: a trace is a tree of messages.
 
-https://github.com/PrimeIntellect-ai/verifiers (`verifiers.v1.trace`). Calls are flat there, their
-arguments a string. The reward is the partial grade; strict is a metric. Times are not known: zero.
+https://github.com/PrimeIntellect-ai/verifiers (`verifiers.v1.trace`). Calls are flat, with arguments as a
+string. The reward is the partial grade; strict is a metric. Times are unknown and set to zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp_bench.recorder.trajectory import Message, Trajectory
 
 class Verifiers:
     name = "verifiers"
-    summary = "episodes with one trace each, as verifiers 0.4 saves them"
+    summary = "episodes of verifiers 0.4, with one trace each"
     suffix = ".jsonl"
     columns: Mapping[str, Column] = {
         "id": "string",

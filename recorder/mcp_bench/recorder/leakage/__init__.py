@@ -1,1 +1,1 @@
-"""Leakage: does a data set hold what a benchmark is tested on?"""
+"""Leakage: detection of held-out tasks in a data set."""

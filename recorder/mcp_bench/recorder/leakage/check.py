@@ -1,4 +1,4 @@
-"""Rows that tell of held-out tasks of the benchmarks that they name."""
+"""Detection of rows that reveal held-out tasks of the benchmarks that they name."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ from mcp_bench.servers.registry import load
 
 
 class LeakCheck:
-    """Compares rows with splits of the benchmarks that they name; each is loaded when it is first named."""
+    """Compares rows with splits of the benchmarks that they name. A benchmark is loaded on first use."""
 
     def __init__(
         self, splits: Sequence[str], *, threshold: float = SIMILAR, benchmarks: Sequence[str] = ()
     ) -> None:
-        """`benchmarks` are those that every row is compared with, whatever it names."""
+        """Prepare a check.
+
+        Args:
+            splits: The held-out splits.
+            threshold: Similarity from which two texts are near duplicates.
+            benchmarks: Compared with every row, in addition to the benchmark that the row names.
+        """
         self.splits = tuple(splits)
         self._threshold = threshold
         self._always = tuple(benchmarks)
         self._indexes: dict[tuple[str, str], SplitIndex] = {}
         self._benchmarks: dict[str, Benchmark] = {}
-        self._true_split = lru_cache(maxsize=1 << 16)(self._asked_split)
+        self._true_split = lru_cache(maxsize=1 << 16)(self._split_of)
         self.unchecked: dict[str, str] = {}
-        """Why a benchmark that was named could not be compared with, by its name."""
+        """By the name of a benchmark: why rows could not be compared with it."""
 
     def find(self, row: Row) -> Leak | None:
-        """Return the first leak of a row; the surest kinds are looked for first.
+        """Return the first leak of a row. The most certain kinds come first.
 
         Raises:
-            BenchError: a benchmark of `benchmarks` cannot be used.
+            BenchError: a benchmark in `benchmarks` cannot be used.
         """
         if row.split in self.splits:
             return Leak("split", row.benchmark, row.split, row.task, 1.0)
@@ -61,12 +67,14 @@ class LeakCheck:
             loaded = self._loaded(benchmark)
             self._indexes[key] = SplitIndex(held_out(loaded, split))
         except UnknownNameError as error:
-            if benchmark in self._benchmarks:  # it has no such split: there is nothing to leak
+            if benchmark in self._benchmarks:  # it has no such split, so nothing can leak
                 self._indexes[key] = SplitIndex.empty(benchmark, split)
                 return self._indexes[key]
             self._unusable(benchmark, error)
         except BenchError as error:
-            if split == PRIVATE and benchmark in self._benchmarks:  # without its secret it cannot have leaked
+            if (
+                split == PRIVATE and benchmark in self._benchmarks
+            ):  # without the secret, its tasks cannot have leaked
                 self._indexes[key] = SplitIndex.empty(benchmark, split)
                 return self._indexes[key]
             self._unusable(benchmark, error)
@@ -82,8 +90,8 @@ class LeakCheck:
             self._benchmarks[name] = load("benchmark", name)
         return self._benchmarks[name]
 
-    def _asked_split(self, benchmark: str, task: str) -> str | None:
-        """Return the split that a task is of by the benchmark's own word: it may have more than it lists."""
+    def _split_of(self, benchmark: str, task: str) -> str | None:
+        """Return a task's split according to the benchmark, which can have more tasks than it lists."""
         try:
             return self._loaded(benchmark).task(task).split
         except BenchError:

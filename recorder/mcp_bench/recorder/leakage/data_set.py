@@ -1,4 +1,4 @@
-"""Any data set, row by row, as what can be compared with a benchmark's tasks."""
+"""Search a data set of any format for held-out tasks."""
 
 from __future__ import annotations
 
@@ -48,23 +48,24 @@ class Found:
 
 @dataclass
 class Searched:
-    """What came of a search. `unreadable` are (file, where, reason)."""
+    """The result of a search."""
 
     rows: int = 0
     leaks: list[Found] = field(default_factory=list)
     unreadable: list[tuple[str, str, str]] = field(default_factory=list)
+    """File, place in it and reason."""
 
 
 def search(paths: Sequence[Path], form: str | None, check: LeakCheck) -> Searched:
-    """Compare every row of files, and of folders with such files, with held-out tasks.
+    """Compare every row of files and folders with held-out tasks.
 
     Raises:
-        WrongUseError: a path is not there, or its format cannot be told.
+        WrongUseError: a path does not exist, or its format cannot be detected.
     """
     found = Searched()
     for path in paths:
         if not path.exists():
-            raise WrongUseError(f"{path} is not there")
+            raise WrongUseError(f"{path} does not exist")
     for path in paths:
         for file, read in _files(path, form):
             for where, row in _rows(file, read, found):
@@ -85,7 +86,7 @@ def _files(path: Path, form: str | None) -> Iterator[tuple[Path, _Reader]]:
 
 
 def _preference(path: Path) -> list[Path] | None:
-    """Return the files of a data set of preference pairs; None where it is none."""
+    """Return the files of a data set of preference pairs, or None if it is something else."""
     files = [path]
     if path.is_dir():
         files = sorted({file for pattern in LINE_PATTERNS for file in path.rglob(pattern)})
@@ -93,7 +94,7 @@ def _preference(path: Path) -> list[Path] | None:
 
 
 def _pairs(path: Path) -> Iterator[importers.Row]:
-    """Yield the rows of preference pairs: two attempts each."""
+    """Yield rows of preference pairs as two attempts each."""
 
     def read(row: dict[str, Any]) -> Iterator[Attempt]:
         for side in _PREFERENCE:

@@ -1,4 +1,4 @@
-"""An export is not to carry what is tested on."""
+"""A guard that keeps held-out tasks out of an export."""
 
 from __future__ import annotations
 
@@ -15,29 +15,36 @@ from mcp_bench.servers.errors import BenchError
 
 TEST = "test"
 SHOWN = 10
-"""Rows that a refusal names."""
+"""Number of rows that the error lists."""
 
 
 class LeakError(BenchError):
-    """Rows of an export are, or are like, held-out tasks; the text names them."""
+    """Rows of an export are, or resemble, held-out tasks. The text lists them."""
 
 
-def guarded(asked: Sequence[str], *, allow: bool) -> tuple[str, ...]:
-    """Return the splits that an export of the splits `asked` must not leak into: `test`, unless it is asked
-    for, or leaks into it are allowed, and `private`, unless it is asked for by its name."""
-    test = () if allow or {TEST, ALL_SPLITS} & set(asked) else (TEST,)
-    return (*test, *(() if PRIVATE in asked else (PRIVATE,)))
+def guarded(exported: Sequence[str], *, allow: bool) -> tuple[str, ...]:
+    """Return the splits that an export must not leak into.
+
+    These are `test`, unless it is exported itself or leaks are allowed, and `private`, unless it is exported
+    by name.
+
+    Args:
+        exported: The splits to export.
+        allow: Whether leaks into `test` are allowed.
+    """
+    test = () if allow or {TEST, ALL_SPLITS} & set(exported) else (TEST,)
+    return (*test, *(() if PRIVATE in exported else (PRIVATE,)))
 
 
 class Guard:
-    """Looks at every row of an export."""
+    """Checks every row of an export."""
 
     def __init__(self, splits: Sequence[str]) -> None:
         self._check = LeakCheck(splits)
         self._leaks: list[tuple[str, str, Leak]] = []
 
     def leak(self, episode: StoredEpisode, conversation: Trajectory) -> Leak | None:
-        """Return what the row of an episode tells of a held-out task."""
+        """Return the held-out task that the row of an episode reveals, if any."""
         return self._check.find(
             Row(
                 benchmark=episode.benchmark,
@@ -50,12 +57,16 @@ class Guard:
         )
 
     def note(self, episode: StoredEpisode, leak: Leak | None) -> None:
-        """Keep what `leak` found, for `check`."""
+        """Record the result of `leak` for `check`."""
         if leak is not None:
             self._leaks.append((episode.id, episode.task, leak))
 
     def check(self) -> None:
-        """Raise LeakError where there was a leak."""
+        """Refuse the export if there were leaks.
+
+        Raises:
+            LeakError: at least one row leaks.
+        """
         if not self._leaks:
             return
         splits = " and ".join(sorted({leak.split for _, _, leak in self._leaks}))
@@ -65,15 +76,15 @@ class Guard:
         allow = (
             ""
             if any(leak.split == PRIVATE for _, _, leak in self._leaks)
-            else ", write them all the same with `--on-leak allow`"
+            else ", or write them anyway with `--on-leak allow`"
         )
         raise LeakError(
             f"{len(self._leaks)} rows would leak into {splits}, so nothing was written:\n"
             + "\n".join(lines)
-            + f"\nLeave them out with `--on-leak drop`{allow}"
+            + f"\nDrop them with `--on-leak drop`{allow}"
         )
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """Why rows of a benchmark could not be compared with its held-out tasks, by its name."""
+        """By the name of a benchmark: why its rows could not be compared with held-out tasks."""
         return self._check.unchecked

@@ -1,7 +1,7 @@
-"""What a split of a benchmark consists of, as hashes: enough to know it again, and nothing to read.
+"""The tasks of a held-out split as hashes: enough to recognise a task, but not readable.
 
-Making it takes seconds (every task of the split is built), so it is kept, one file for each benchmark,
-version and split. The private split is not: it depends on a secret.
+Building all tasks of a split takes seconds, so the hashes are cached in one file for each benchmark, version
+and split. The private split is not cached, because it depends on a secret.
 """
 
 from __future__ import annotations
@@ -18,64 +18,66 @@ from typing import Any
 
 import numpy as np
 
-from mcp_bench.recorder.leakage.similarity import Runs, calls_text, runs
+from mcp_bench.recorder.leakage.similarity import Shingles, calls_text, shingles
 from mcp_bench.recorder.paths import cache_dir
 from mcp_bench.servers.contracts import Benchmark, Reference
 
 PRIVATE = "private"
 SCHEME = 1
-"""Changes with the way in which texts are hashed."""
+"""Raised when the hashing of texts changes."""
 
 BOILERPLATE_SHARE = 0.2
-"""A run of words in more than this share of a split's texts says nothing about any one of them."""
+"""A shingle in more than this share of a split's texts is boilerplate: it identifies no task."""
 BOILERPLATE_LEAST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """One text of each task, as runs of words without the boilerplate, and the boilerplate."""
+    """One text of each task, as shingles without boilerplate, and the boilerplate itself."""
 
-    runs: list[Runs]
-    common: Runs
+    shingles: list[Shingles]
+    common: Shingles
 
-    def own(self, text: Runs) -> Runs:
-        """Return the runs of another text, without the boilerplate."""
+    def own(self, text: Shingles) -> Shingles:
+        """Return the shingles of another text without the boilerplate."""
         return np.setdiff1d(text, self.common, assume_unique=True) if len(self.common) else text
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """The tasks of a split. `prompts` and `solutions` are in the order of `tasks`; a solution is the text of
-    the reference, empty where there is none."""
+    """The tasks of a split. `prompts` and `solutions` are in the order of `tasks`.
+
+    A solution is the text of the reference, empty if the task has none.
+    """
 
     benchmark: str
     split: str
     tasks: list[str]
     exact: dict[str, str]
-    """Tasks by the hash of their prompt."""
+    """Task ids by the hash of the prompt."""
     prompts: Texts
     solutions: Texts
 
 
 def held_out(benchmark: Benchmark, split: str) -> HeldOut:
-    """Return a split, from the cache where it is there. Blocks.
+    """Return a split, from the cache if possible. Blocks.
 
     Raises:
-        UnknownNameError: the benchmark has no such split.
-        BenchError: its tasks cannot be made (the private split without the secret, say).
+        UnknownNameError: the benchmark does not have the split.
+        BenchError: its tasks cannot be built (for example the private split without its secret).
     """
     file = _cache(benchmark, split)
     if split != PRIVATE:
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            return _loaded(benchmark.name, split, json.loads(file.read_bytes()))
-    found = _made(benchmark, split)
+            return _parse(benchmark.name, split, json.loads(file.read_bytes()))
+    found = _build(benchmark, split)
     if split != PRIVATE:
-        _keep(file, found)
+        _store(file, found)
     return found
 
 
 def prompt_hash(prompt: str) -> str:
-    """Return a hash of a prompt; spaces and case do not count."""
+    """Return a hash of a prompt. White space and case do not count."""
     return sha256(" ".join(prompt.lower().split()).encode()).hexdigest()
 
 
@@ -84,16 +86,16 @@ def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
     return f"{calls_text(calls)}\n{answer or ''}"
 
 
-def _made(benchmark: Benchmark, split: str) -> HeldOut:
+def _build(benchmark: Benchmark, split: str) -> HeldOut:
     tasks: list[str] = []
     exact: dict[str, str] = {}
-    prompts: list[Runs] = []
-    solutions: list[Runs] = []
+    prompts: list[Shingles] = []
+    solutions: list[Shingles] = []
     for task in benchmark.tasks(split):
         tasks.append(task.id)
         exact.setdefault(prompt_hash(task.prompt), task.id)
-        prompts.append(runs(task.prompt))
-        solutions.append(runs(_solution(benchmark.reference(task.id))))
+        prompts.append(shingles(task.prompt))
+        solutions.append(shingles(_solution(benchmark.reference(task.id))))
     return HeldOut(
         benchmark.name, split, tasks, exact, _without_boilerplate(prompts), _without_boilerplate(solutions)
     )
@@ -105,7 +107,7 @@ def _solution(reference: Reference | None) -> str:
     return solution_text(((call.name, call.arguments) for call in reference.calls), reference.answer)
 
 
-def _without_boilerplate(texts: Sequence[Runs]) -> Texts:
+def _without_boilerplate(texts: Sequence[Shingles]) -> Texts:
     counts = Counter(number for text in texts for number in text.tolist())
     many = max(BOILERPLATE_LEAST, BOILERPLATE_SHARE * len(texts))
     common = np.array(sorted(number for number, count in counts.items() if count > many), dtype=np.uint64)
@@ -117,23 +119,23 @@ def _cache(benchmark: Benchmark, split: str) -> Path:
     return cache_dir() / f"held-out-{sha256(key.encode()).hexdigest()[:24]}.json"
 
 
-def _keep(file: Path, found: HeldOut) -> None:
+def _store(file: Path, found: HeldOut) -> None:
     document = {
         "tasks": found.tasks,
         "exact": found.exact,
         **{
-            name: {"runs": [text.tolist() for text in texts.runs], "common": texts.common.tolist()}
+            name: {"runs": [text.tolist() for text in texts.shingles], "common": texts.common.tolist()}
             for name, texts in (("prompts", found.prompts), ("solutions", found.solutions))
         },
     }
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # without a cache it takes longer, no more
+    with contextlib.suppress(OSError):  # the cache only saves time
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.write_text(json.dumps(document), encoding="utf-8")
         temporary.replace(file)
 
 
-def _loaded(benchmark: str, split: str, document: dict[str, Any]) -> HeldOut:
+def _parse(benchmark: str, split: str, document: dict[str, Any]) -> HeldOut:
     prompts, solutions = (
         Texts(
             [np.array(text, dtype=np.uint64) for text in document[name]["runs"]],

@@ -1,4 +1,4 @@
-"""Parts, compression and Parquet: the same rows, whatever they are kept in."""
+"""Parts, compression and Parquet hold the same rows."""
 
 import gzip
 import hashlib
@@ -87,7 +87,7 @@ def test_fewer_parts_replace_more(
         ("x.jsonl", ("--compress", "zstd")),
     ],
 )
-def test_compressed_rows_are_the_same_each_time(
+def test_compressed_files_are_reproducible(
     write: Callable[..., dict[str, Any]], tmp_path: Path, name: str, options: tuple[str, ...]
 ) -> None:
     write("plain.jsonl")
@@ -104,21 +104,21 @@ def test_compressed_rows_are_the_same_each_time(
 
 
 @pytest.mark.parametrize("form", ["trl", "openai", "prime-rl", "verifiers", "atif", "sharegpt"])
-def test_parquet_is_read_as_it_was_written(
+def test_parquet_is_read_back_unchanged(
     write: Callable[..., dict[str, Any]], tmp_path: Path, form: str
 ) -> None:
-    """By `datasets`, without the nulls that Arrow would fill in: each row has arguments of its own."""
+    """By `datasets`, without the nulls that Arrow adds for keys that only other rows have."""
     write("rows.jsonl", "--format", form)
     write("rows.parquet", "--format", form, "--compress", "zstd")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines()]
     loaded = datasets.load_dataset(
         "parquet", data_files=str(tmp_path / "rows.parquet"), split="train", cache_dir=str(tmp_path / "cache")
     )
-    told = [{name: value for name, value in row.items() if value is not None} for row in loaded]
-    assert told == [{name: value for name, value in row.items() if value is not None} for row in rows]
+    loaded_rows = [{name: value for name, value in row.items() if value is not None} for row in loaded]
+    assert loaded_rows == [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 
-def test_parquet_is_the_same_each_time(write: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_parquet_is_reproducible(write: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     first = write("rows.parquet")
     assert write("rows.parquet", "--force")["sha256"] == first["sha256"]
     assert pyarrow.parquet.ParquetFile(tmp_path / "rows.parquet").metadata.num_rows == 5
@@ -141,7 +141,7 @@ def test_wrong_use(invoke: Invoke, tmp_path: Path, name: str, options: tuple[str
 
 
 class Bare:
-    """A format as another package may have it, for JSON lines only."""
+    """A format of another package, for JSON lines only."""
 
     name, summary, suffix = "bare", "episodes by name", ".jsonl"
 
@@ -149,19 +149,19 @@ class Bare:
         return {"id": trajectory.id, "task": trajectory.task}
 
 
-def test_parquet_of_a_format_that_lacks_columns(tmp_path: Path) -> None:
+def test_parquet_needs_a_format_with_columns(tmp_path: Path) -> None:
     def run(form: Any, name: str) -> dict[str, Any]:
         return write_export(Episodes(form), tmp_path / name, Curation(Selection(splits=("train",))))
 
     assert run(Bare(), "rows.jsonl")["rows"] == 5
-    with pytest.raises(WrongUseError, match=r"bare says nothing of its `columns`.* --out .*rows\.jsonl"):
+    with pytest.raises(WrongUseError, match=r"bare declares no `columns`.* --out .*rows\.jsonl"):
         run(Bare(), "rows.parquet")
     with pytest.raises(BenchError, match=r"no column for task, .* or write JSON lines"):
         cells({"id": "string"}, {"id": "ep", "task": "t"})
     assert not (tmp_path / "rows.parquet").exists()
 
 
-def test_openai_rows_are_what_its_own_types_describe(
+def test_openai_rows_match_the_types_of_its_library(
     write: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     write("rows.jsonl", "--format", "openai")
@@ -176,7 +176,7 @@ def test_openai_rows_are_what_its_own_types_describe(
         )
 
 
-def test_prime_rl_rows_are_what_its_trainer_parses(
+def test_prime_rl_rows_can_be_parsed_by_its_trainer(
     write: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     write("rows.jsonl", "--format", "prime-rl")
@@ -195,7 +195,7 @@ def test_prime_rl_rows_are_what_its_trainer_parses(
 def test_sharegpt_turns_alternate_and_are_listed(
     write: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    """LLaMA-Factory skips a row whose turns do not alternate, or that does not end on the agent's."""
+    """LLaMA-Factory skips a row whose turns do not alternate or do not end with the agent's."""
     (tmp_path / "dataset_info.json").write_text(json.dumps({"mine": {"file_name": "mine.json"}}))
     write("train.jsonl", "--format", "sharegpt", "--shard-size", "3")
     for path in tmp_path.glob("train-*.jsonl"):
@@ -212,7 +212,7 @@ def test_sharegpt_turns_alternate_and_are_listed(
     }  # fmt: skip
 
 
-def test_an_index_that_cannot_be_read_stays(invoke: Invoke, tmp_path: Path) -> None:
+def test_an_unreadable_index_is_kept(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "dataset_info.json").write_text("{")
     result = invoke(export, "--format", "sharegpt", "--out", tmp_path / "train.jsonl")
     assert isinstance(result.exception, WrongUseError)
