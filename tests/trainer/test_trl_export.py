@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema, Usage
@@ -82,7 +82,7 @@ def _record(
         call = ToolCall(id=f"c{rpc_id}", function=FunctionCall(name=name, arguments=arguments))
         transcript.append(Message(role="assistant", reasoning="hm", tool_calls=[call]))
     transcript.append(Message(role="assistant", content="Paid."))
-    messages = merge(slot.prompt, transcript, folder.recording.recorded_calls(episode))
+    messages = align(slot.prompt, transcript, folder.recording.recorded_calls(episode))
     usage = Usage(input_tokens=3) if with_usage else None
     end = EpisodeEnd(termination="agent_exit", usage=usage, ended_us=now_us())
     folder.recording.end_episode(episode, end, messages)

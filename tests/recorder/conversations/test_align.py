@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
@@ -31,13 +31,13 @@ def shape(messages: list[Message]) -> list[object]:
 
 def test_the_recording_is_the_truth_about_results() -> None:
     transcript = [says("Looking.", ("t1", "read", {"n": 2})), told("t1", "truncated..."), says("Done.")]
-    merged = merge(PROMPT, transcript, [recorded("read", {"n": 2.0}, "the whole file")])
+    merged = align(PROMPT, transcript, [recorded("read", {"n": 2.0}, "the whole file")])
     assert shape(merged) == [PROMPT, ["read"], "the whole file", "Done."]
     assert (merged[1].content, merged[1].tool_calls[0].id, merged[2].tool_call_id) == ("Looking.", "t1", "t1")
 
 
 def test_true_is_not_one() -> None:
-    merged = merge(PROMPT, [says(None, ("t", "set", {"v": 1}))], [recorded("set", {"v": True})])
+    merged = align(PROMPT, [says(None, ("t", "set", {"v": 1}))], [recorded("set", {"v": True})])
     assert [m.is_error for m in merged if m.role == "tool"] == [True, False]
 
 
@@ -48,32 +48,32 @@ def test_equal_calls_take_their_results_in_the_order_they_ran() -> None:
         says(None, ("b", "next", {})),
         told("b", "?"),
     ]
-    merged = merge(PROMPT, transcript, [recorded("next", text="first"), recorded("next", text="second")])
+    merged = align(PROMPT, transcript, [recorded("next", text="first"), recorded("next", text="second")])
     assert shape(merged) == [PROMPT, ["next"], "first", ["next"], "second"]
 
 
 def test_parallel_calls_stay_together() -> None:
     transcript = [says(None, ("a", "left", {}), ("b", "right", {})), told("b", "?"), told("a", "?")]
-    merged = merge(PROMPT, transcript, [recorded("right"), recorded("left")])
+    merged = align(PROMPT, transcript, [recorded("right"), recorded("left")])
     assert shape(merged) == [PROMPT, ["left", "right"], "recorded left", "recorded right"]
 
 
 def test_calls_that_the_transcript_lacks_are_put_in_where_they_ran() -> None:
     transcript = [says("one", ("a", "known1", {})), says("two", ("b", "known2", {})), says("Done.")]
     names = ["early", "known1", "middle", "known2", "late"]
-    merged = merge(PROMPT, transcript, [recorded(name) for name in names])
+    merged = align(PROMPT, transcript, [recorded(name) for name in names])
     assert [m.tool_calls[0].function.name for m in merged if m.tool_calls] == names
     assert merged[-1].content == "Done."
 
 
 def test_a_lacking_call_between_parallel_ones_joins_them() -> None:
     transcript = [says(None, ("a", "left", {}), ("b", "right", {}))]
-    merged = merge(PROMPT, transcript, [recorded("left"), recorded("hidden"), recorded("right")])
+    merged = align(PROMPT, transcript, [recorded("left"), recorded("hidden"), recorded("right")])
     assert shape(merged)[1] == ["left", "right", "hidden"]
 
 
 def test_a_transcript_of_an_answer_alone_comes_after_the_calls() -> None:
-    merged = merge(PROMPT, [says("The answer is 4.")], [recorded("read"), recorded("write")])
+    merged = align(PROMPT, [says("The answer is 4.")], [recorded("read"), recorded("write")])
     assert shape(merged) == [
         PROMPT,
         ["read"],
@@ -86,12 +86,12 @@ def test_a_transcript_of_an_answer_alone_comes_after_the_calls() -> None:
 
 def test_calls_that_never_reached_the_wire_keep_their_own_result() -> None:
     transcript = [says(None, ("a", "shell", {"cmd": "ls"}), ("b", "gone", {})), told("a", "file.txt")]
-    merged = merge(PROMPT, transcript, [])
+    merged = align(PROMPT, transcript, [])
     assert [(m.content, m.is_error) for m in merged if m.role == "tool"] == [("file.txt", False), ("", True)]
 
 
 def test_without_a_transcript_the_recording_tells_the_story() -> None:
-    merged = merge(PROMPT, [], [recorded("a"), recorded("b", text="no", outcome="tool_error")])
+    merged = align(PROMPT, [], [recorded("a"), recorded("b", text="no", outcome="tool_error")])
     assert shape(merged) == [PROMPT, ["a"], "recorded a", ["b"], "no"]
     assert [m.is_error for m in merged if m.role == "tool"] == [False, True]
 
@@ -102,7 +102,7 @@ def test_the_prompt_is_not_said_twice() -> None:
         Message(role="user", content=PROMPT),
         says("Hi"),
     ]
-    assert shape(merge(PROMPT, transcript, [])) == [PROMPT, "Hi"]
+    assert shape(align(PROMPT, transcript, [])) == [PROMPT, "Hi"]
 
 
 names = st.sampled_from("abc")
@@ -123,7 +123,7 @@ recordings = st.lists(st.tuples(names, small), max_size=6).map(
 def test_every_call_has_one_answer_and_no_recorded_call_is_lost(
     transcript: list[Message], calls: list[RecordedCall]
 ) -> None:
-    merged = merge(PROMPT, transcript, calls)
+    merged = align(PROMPT, transcript, calls)
     assert (merged[0].role, merged[0].content) == ("user", PROMPT)
 
     # every assistant message is followed by exactly its results, in order; ids are unique
@@ -159,5 +159,5 @@ def test_a_transcript_with_gaps_gives_the_recorded_order(
 ) -> None:
     calls = [recorded(f"{name}{i}", args) for i, (name, args) in enumerate(stories)]
     transcript = [says(None, (f"t{i}", c.tool, c.arguments)) for i, c in enumerate(calls) if i in kept]
-    merged = merge(PROMPT, transcript, calls)
+    merged = align(PROMPT, transcript, calls)
     assert [c.function.name for m in merged for c in m.tool_calls] == [call.tool for call in calls]

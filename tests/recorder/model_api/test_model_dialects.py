@@ -60,7 +60,7 @@ def read(name: str, body: bytes, headers: dict[str, str], **rest: Any) -> Exchan
 
 def said(name: str, exchange: Exchange) -> Reply:
     assert exchange.answer is not None
-    return READ[name].reply(exchange.answer)
+    return READ[name].read_reply(exchange.answer)
 
 
 @pytest.mark.parametrize("name", READ)

@@ -16,7 +16,7 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, told, work
 from mcp_bench.bridge.examination import examine
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
@@ -198,7 +198,7 @@ def begin(
 
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
-    messages = merge(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    messages = align(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
     messages = join_model_calls(run.recording, episode, messages)
     run.recording.end_episode(
         episode,

@@ -18,7 +18,7 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.scores.scores import report, usual_attempts
+from mcp_bench.recorder.scores.scores import summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -38,7 +38,7 @@ MOST_GROUPS = 8
 def recorded(episodes: Sequence[StoredEpisode], by: Sequence[str]) -> list[Section]:
     """Return the sections about episodes that are over, grouped by some of `report.GROUPS`."""
     groups = _groups(episodes, by)
-    rows = {key: report(group, by)[0] for key, group in groups.items()}
+    rows = {key: summarise(group, by)[0] for key, group in groups.items()}
     names = labels(list(rows.values()), by)
     named = dict(zip(rows, names, strict=True))
     sections = [_scores(list(rows.values()), names, by)]
@@ -107,7 +107,7 @@ def _groups(
 
 
 def _by_domain(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
-    return [(row["domain"], row) for row in report(episodes, ["domain"])]
+    return [(row["domain"], row) for row in summarise(episodes, ["domain"])]
 
 
 def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
@@ -115,7 +115,7 @@ def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
     for episode in episodes:
         if (found := level(episode.task)) is not None:
             levels.setdefault(found, []).append(episode)
-    return [(f"level {number}", report(levels[number], ())[0]) for number in sorted(levels)]
+    return [(f"level {number}", summarise(levels[number], ())[0]) for number in sorted(levels)]
 
 
 def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Section:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.scores.scores import report
+from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.trainer.ablation.settings import COHORTS
 from mcp_bench.trainer.loop.gate import MOST_INVALID
 from mcp_bench.trainer.loop.scores import SCORES, episodes_of
@@ -28,7 +28,7 @@ def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
     }
     cohorts = {}
     for name, arm in arms.items():
-        [row] = report(episodes[name], ())
+        [row] = summarise(episodes[name], ())
         cohorts[name] = {**arm, **{key: row[key] for key in SCORES}}
     differences = []
     for better, worse in combinations(COHORTS, 2):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.scores.scores import report, stored_episodes
+from mcp_bench.recorder.scores.scores import stored_episodes, summarise
 from mcp_bench.recorder.scores.task_names import family, level
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.recorder.store.reader import StoredEpisode, run_paths
@@ -56,7 +56,7 @@ def flips(before: str, after: str) -> dict[str, Any]:
 
 def _scores(run: str, episodes: Sequence[StoredEpisode]) -> dict[str, Any]:
     families = _each(episodes, _family)
-    return {"run": run, **_row(report(episodes, ())), "families": families}
+    return {"run": run, **_row(summarise(episodes, ())), "families": families}
 
 
 def episodes_of(run: str) -> list[StoredEpisode]:
@@ -82,7 +82,7 @@ def _each(episodes: Iterable[StoredEpisode], name: Callable[[str], str]) -> dict
     found: dict[str, list[StoredEpisode]] = {}
     for episode in filter(finished, episodes):
         found.setdefault(name(episode.task), []).append(episode)
-    return {key: _row(report(found[key], ())) for key in sorted(found)}
+    return {key: _row(summarise(found[key], ())) for key in sorted(found)}
 
 
 def _row(rows: list[dict[str, Any]]) -> dict[str, Any]:
