@@ -39,7 +39,7 @@ from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
-ALL = "What each group scored, and what it took"
+ALL = "Scores and usage by group"
 HOSTILE = '</text></svg><script>alert(1)</script><b title="x">$\\frac{1}{2}$ & \u202e{{ 7*7 }} #0072b2 fill: #0072b2'
 
 
@@ -81,7 +81,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
     rows = json.loads(result.stdout)
     assert str(path) in result.stderr
     found = tables(parse(path.read_text()))
-    assert [row["of"] for row in found[ALL]] == ["base", "tuned"]
+    assert [row["group"] for row in found[ALL]] == ["base", "tuned"]
     for cells, row in zip(found[ALL], rows, strict=True):
         assert (cells["partial"], cells["strict"]) == (shown(row, "partial"), shown(row, "strict"))
         assert (cells["episodes"], cells["invalid"]) == (str(row["episodes"]), str(row["invalid"]))
@@ -122,7 +122,7 @@ def test_one_group_is_seen_at_once(invoke: Invoke, tmp_path: Path) -> None:
     titles = [title.text for title in found.all("h2")]
     assert titles == ["Scores"]  # one domain, and a benchmark without levels
     (row,) = tables(found)[ALL]
-    assert row["of"] == "codex · m · agentdojo · train"
+    assert row["group"] == "codex · m · agentdojo · train"
 
 
 def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Pa
             assert picture.format == "PNG"
             assert picture.width >= 900
             assert len(picture.convert("L").getcolors() or ()) > 10
-    assert "bars are 95 % bootstrap intervals clustered by task" in figures["scores"].text
+    assert "bars: 95 % bootstrap intervals clustered by task" in figures["scores"].text
 
 
 def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
@@ -269,7 +269,7 @@ def test_markup_in_a_name_is_text(invoke: Invoke, tmp_path: Path) -> None:
     assert not found.all("script")
     assert not found.all("b")
     (row,) = tables(found)[ALL]
-    assert row["of"].startswith("<b>x</b>$y$ · <script>1</script>")
+    assert row["group"].startswith("<b>x</b>$y$ · <script>1</script>")
     labels = [text.text for text in found.all("svg")[0].all("text")]
     assert any(label.startswith("<b>x</b>$y$ · <script>") for label in labels)
 
@@ -279,7 +279,7 @@ def test_a_chart_of_many_rows_says_what_it_leaves_out(invoke: Invoke, tmp_path: 
         record([(planned("a"), Episode())], model=f"m{number:02}")
     found = page(invoke, tmp_path / "r.html")
     (figure,) = found.all("figure")
-    assert f"The picture has the first {MOST_ROWS} rows; 3 more are in the figures." in figure.text
+    assert f"The chart shows the first {MOST_ROWS} rows; the data table has 3 more." in figure.text
     labels = {text.text for text in figure.all("text")}
     assert {"m00", f"m{MOST_ROWS - 1:02}"} <= labels
     assert f"m{MOST_ROWS:02}" not in labels
@@ -299,14 +299,14 @@ def test_pictures_of_an_earlier_page_go_and_others_stay(invoke: Invoke, tmp_path
 
 def test_without_recordings_the_page_says_so(invoke: Invoke, tmp_path: Path) -> None:
     found = page(invoke, tmp_path / "r.html")
-    assert "There are no recordings yet." in found.text
+    assert "No recordings yet." in found.text
     assert [file.name for file in tmp_path.glob("r*")] == ["r.html"]
 
 
 def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
     wrong: list[tuple[list[str | Path], type[BenchError], str]] = [
-        (["--html", tmp_path / "report.json"], WrongUseError, "ends with .html"),
+        (["--html", tmp_path / "report.json"], WrongUseError, "must end with .html"),
         (["--loop", tmp_path], WrongUseError, "say --html FILE"),
         (["--loop", tmp_path, "--html", tmp_path / "r.html", "--json"], WrongUseError, "--json has no loops"),
         (["--html", tmp_path / "file" / "r.html"], BenchError, "cannot write"),

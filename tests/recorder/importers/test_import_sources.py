@@ -194,12 +194,12 @@ def test_automationbench(bench_home: Path, invoke: Invoke, tmp_path: Path) -> No
     path.write_text(json.dumps(document))
     result = invoke(import_, path)
     assert result.exit_code == 1
-    told = [line.rpartition("export.json, ")[2] for line in result.stderr.splitlines()]
-    assert told == ["task 2: the messages are no list", "task 3: the task is no JSON object"]
+    errors = [line.rpartition("export.json, ")[2] for line in result.stderr.splitlines()]
+    assert errors == ["task 2: messages is not a list", "task 3: the task is not a JSON object"]
     rows = sealed(bench_home)
     grades = [(row["partial"], row["strict"], row["grader_version"]) for row in rows]
     assert grades == [(0.5, 0, "imported from automationbench")]
-    assert [told["passed"] for told in json.loads(rows[0]["assertions"])] == [True, False]
+    assert [assertion["passed"] for assertion in json.loads(rows[0]["assertions"])] == [True, False]
     assert json.loads(rows[0]["final_state"]) == {"crm": {}}
 
 
