@@ -33,10 +33,10 @@ def difference(value: float | None, interval: Sequence[float] | None, better: in
         (difference(0.4, [0.2, 0.6], 3, 3), "separated, the high cohort trains the better model"),
         (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed says otherwise
         (difference(0.1, [-0.1, 0.3], 3, 3), "not separated"),
-        (difference(-0.4, [-0.6, -0.2], 0, 3), "separated the wrong way"),
+        (difference(-0.4, [-0.6, -0.2], 0, 3), "separated in reverse"),
         (difference(-0.4, [-0.6, -0.2], 1, 3), "not separated"),
-        (difference(None, None, 0, 0), "nothing to say"),
-        (difference(0.4, None, 1, 1), "nothing to say"),
+        (difference(None, None, 0, 0), "inconclusive"),
+        (difference(0.4, None, 1, 1), "inconclusive"),
     ],
 )
 def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: str) -> None:
@@ -45,8 +45,8 @@ def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: s
 
 def test_cohorts_with_many_invalid_episodes_are_not_compared() -> None:
     cohorts = {"high": VALID, "low": {"episodes": 20, "invalid": 3}}
-    told = verdict(cohorts, difference(0.4, [0.2, 0.6], 3, 3))
-    assert told == "nothing to say: 3 of 20 episodes of the cohort low are invalid"
+    words = verdict(cohorts, difference(0.4, [0.2, 0.6], 3, 3))
+    assert words == "inconclusive: 3 of 20 episodes of the cohort low are invalid"
 
 
 def record(drop: float, tasks: Sequence[str], *more: str) -> str:
@@ -70,7 +70,7 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
-    # the oracle tells how imperfect it is where models tell their name
+    # the oracle reports its drop rate in place of a model name
     drops = {"high": 0.001, "random": 0.999, "low": 1}
     arms: dict[str, Any] = {
         name: {
@@ -96,11 +96,11 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     out = tmp_path / "ablation"
     wrong: list[tuple[list[str], type[Exception], str]] = [
-        ([], WrongUseError, "name a --recipe and the --size"),
-        (["--recipe", "tiny-cpu"], WrongUseError, "the --size of the cohorts"),
-        (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "there are no runs to choose from"),
+        ([], WrongUseError, "use --recipe and --size"),
+        (["--recipe", "tiny-cpu"], WrongUseError, "use --recipe and --size"),
+        (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "no runs to select rows from"),
         (["--recipe", "tiny-cpu", "--size", "1", "--run", "run_x"], UnknownNameError, "unknown run 'run_x'"),
-        (["--resume", str(out)], WrongUseError, "no ablation in"),
+        (["--resume", str(out)], WrongUseError, "it has no ablation.json"),
     ]
     for arguments, kind, reason in wrong:
         more = [] if "--resume" in arguments else ["--out", str(out)]

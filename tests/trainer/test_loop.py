@@ -52,7 +52,7 @@ def test_invalid_episodes_on_either_side_decide_nothing() -> None:
     assert verdict(scores(), scores(10, 1), better)[0]
     assert verdict(scores(10, 2), scores(), better) == (
         False,
-        "2 of 10 episodes of the model before are invalid",
+        "2 of 10 episodes of the previous model are invalid",
     )
     assert verdict(scores(), scores(10, 2), better)[1].endswith("of this model are invalid")
     assert verdict(scores(), scores(), changed(0, 0, None)) == (False, "no task was graded with both models")
@@ -77,13 +77,13 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
     ids.write_text("\n".join(DEV))
     out = tmp_path / "loop"
     wrong: list[tuple[list[str], str]] = [
-        ([], "name a --recipe"),
+        ([], "use --recipe"),
         (["--recipe", "tiny"], "unknown recipe 'tiny'"),
-        (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a file"),
-        (["--recipe", "tiny-cpu", "--train", str(ids)], "is a task of dev, not of train"),
+        (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a readable file"),
+        (["--recipe", "tiny-cpu", "--train", str(ids)], "belongs to dev, not to train"),
         (["--recipe", "tiny-cpu", "--benchmark", "saaswold"], "unknown benchmark 'saaswold' (did you mean"),
-        (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0: there is no task in that"),
-        (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "are on 2 machines"),
+        (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0 selects no task"),
+        (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "need 2 machines"),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
@@ -98,7 +98,7 @@ def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: P
     asked = ["--recipe", "tiny-cpu", "--set", "model.base=no/such/folder", "--out", str(tmp_path / "loop")]
     result = CliRunner().invoke(loop, asked)
     assert isinstance(result.exception, BenchError)
-    assert "model.base no/such/folder is no folder, and no download either" in str(result.exception)
+    assert "model.base no/such/folder is not a folder and cannot be downloaded" in str(result.exception)
     assert not (tmp_path / "loop").exists()
 
 

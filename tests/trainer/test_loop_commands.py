@@ -61,7 +61,7 @@ def test_a_step_ends_with_what_began_it(fifo: Path) -> None:
 
 def test_a_command_that_has_no_document_is_a_failed_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(StepFailedError, match="record ended with exit code 1"):
+    with pytest.raises(StepFailedError, match="record failed with exit code 1"):
         run(["record", "--agent", "codex", "--task", TASK, "--json"], wrong=(1,))
 
 

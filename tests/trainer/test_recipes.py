@@ -40,15 +40,15 @@ def test_the_recipes_that_ship_are_listed_and_can_work() -> None:
         ("data.max_length=0", "data.max_length: Input should be greater than 0 (is 0)"),
         ("data.max_length=", "data.max_length: Input should be a valid integer (is None)"),
         ("model.architecture.num_key_value_heads=3", "must be a multiple of num_key_value_heads (3)"),
-        ("data.max_length.x=1", "'max_length' holds a value, no keys"),
-        ("data.max_length", "write key=value"),
+        ("data.max_length.x=1", "'max_length' is a value and has no keys"),
+        ("data.max_length", "use key=value"),
         ("data.max_length=[", "the value is not YAML"),
     ],
 )
 def test_a_fault_is_named_by_its_key(override: str, fault: str) -> None:
-    with pytest.raises(WrongUseError) as told:
+    with pytest.raises(WrongUseError) as caught:
         load_recipe("qwen3.5-9b-lora-1gpu", [override])
-    assert fault in str(told.value)
+    assert fault in str(caught.value)
 
 
 def test_a_file_is_named_in_its_faults(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_a_file_is_named_in_its_faults(tmp_path: Path) -> None:
     content = yaml.safe_load(shipped()["tiny-cpu"].read_text())
     del content["training"]["learning_rate"], content["data"]
     file.write_text(yaml.safe_dump(content))
-    with pytest.raises(WrongUseError) as told:
+    with pytest.raises(WrongUseError) as caught:
         load_recipe(str(file))
-    assert str(told.value).splitlines() == [
+    assert str(caught.value).splitlines() == [
         f"{file}:",
         "  data: missing",
         "  training.learning_rate: missing",
@@ -86,19 +86,19 @@ CP, QWEN35, LORA, TINY = NAMES
         (CP, ["data.packing=true"], "data.packing with hardware.context_parallel"),
         (CP, ["hardware.sharding=none"], "needs hardware.sharding: fsdp2"),
         (CP, ["training.attention=kernels-community/flash-attn3"], "needs training.attention: sdpa"),
-        (CP, ["hardware.devices=12"], "hardware.devices (12) is no multiple of hardware.context_parallel (8)"),
-        (CP, ["data.max_length=65536"], "over the model's 40960 positions"),
+        (CP, ["hardware.devices=12"], "hardware.devices (12) is not a multiple of hardware.context_parallel (8)"),
+        (CP, ["data.max_length=65536"], "exceeds the model's 40960 positions"),
         (TINY, ["hardware.devices=2", "hardware.sharding=fsdp2"], "fsdp2 is for GPUs"),
         (QWEN35, ["training.optimizer=muon"], "optimizer muon works on whole matrices"),
-        (TINY, ["hardware.devices=12"], "every machine starts as many processes"),
+        (TINY, ["hardware.devices=12"], "every machine starts the same number"),
         (TINY, ["training.attention=kernels-community/flash-attn2"], "CUDA only"),
         (TINY, ["training.checkpointing=offload"], "from a GPU to the host"),
         (TINY, ["data.packing=true"], "data.packing needs a FlashAttention kernel"),
-        (TINY, ["lora={targets: [q_proj]}"], "lora needs weights to adapt"),
+        (TINY, ["lora={targets: [q_proj]}"], "lora needs a base model"),
         (LORA, ["lora.targets=[q_porj]"], "the model has no 'q_porj' (did you mean q_proj"),
         (LORA, ["training.precision=fp32"], "computes in 16 bits"),
-        (LORA, ["lora=null"], "most of it is optimizer: shard it"),
-        (LORA, ["training.checkpointing=off", "data.max_length=65536"], "most of it is activations"),
+        (LORA, ["lora=null"], "largest part is optimizer: shard it"),
+        (LORA, ["training.checkpointing=off", "data.max_length=65536"], "largest part is activations"),
         (QWEN35, ["hardware.devices=1"], "with one device shards nothing"),
     ],
 )  # fmt: skip

@@ -78,7 +78,7 @@ def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
     data = write_rows(tmp_path / "train.jsonl", [*rows(4), long, silent])
     out = tmp_path / "run"
     result = sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings())
-    assert "dropped: 1 too long, 1 without anything to learn" in result.stderr
+    assert "dropped: 1 too long, 1 without trainable tokens" in result.stderr
     described = json.loads((out / "data.json").read_text())
     assert [row["place"] for row in described["too_long"]] == [f"{data}:5"]
     assert described["untrainable"] == [f"{data}:6"]
@@ -125,7 +125,7 @@ def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
         whole / "model" / "model.safetensors"
     ).read_bytes()
     again = sft("--resume", out, "--json")
-    assert f"{out} is done" in again.stderr
+    assert f"{out} is already complete" in again.stderr
     assert json.loads(again.stdout)["model"] == str(out / "model")
 
 
@@ -215,17 +215,17 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     refused: list[tuple[list[object], str]] = [
         ([], "name a recipe"),
         (["tiny-cpu"], "no rows to train on"),
-        (["tiny-cpu", "--data", data], "name a --tokenizer"),
+        (["tiny-cpu", "--data", data], "use --tokenizer"),
         (["tiny-cpu", "--data", empty, "--tokenizer", tokenizer], "no row in"),
         (["tiny-cpu", "--data", data, "--tokenizer", bare], "has no chat template"),
         (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),
         (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu?)"),
-        (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch sees no GPU here"),
+        (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch finds no GPU"),
         (
             ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],
-            "the number of those started is 1",
+            "the number of processes is 1",
         ),
-        (["tiny-cpu", "--resume", out], "give it alone"),
+        (["tiny-cpu", "--resume", out], "leave out RECIPE"),
         (["--resume", out], "no training run in"),
     ]
     if find_spec("kernels") is None:

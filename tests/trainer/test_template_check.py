@@ -68,10 +68,12 @@ def test_qwen3_on_its_stock_template_is_refused() -> None:
     tokenizer = byte_tokenizer(stock("qwen3"))
     templates = choose_templates(tokenizer, model(serve_with="stock"))
     assert templates.training != templates.serving == stock("qwen3")
-    with pytest.raises(TemplateSkewError) as told:
+    with pytest.raises(TemplateSkewError) as caught:
         check_templates(tokenizer, templates, [ROW])
-    head, trained, served, advice = str(told.value).splitlines()
-    assert head.startswith("train.jsonl:7: what the server renders before messages[3] is no prefix")
+    head, trained, served, advice = str(caught.value).splitlines()
+    assert head.startswith(
+        "train.jsonl:7: the prompt that the server renders before messages[3] is not a prefix"
+    )
     assert trained.startswith("  in training: 'hink>\\n\\n</think>\\n\\n<tool_call>")
     assert served.startswith("  when served: 'ool_call>")
     assert "model.serve_with: training" in advice
@@ -112,7 +114,7 @@ def test_the_command_refuses_before_anything_is_loaded_on_a_device(tmp_path: Pat
     arguments += ["--set", f"model.chat_template={template}", "--set", "model.serve_with=stock"]
     result = CliRunner().invoke(train, arguments)
     assert isinstance(result.exception, TemplateSkewError)
-    assert f"{data}:1: what the server renders before messages[3]" in str(result.exception)
+    assert f"{data}:1: the prompt that the server renders before messages[3]" in str(result.exception)
 
 
 def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> Non
         choose_templates(byte_tokenizer(unmarked), model())
     file = tmp_path / "mine.jinja"
     file.write_text(unmarked)
-    with pytest.raises(WrongUseError, match="does not mark what the assistant says"):
+    with pytest.raises(WrongUseError, match="does not mark the assistant's tokens"):
         choose_templates(byte_tokenizer(CHATML), model(chat_template=str(file)))
     with pytest.raises(WrongUseError, match="cannot read"):
         choose_templates(byte_tokenizer(CHATML), model(chat_template=str(tmp_path / "gone")))

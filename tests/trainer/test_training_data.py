@@ -84,17 +84,17 @@ def test_a_compressed_file_that_was_cut_off_says_so(
 
 BROKEN: list[tuple[object, str]] = [
     ("{", "Expecting property name"),
-    ("[]", "a row is an object"),
+    ("[]", "a row must be an object"),
     ('{"messages": NaN}', "NaN is not JSON"),
     ({"prompt": "x", "completion": "y"}, "no messages (keys: prompt, completion)"),
     ({"messages": []}, "messages is empty"),
     ({"messages": "[]"}, "messages is not a list of objects, not a JSON string"),
     ({"messages": [{"role": "human", "content": "x"}]}, "messages[0]: role is 'human'"),
-    ({"messages": [{"role": "user", "content": [1]}]}, "messages[0]: content is no text"),
+    ({"messages": [{"role": "user", "content": [1]}]}, "messages[0]: content is not a string"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "a tool call has no function.name"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}]},
-        "arguments of f is no object",
+        "arguments of f is not an object",
     ),
     (
         {"messages": [call("find", name="Ada", contact_id=None)], "tools": TOOLS},
@@ -108,9 +108,9 @@ def test_every_broken_row_is_named_by_file_and_line(tmp_path: Path) -> None:
         write(tmp_path / "one.jsonl", GOOD, *[row for row, _ in BROKEN[:5]]),
         write(tmp_path / "two.jsonl", *[row for row, _ in BROKEN[5:10]], GOOD),
     ]
-    with pytest.raises(BrokenRowsError) as told:
+    with pytest.raises(BrokenRowsError) as caught:
         read_rows(files)
-    head, *lines = str(told.value).splitlines()
+    head, *lines = str(caught.value).splitlines()
     assert head == "10 broken rows:"
     places = [f"{files[0]}:{n}" for n in range(2, 7)] + [f"{files[1]}:{n}" for n in range(1, 6)]
     for line, place, (_, fault) in zip(lines, places, BROKEN[:10], strict=True):
@@ -179,9 +179,7 @@ def test_rows_that_do_not_fit_or_teach_nothing_are_counted() -> None:
     assert prepared.untrainable == ["x:2"]
     [(place, tokens)] = prepared.too_long
     assert (place, tokens > 500) == ("x:3", True)
-    with pytest.raises(
-        NothingToTrainOnError, match=rf"2 are over .*shortest of them has {length}\), 1 have no"
-    ):
+    with pytest.raises(NothingToTrainOnError, match=rf"2 are over .*the shortest has {length}\), 1 have no"):
         prepare(rows, tokenizer, TEMPLATES, length - 1)
 
 
