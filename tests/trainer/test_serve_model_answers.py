@@ -146,7 +146,7 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "does not answer any more")],
+    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "stopped answering")],
     ids=["SIGKILL", "SIGSTOP"],
 )
 def test_what_was_asked_of_an_engine_that_is_gone_is_no_measurement(
@@ -180,7 +180,7 @@ def test_an_engine_that_dies_at_start_shows_why(tmp_path: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:1000])
     with (
         pytest.raises(
-            BenchError, match=r"(?s)ended with exit code 1 while it started.*engine\.log.*SafetensorError"
+            BenchError, match=r"(?s)ended with exit code 1 during start-up.*engine\.log.*SafetensorError"
         ),
         serve(folder, engine="transformers"),
     ):

@@ -58,7 +58,7 @@ def test_what_is_missing_is_named(checkpoint: Path, without: str, told: str) -> 
 
 
 def test_a_folder_of_checkpoints_names_those_in_it(checkpoint: Path) -> None:
-    with pytest.raises(WrongUseError, match="There is one in checkpoint-7 below it"):
+    with pytest.raises(WrongUseError, match="Checkpoints in it: checkpoint-7"):
         read_checkpoint(checkpoint.parent)
     with pytest.raises(WrongUseError, match="no folder"):
         read_checkpoint(checkpoint / "nowhere")
@@ -104,7 +104,7 @@ def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = serve(checkpoint, "--engine", "transformers", "--port", taken.getsockname()[1])
     assert isinstance(result.exception, WrongUseError)
-    assert "--port 0 takes a free one" in str(result.exception)
+    assert "Use --port 0 to pick a free one" in str(result.exception)
     assert claim_port("127.0.0.1", 0) > 0
 
 
@@ -164,7 +164,7 @@ def test_vllm_is_found_where_it_is_named_or_installed(
     assert find_engine("auto", None, {"MCP_BENCH_VLLM": str(tmp_path / "env")}) == found
     assert find_engine("auto", None, {"PATH": str(executable.parent)}) == found
     assert find_engine("transformers", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("transformers")
-    with pytest.raises(WrongUseError, match="give one of them"):
+    with pytest.raises(WrongUseError, match="drop one of them"):
         find_engine("transformers", str(executable), {})
 
 
@@ -218,7 +218,7 @@ def test_numbers_of_32_bits_stay_that_on_a_cpu(accelerator: bool, monkeypatch: p
 def test_transformers_serve_refuses_what_it_cannot_do() -> None:
     engine, where = Engine("transformers"), Listening("127.0.0.1", 8000, "tuned")
     for parsers, capacity, told in (
-        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--tensor-parallel needs vLLM"),
+        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--data-parallel need vLLM"),
         (Parsers("mistral", None), Capacity(), "not mistral: use --engine vllm"),
     ):
         with pytest.raises(WrongUseError, match=told):
