@@ -183,7 +183,7 @@ def test_memory_that_runs_out_halves_the_batch_and_keeps_the_step(
 
     monkeypatch.setattr(GuardedTrainer, "training_step", narrow)
     result = sft(*arguments, "--out", tmp_path / "narrow")
-    assert "out of memory: 2 sequences at once now, 2 times a step" in result.stderr
+    assert "continuing with 2 sequences at once, 2 times per step" in result.stderr
     assert set(sizes[1:]) == {2}
     for one, other in zip(curve(tmp_path / "roomy"), curve(tmp_path / "narrow"), strict=True):
         assert one == pytest.approx(other, rel=1e-3)
@@ -250,9 +250,9 @@ def test_a_run_is_not_begun_over_another_nor_resumed_on_other_rows(
     out = tmp_path / "run"
     arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings()]
     sft(*arguments)
-    with pytest.raises(WrongUseError, match="is not empty; go on with what is in it by --resume"):
+    with pytest.raises(WrongUseError, match="is not empty: resume its run with --resume"):
         sft(*arguments)
     (out / "model").rename(tmp_path / "elsewhere")
     write_rows(data, rows(4))
-    with pytest.raises(WrongUseError, match="is not what the run was begun with"):
+    with pytest.raises(WrongUseError, match="has changed since the run started"):
         sft("--resume", out)

@@ -18,7 +18,7 @@ from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
-from mcp_bench.trainer.sft.order import LikeLengths
+from mcp_bench.trainer.sft.order import SimilarLengths
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import make_ready, make_trainer
 from tests.support.training import tiny_checkpoints
@@ -176,7 +176,7 @@ def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
     guard = LossGuard(["a:1", "a:2"])
     for step in range(100):
         guard.check_step(step, 2.0 - step / 100 + (step % 7) / 5, 1.0, [0])
-    with pytest.raises(DivergedError, match=r"explodes: .* before; the last batch was a:2"):
+    with pytest.raises(DivergedError, match=r"exploded: .* up from .*; the last batch was a:2"):
         for step in range(WINDOW):
             guard.check_step(100 + step, 9.0, 1.0, [1])
     with pytest.raises(DivergedError, match="norm is inf in step 7, on a:1, a:2"):
@@ -188,12 +188,12 @@ def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
 def test_rows_of_like_length_come_together_each_once_and_in_the_order_of_the_epoch(
     lengths: list[int], step: int, epoch: int
 ) -> None:
-    order = LikeLengths(lengths, step, seed=5)
+    order = SimilarLengths(lengths, step, seed=5)
     order.set_epoch(epoch)
     rows = list(order)
     assert sorted(rows) == list(range(len(lengths)))
     assert list(order) == rows
-    again = LikeLengths(lengths, step, seed=5)
+    again = SimilarLengths(lengths, step, seed=5)
     again.set_epoch(epoch)
     assert list(again) == rows
     if len(lengths) <= step * 8:  # all of them are sorted together: steps do not overlap

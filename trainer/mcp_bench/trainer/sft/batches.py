@@ -1,4 +1,4 @@
-"""Tokenised rows as a dataset, and batches of them."""
+"""Build the dataset of tokenised rows, and collate its batches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 from mcp_bench.trainer.data import Example
 
 ROWS = "rows"
-"""The column that says which examples a batch has, for messages. It never reaches the model."""
+"""The column with the index of each row, for error messages. It never reaches the model."""
 
 
 def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
-    """Return a `datasets.Dataset` of `input_ids` and `labels`. These are integers: nothing that Arrow could
-    fill in. Packed rows lose their numbers, since TRL makes new ones of them."""
+    """Return a `datasets.Dataset` of `input_ids`, `labels` and, unless packed, row indices.
+
+    Arrow cannot alter these, since all values are integers. TRL combines packed rows into new ones, so
+    these have no index.
+    """
     from datasets import Dataset
 
     columns: dict[str, Any] = {
@@ -28,10 +31,10 @@ def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
 
 @dataclass(frozen=True)
 class RightPadding:
-    """Makes a batch: (sequences, longest) of tokens, padded at the end, and labels with -100 there.
+    """Collates a batch: tokens of shape (sequences, longest), padded at the end, with label -100 there.
 
-    The attention mask is all ones. What is padded comes last, so that under causal attention no real token
-    sees it, and its loss is not counted: the same result, but attention needs no mask matrix.
+    The attention mask is all ones. Under causal attention no real token sees the padding after it, and the
+    padding has no loss: the result is the same without a mask matrix.
     """
 
     pad: int

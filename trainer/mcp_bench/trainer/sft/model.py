@@ -1,4 +1,4 @@
-"""The model to start from: a checkpoint, or random weights of the recipe's architecture."""
+"""Load the base model: a checkpoint, or random weights of the recipe's architecture."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mcp_bench.trainer.recipe import Lora, Recipe
 
 
 class BrokenModelError(WrongUseError):
-    """The base cannot be loaded, or is another model than the recipe says."""
+    """The base model cannot be loaded or does not match the recipe."""
 
 
 def load_model(recipe: Recipe, tokenizer: Any) -> Any:
     """Return the model to train, a `transformers` PreTrainedModel in the recipe's precision.
 
-    Weights that an adapter is trained beside are in the precision of the computation: they stay as they are.
+    With an adapter, the frozen weights are in compute precision.
 
     Raises:
-        BrokenModelError: there is no such base, it has no weights, its sizes are not the recipe's, or its
-            embedding has fewer rows than the tokenizer has tokens.
+        BrokenModelError: the base cannot be loaded, has no weights, differs in size from the recipe, or
+            has a smaller embedding than the tokenizer.
     """
     import torch
 
@@ -38,8 +38,8 @@ def load_model(recipe: Recipe, tokenizer: Any) -> Any:
     rows = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > rows:
         raise BrokenModelError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model's embedding {rows}: they do not belong "
-            "together. Name the right one in model.tokenizer, or raise architecture.vocab_size"
+            f"the tokenizer has {len(tokenizer)} tokens, but the model's embedding only {rows}. Set "
+            "model.tokenizer to the model's tokenizer, or raise model.architecture.vocab_size"
         )
     return model
 
@@ -67,12 +67,12 @@ def _pretrained(base: str, kwargs: dict[str, Any]) -> Any:
         raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors)")
     try:
         return AutoModelForCausalLM.from_pretrained(base, **kwargs)
-    except Exception as error:  # transformers, the hub client and safetensors each raise their own
+    except Exception as error:  # transformers, the Hub client and safetensors raise different types
         raise BrokenModelError(f"model.base: cannot load {base}: {str(error).splitlines()[0]}") from error
 
 
 def _same_sizes(recipe: Recipe, model: Any) -> None:
-    """A plan is worked out from the recipe's numbers: another model would make it untrue."""
+    """Check that the model has the recipe's sizes, which plans are computed from."""
     config = model.config.get_text_config()
     for name, wanted in recipe.model.architecture.configuration().items():
         found = getattr(config, name, wanted)
@@ -83,7 +83,7 @@ def _same_sizes(recipe: Recipe, model: Any) -> None:
 
 
 def adapter(lora: Lora) -> Any:
-    """Return peft's configuration of an adapter."""
+    """Return peft's configuration for the adapter."""
     from peft import LoraConfig
 
     return LoraConfig(

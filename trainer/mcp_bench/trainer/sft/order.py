@@ -1,4 +1,4 @@
-"""The order in which rows are trained on."""
+"""The order of training rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from torch.utils.data import Sampler
 
 STEPS_AT_ONCE = 8
-"""Rows of so many steps are sorted together: long enough for like lengths, short enough for chance."""
+"""Rows are sorted by length within groups of this many steps: a compromise between padding and randomness."""
 
 
-class LikeLengths(Sampler[int]):
-    """Yields the numbers of all rows, with those of a step of like length, in an order that an epoch and a
-    seed decide: a run that was resumed within an epoch goes on with the same one."""
+class SimilarLengths(Sampler[int]):
+    """Yields the indices of all rows in random order, with rows of similar length in each step.
+
+    The order depends only on seed and epoch, so a resumed run continues with the same order.
+    """
 
     def __init__(self, lengths: Sequence[int], step: int, seed: int) -> None:
         self._lengths = lengths
@@ -22,14 +24,14 @@ class LikeLengths(Sampler[int]):
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by accelerate before each epoch."""
+        """Set the epoch. accelerate calls this before each epoch."""
         self._epoch = epoch
 
     def __len__(self) -> int:
         return len(self._lengths)
 
     def __iter__(self) -> Iterator[int]:
-        draw = random.Random(f"{self._seed} {self._epoch}")  # noqa: S311 - an order, nothing secret
+        draw = random.Random(f"{self._seed} {self._epoch}")  # noqa: S311 - not for security
         rows = list(range(len(self._lengths)))
         draw.shuffle(rows)
         steps: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""What a finished run leaves behind: a folder that a server can load as it is."""
+"""Write the result of a finished run: a folder that is ready to serve."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcp_bench.trainer.templates import Templates
 def make_servable(
     model: Any, tokenizer: Any, templates: Templates, stops: Iterable[int], generation: Generation | None
 ) -> None:
-    """Give a model the settings to be asked with, and its tokenizer the template: whatever is saved has them.
+    """Set the model's generation settings and the tokenizer's serving template, which are saved with them.
 
-    Tokens of the data are made before: the template in training is another one.
+    Tokenise the data first, since training uses another template.
     """
     settings = model.generation_config
     settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
@@ -27,7 +27,7 @@ def make_servable(
         settings.update(do_sample=sampling)
         for name, value in generation.model_dump().items():
             if not sampling:
-                setattr(settings, name, None)  # the base's would be refused beside do_sample: false
+                setattr(settings, name, None)  # transformers refuses the base's value with do_sample: false
             elif value is not None:
                 setattr(settings, name, value)
     tokenizer.chat_template = templates.serving
@@ -36,22 +36,22 @@ def make_servable(
 def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
     """Write weights (or the adapter), tokenizer, template and generation settings.
 
-    `weights` is the model's state dict, in whole. `folder` is there as a whole or not at all.
+    `weights` is the complete state dict. The folder is renamed into place, so it is always complete.
     """
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     model.save_pretrained(beside, state_dict=weights)
-    model.generation_config.save_pretrained(beside)  # an adapter's folder would have none
+    model.generation_config.save_pretrained(beside)  # not saved with adapters otherwise
     tokenizer.save_pretrained(beside)
     shutil.rmtree(folder, ignore_errors=True)
     beside.rename(folder)
 
 
 def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
-    """Return the tokens by which the assistant's turns end in training: the last special one of each.
+    """Return the tokens that end assistant turns in training: the last special token of each turn.
 
-    A template's end of turn is not always the tokenizer's end of text, and a server stops at what the
-    generation settings name.
+    Servers stop at the tokens in the generation settings. A template's end of turn is not always the
+    tokenizer's end-of-text token.
     """
     special = set(tokenizer.all_special_ids)
     found = set()

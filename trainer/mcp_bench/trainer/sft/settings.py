@@ -1,4 +1,4 @@
-"""A recipe as the arguments of TRL's SFTTrainer."""
+"""Convert a recipe to the settings of TRL's SFTTrainer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import Any
 from mcp_bench.trainer.recipe import Recipe
 
 KEPT = 2
-"""Checkpoints on disk: the one before the last stays until the last is whole."""
+"""Number of checkpoints to keep: the previous one must stay until the last one is complete."""
 
 
 def sft_config(
     recipe: Recipe, checkpoints: Path, *, sequences: int, accumulate: int, report_to: Sequence[str] = ()
 ) -> Any:
-    """Return an SFTConfig. `sequences` and `accumulate` are those of the recipe, or what is left of them
-    where memory ran out: their product is the same."""
+    """Return TRL's SFTConfig for a recipe.
+
+    Args:
+        recipe: the recipe.
+        checkpoints: folder for checkpoints.
+        sequences: sequences per device. After running out of memory, fewer than the recipe's.
+        accumulate: micro-batches per step. The product with `sequences` equals the recipe's.
+        report_to: services to log to.
+    """
     from trl.trainer.sft_config import SFTConfig
 
     training, hardware = recipe.training, recipe.hardware
@@ -37,13 +44,13 @@ def sft_config(
         seed=training.seed,
         use_cpu=hardware.device == "cpu",
         dataloader_pin_memory=hardware.device != "cpu",
-        # rows over the length are dropped before, with a count: nothing is left to cut
+        # longer rows have been dropped already, so TRL need not truncate
         max_length=recipe.data.max_length if recipe.data.packing else None,
         packing=recipe.data.packing,
         dataset_kwargs={"skip_prepare_dataset": not recipe.data.packing},
         remove_unused_columns=recipe.data.packing,
         logging_steps=1,
-        logging_nan_inf_filter=False,  # it would hide what the guards look for
+        logging_nan_inf_filter=False,  # would hide what LossGuard checks
         save_strategy="steps",
         save_steps=training.save_every,
         save_total_limit=KEPT,
@@ -56,7 +63,7 @@ def sft_config(
 
 
 def _sharding(recipe: Recipe) -> dict[str, Any]:
-    """Return how several devices share the model, and a sequence."""
+    """Return the settings for sharing the model and sequences over several devices."""
     hardware = recipe.hardware
     if hardware.sharding != "fsdp2":
         return {}
@@ -69,7 +76,7 @@ def _sharding(recipe: Recipe) -> dict[str, Any]:
             "reshard_after_forward": True,
             "state_dict_type": "SHARDED_STATE_DICT",
             "cpu_ram_efficient_loading": True,
-            # offloaded layer inputs are the trainer's own business: this would do it twice
+            # the trainer handles `offload` itself
             "activation_checkpointing": recipe.training.checkpointing == "on",
         },
     }
