@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.model import load_model
 from mcp_bench.trainer.sft.muon import MuonAdamW
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready, make_trainer
+from mcp_bench.trainer.sft.trainer_inputs import ROWS, RightPadding
 
 WARM = 5
 """Steps that are not counted."""

@@ -146,7 +146,7 @@ def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
 
 
 def test_how_devices_share_a_model_is_read_from_the_recipe(tmp_path: Path) -> None:
-    from mcp_bench.trainer.sft.settings import sft_config
+    from mcp_bench.trainer.sft.trainer_inputs import sft_config
 
     for name, layer, together in ((QWEN35, "Qwen3_5DecoderLayer", 1), (CP, "Qwen3DecoderLayer", 8)):
         _, recipe = load_recipe(name, ["training.precision=fp32", "training.attention=sdpa"])

@@ -16,11 +16,10 @@ from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.memory import device_memory
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.serving.adapter import merge_adapter
-from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
-from mcp_bench.trainer.sft.order import SimilarLengths
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import make_ready, make_trainer
+from mcp_bench.trainer.sft.trainer_inputs import ROWS, RightPadding, SimilarLengths
 from tests.support.training import tiny_checkpoints
 from tests.support.training.short_training import curve, rows, save_tokenizer, write_rows
 from tests.support.training.short_training import settings as overrides

@@ -12,9 +12,9 @@ from trl.kernels.chunked_logprob import _use_triton
 from trl.trainer import utils
 from trl.trainer.sft_trainer import SFTTrainer
 
-from mcp_bench.trainer.sft.batches import ROWS
 from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
+from mcp_bench.trainer.sft.trainer_inputs import ROWS
 
 OnStep = Callable[[dict[str, Any], list[int]], None]
 """Called with the log entry of a step and the indices of its rows."""

@@ -80,7 +80,7 @@ def _attempt(
     from transformers import PrinterCallback
 
     from mcp_bench.trainer.sft.interrupt import StopAfterStep
-    from mcp_bench.trainer.sft.result import make_servable, save_result, stop_tokens
+    from mcp_bench.trainer.sft.model import make_servable, save_result, stop_tokens
 
     recipe, examples = ready.recipe, ready.prepared.examples
     checkpoint = last_complete(folder.checkpoints)
@@ -137,11 +137,9 @@ def make_trainer(
     """
     from transformers.utils.logging import disable_progress_bar
 
-    from mcp_bench.trainer.sft.batches import RightPadding, dataset
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, load_model
-    from mcp_bench.trainer.sft.order import SimilarLengths
-    from mcp_bench.trainer.sft.settings import sft_config
+    from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
     recipe = ready.recipe
     disable_progress_bar()  # transformers' bars for loading and writing files
