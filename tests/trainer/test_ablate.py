@@ -1,4 +1,4 @@
-"""An ablation: what it says, and, shortened, that it runs."""
+"""Ablations: the verdict, and a shortened run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def difference(value: float | None, interval: Sequence[float] | None, better: in
     ("rows", "words"),
     [
         (difference(0.4, [0.2, 0.6], 3, 3), "separated, the high cohort trains the better model"),
-        (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed says otherwise
+        (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed differs
         (difference(0.1, [-0.1, 0.3], 3, 3), "not separated"),
         (difference(-0.4, [-0.6, -0.2], 0, 3), "separated in reverse"),
         (difference(-0.4, [-0.6, -0.2], 1, 3), "not separated"),
@@ -39,7 +39,7 @@ def difference(value: float | None, interval: Sequence[float] | None, better: in
         (difference(0.4, None, 1, 1), "inconclusive"),
     ],
 )
-def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: str) -> None:
+def test_separation_needs_an_interval_and_every_seed(rows: Any, words: str) -> None:
     assert verdict(dict.fromkeys(("high", "low"), VALID), rows).startswith(words)
 
 
@@ -92,7 +92,9 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     assert "Verdict: separated" in capsys.readouterr().out
 
 
-def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_use_is_reported_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     out = tmp_path / "ablation"
     wrong: list[tuple[list[str], type[Exception], str]] = [
@@ -110,21 +112,19 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.full
-def test_rows_that_are_too_long_leave_no_cohorts_to_compare(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cohorts_with_too_long_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     record(0.5, TRAIN, "--repeat", "3")
     small = ["--base-steps", "3", "--set", "training.epochs=1", "--set", "data.max_length=400"]
-    asked = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", "1", *small]
-    result = CliRunner().invoke(ablate, [*asked, "--out", str(tmp_path / "ablation")])
+    arguments = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", "1", *small]
+    result = CliRunner().invoke(ablate, [*arguments, "--out", str(tmp_path / "ablation")])
     assert isinstance(result.exception, WrongUseError)
     assert "of the cohort high are longer than data.max_length" in str(result.exception)
 
 
 @pytest.mark.full
-def test_an_ablation_from_recordings_to_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real training, serving and measuring, shortened; a second call has nothing left to do."""
+def test_an_ablation_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortened, with real training, serving and measuring. Resuming repeats nothing."""
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     record(0.5, TRAIN, "--repeat", "3")
     dev = tmp_path / "dev.txt"

@@ -1,4 +1,4 @@
-"""The loop, end to end and shortened; and how it decides."""
+"""The loop: a shortened run from end to end, and its decisions."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ def changed(fixed: int, broken: int, difference: float | None) -> dict[str, Any]
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.floats(-1, 1))
-def test_what_breaks_more_than_it_fixes_or_scores_no_higher_is_not_promoted(
-    fixed: int, broken: int, difference: float
-) -> None:
+def test_promotion_needs_more_fixes_and_a_higher_score(fixed: int, broken: int, difference: float) -> None:
     promoted, why = verdict(scores(), scores(), changed(fixed, broken, difference))
     assert promoted == (fixed >= broken and difference > 0)
     assert f"{fixed} tasks fixed, {broken} broken" in why
 
 
-def test_invalid_episodes_on_either_side_decide_nothing() -> None:
+def test_too_many_invalid_episodes_prevent_promotion() -> None:
     better = changed(9, 0, 0.9)
     assert verdict(scores(), scores(10, 1), better)[0]
     assert verdict(scores(10, 2), scores(), better) == (
@@ -58,7 +56,7 @@ def test_invalid_episodes_on_either_side_decide_nothing() -> None:
     assert verdict(scores(), scores(), changed(0, 0, None)) == (False, "no task was graded with both models")
 
 
-def test_a_step_is_done_once_and_one_that_failed_again(tmp_path: Path) -> None:
+def test_steps_run_once_and_failed_steps_run_again(tmp_path: Path) -> None:
     folder, done = LoopFolder(tmp_path), []
 
     def work() -> dict[str, Any]:
@@ -72,7 +70,7 @@ def test_a_step_is_done_once_and_one_that_failed_again(tmp_path: Path) -> None:
     assert [folder.step(1, "a", work) for _ in range(3)] == [{"x": 2}] * 3
 
 
-def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
+def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     ids = tmp_path / "ids"
     ids.write_text("\n".join(DEV))
     out = tmp_path / "loop"
@@ -94,7 +92,7 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
         assert not out.exists()
 
 
-def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: Path) -> None:
+def test_an_unavailable_base_is_reported_before_recording(tmp_path: Path) -> None:
     asked = ["--recipe", "tiny-cpu", "--set", "model.base=no/such/folder", "--out", str(tmp_path / "loop")]
     result = CliRunner().invoke(loop, asked)
     assert isinstance(result.exception, BenchError)
@@ -102,8 +100,8 @@ def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: P
     assert not (tmp_path / "loop").exists()
 
 
-def test_a_base_from_a_hub_is_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = tmp_path / "models--lab--tiny"  # as a download leaves it
+def test_a_hub_base_becomes_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "models--lab--tiny"  # the layout of a download
     (cache / "refs").mkdir(parents=True)
     (cache / "refs" / "main").write_text("abc")
     (cache / "snapshots" / "abc").mkdir(parents=True)
@@ -113,9 +111,7 @@ def test_a_base_from_a_hub_is_a_folder_in_the_recipe(tmp_path: Path, monkeypatch
     assert stored["model"]["base"] == str(cache / "snapshots" / "abc")
 
 
-def test_a_stored_recipe_means_the_same_files_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("base").mkdir()
     Path("mine.jinja").touch()
@@ -125,9 +121,9 @@ def test_a_stored_recipe_means_the_same_files_from_anywhere(
     assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 
 
-@pytest.mark.full  # one turn is what the demo's test has
+@pytest.mark.full  # the demo's test covers one turn
 def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
-    """Base, teacher, two turns, with the second one's own attempts: real servers, no thresholds."""
+    """Base, teacher and two turns with the model's own attempts, on real servers, without thresholds."""
     turns = 2
     files = {}
     for split, ids in (("train", TRAIN), ("dev", DEV), ("test", TEST)):

@@ -1,5 +1,7 @@
-"""What `mcp-bench report --html FILE --loop FOLDER` says of a loop: of recordings that were never trained on,
-put into a loop's folder the way the loop does it."""
+"""The page of `mcp-bench report --html FILE --loop FOLDER`.
+
+The recordings are put into a loop's folder as the loop does it, without training.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Grades = Sequence[float | None]
 
 
 def measured(turn: int, **grades: Grades) -> dict[str, Any]:
-    """Record a model on each split; return what the loop stores of it."""
+    """Record a model on each split and return its result as the loop stores it."""
     found: dict[str, Any] = {"model": f"/models/{turn}"}
     for split, given in grades.items():
         stories = [
@@ -40,7 +42,7 @@ def measured(turn: int, **grades: Grades) -> dict[str, Any]:
 
 
 class Story:
-    """A loop's folder that is written step by step."""
+    """Writes a loop's folder step by step."""
 
     def __init__(self, path: Path, turns: int) -> None:
         path.mkdir()
@@ -60,7 +62,7 @@ class Story:
         run.metrics.write_text("\n".join(lines) + "\n")
 
     def judge(self, turn: int, **grades: Grades) -> dict[str, Any]:
-        """Measure, compare and decide, as a turn does."""
+        """Measure, compare and decide as a turn does."""
         step = self.folder.step
         step(turn, "train", lambda: {"model": f"/models/{turn}", "rows": 40 * turn, "too_long": turn})
         after = step(turn, "measure", lambda: measured(turn, **grades))
@@ -91,7 +93,7 @@ def shown(scores: dict[str, Any], kind: str) -> str:
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two turns: the first is promoted, the second breaks more than it fixes. A third has begun to train."""
+    """Two turns, of which the first is promoted and the second breaks more than it fixes; a third trains."""
     folder = tmp_path_factory.mktemp("loop")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BENCH_HOME", str(folder / "home"))
@@ -101,7 +103,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(loop: Path) -> Element:
-    """Its page."""
+    """Return the loop's page."""
     return page(loop)
 
 
@@ -142,7 +144,7 @@ def test_scores_by_turn_are_those_of_the_loop(loop: Path, found: Element) -> Non
     assert "2 turns of at most 4 finished; promoted: turn 1." in found.text
 
 
-def test_what_was_invalid_and_what_was_not_promoted_is_in_view(loop: Path, found: Element) -> None:
+def test_invalid_and_unpromoted_models_are_marked(loop: Path, found: Element) -> None:
     charts = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
     assert "1 invalid episode in total; ticks: invalid as 0." in charts["turns-test"].text
     words = {text.text for text in charts["turns-test"].all("text")}
@@ -195,7 +197,7 @@ def test_losses_and_training_data(found: Element) -> None:
     assert (attempts["attempts"], attempts["strict"]) == ("before turn 2", "0.333")
 
 
-def test_a_long_training_is_drawn_in_means(tmp_path: Path) -> None:
+def test_long_loss_curves_are_averaged(tmp_path: Path) -> None:
     story = Story(tmp_path / "long", turns=1)
     story.train(1, [float(step % 10) for step in range(1000)])
     found = page(tmp_path / "long")
@@ -224,7 +226,7 @@ def test_a_turn_after_one_that_was_not_promoted(tmp_path: Path) -> None:
     assert [row["against"] for row in rows] == ["base", "base"]
 
 
-def test_recordings_join_where_they_are_named(
+def test_selected_recordings_are_added_to_the_page(
     loop: Path, found: Element, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(loop.with_name("home")))
@@ -236,7 +238,7 @@ def test_recordings_join_where_they_are_named(
     assert titles[-2:] == ["Scores", "By level"]
 
 
-def test_what_is_no_loop_is_said(tmp_path: Path, loop: Path) -> None:
+def test_a_folder_without_a_loop_is_refused(tmp_path: Path, loop: Path) -> None:
     result = asked(tmp_path / "p.html", tmp_path / "none")
     assert isinstance(result.exception, WrongUseError)
     assert "no loop in" in str(result.exception)

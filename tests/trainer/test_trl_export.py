@@ -1,4 +1,4 @@
-"""What `mcp-bench export` writes goes into TRL's SFTTrainer as it is."""
+"""Files of `mcp-bench export` train with TRL unchanged."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _record(
 
 @pytest.fixture
 def tokenizer(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A byte-level tokenizer without merges, made on the spot."""
+    """Make a byte-level tokenizer without merges."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -136,8 +136,8 @@ def _as_datasets(path: Path, cache: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["file", "rows"])
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_the_file_trains_as_it_is(exported: Path, tokenizer: Any, tmp_path: Path, way: str) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_an_exported_file_trains_with_trl(exported: Path, tokenizer: Any, tmp_path: Path, way: str) -> None:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
     from trl import SFTConfig, SFTTrainer
@@ -168,8 +168,8 @@ def test_the_file_trains_as_it_is(exported: Path, tokenizer: Any, tmp_path: Path
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_pairs_train_as_they_are(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_exported_pairs_train_with_trl(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
     import torch
     from datasets import load_dataset
     from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -203,7 +203,7 @@ def test_pairs_train_as_they_are(exported: Path, tokenizer: Any, tmp_path: Path)
 
 
 def _seen_and_learned(row: dict[str, Any], tokenizer: Any) -> tuple[str, str]:
-    """Give the text the model sees, and the part of it that it learns."""
+    """Return the text that the model sees, and the part that it is trained on."""
     learned = [label for label in row["labels"] if label != -100]
     return tokenizer.decode(row["input_ids"]), tokenizer.decode(learned)
 
@@ -224,7 +224,7 @@ def _expected(row: dict[str, Any]) -> tuple[str, str]:
     return seen, learned
 
 
-def test_the_arguments_are_those_of_the_recording(exported: Path) -> None:
+def test_exported_arguments_equal_the_recording(exported: Path) -> None:
     calls = [
         c["function"] for row in _rows(exported) for m in row["messages"] for c in m.get("tool_calls", [])
     ]

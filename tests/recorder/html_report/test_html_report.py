@@ -54,7 +54,7 @@ def page(invoke: Invoke, path: Path, *options: str) -> Element:
 
 
 def shown(row: dict[str, Any], name: str) -> str:
-    """Write a score as a table of the page has it."""
+    """Format a score as the page's tables do."""
     interval = row[f"{name}_ci"]
     return f"{row[name]:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
 
@@ -64,7 +64,7 @@ def pictures(path: Path) -> dict[str, Path]:
 
 
 def two_models() -> None:
-    """A store of two models on the same four tasks, of two domains and levels; one attempt is invalid."""
+    """Record two models on the same four tasks, of two domains and levels; one attempt is invalid."""
     slots = [task("deal", 1), task("deal", 2), task("lead", 2, domain="hr"), task("lead", 1, 1, domain="hr")]
     for model, grades in (("base", (0.0, 0.5, 1.0, 0.25)), ("tuned", (1.0, 1.0, 0.5, None))):
         stories = [
@@ -89,7 +89,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
             str(row["input_tokens"]),
             str(row["output_tokens"]),
         )
-        assert "cost, $" not in cells  # nobody told any
+        assert "cost, $" not in cells  # not reported
     lowered = [row["partial, invalid as 0"] for row in found["Partial and strict"]]
     assert lowered == [f"{row['partial_invalid_as_0']:.3f}" for row in rows]
 
@@ -103,7 +103,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
     assert levels["level 2"]["partial"].split()[0] == "0.750"
 
 
-def test_invalid_episodes_stay_in_view(invoke: Invoke, tmp_path: Path) -> None:
+def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:
     two_models()
     found = page(invoke, tmp_path / "r.html")
     assert "1 of 8 episodes are invalid (1 endpoint_error)" in found.text
@@ -113,7 +113,7 @@ def test_invalid_episodes_stay_in_view(invoke: Invoke, tmp_path: Path) -> None:
     assert "3 tasks, 1 invalid" in words
 
 
-def test_one_group_is_seen_at_once(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_single_group_has_key_figures(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="codex", model="m")
     found = page(invoke, tmp_path / "r.html")
     facts = {div.all("dt")[0].text: div.all("dd")[0].text for div in found.all("dl")[0].all("div")}
@@ -150,17 +150,17 @@ def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with every kind of section about recordings."""
+    """Write a page with every kind of section about recordings."""
     folder = tmp_path_factory.mktemp("comparison")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BENCH_HOME", str(folder / "home"))
         two_models()
-        asked = ["--html", str(folder / "r.html"), "--compare", "base", "tuned"]
-        assert CliRunner().invoke(report, asked).exit_code == 0
+        arguments = ["--html", str(folder / "r.html"), "--compare", "base", "tuned"]
+        assert CliRunner().invoke(report, arguments).exit_code == 0
     return folder / "r.html"
 
 
-def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Path) -> None:
+def test_every_chart_has_a_png_a_caption_and_a_table(comparison: Path) -> None:
     found = parse(comparison.read_text())
     figures = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
     assert set(figures) == set(pictures(comparison))
@@ -177,7 +177,7 @@ def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Pa
     assert "bars: 95 % bootstrap intervals clustered by task" in figures["scores"].text
 
 
-def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
+def test_the_page_is_self_contained_and_well_formed(comparison: Path) -> None:
     found = parse(comparison.read_text())
     everything = found.all()
     assert not {element.tag for element in everything} & {"script", "link", "img", "iframe", "object", "base"}
@@ -196,7 +196,7 @@ def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
 
 
 def test_charts_follow_light_and_dark(comparison: Path) -> None:
-    """A colour in a drawing that is no variable would stay as it is on a dark page."""
+    """Charts use CSS variables only: a fixed colour would not change on a dark page."""
     found = parse(comparison.read_text())
     style = found.all("style")[0].text
     light, dark = style.split("@media (prefers-color-scheme: dark)")
@@ -226,16 +226,16 @@ def charts(text: str) -> list[Chart]:
     ]  # fmt: skip
 
 
-def outline(element: Element) -> list[Any]:
-    """Return the elements of a page with the names of their attributes, looks and inner parts of drawings aside."""
+def structure(element: Element) -> list[Any]:
+    """Return the page's elements and attribute names, without classes and the content of drawings."""
     if element.tag == "svg":
         return [element.tag]
-    below = [outline(child) for child in element.children if isinstance(child, Element)]
+    below = [structure(child) for child in element.children if isinstance(child, Element)]
     return [element.tag, sorted(element.attributes.keys() - {"class"}), below]
 
 
 def written(text: str) -> Element:
-    """Return a page with a text wherever one can be."""
+    """Return a page with `text` in every place for text."""
     table = Table(text, [text], [[text]])
     section = Section(text, [text], [Fact(text, text, text)], [table], charts(text))
     with tempfile.TemporaryDirectory() as folder:
@@ -246,8 +246,8 @@ def written(text: str) -> Element:
 
 
 @cache
-def plain_outline() -> list[Any]:
-    return outline(written("plain"))
+def plain_structure() -> list[Any]:
+    return structure(written("plain"))
 
 
 @settings(max_examples=6, deadline=None)
@@ -255,7 +255,7 @@ def plain_outline() -> list[Any]:
 @example(HOSTILE)
 def test_no_text_changes_the_page(text: str) -> None:
     found = written(text)
-    assert outline(found) == plain_outline()
+    assert structure(found) == plain_structure()
     assert "\u202e" not in found.text
 
 
@@ -286,7 +286,7 @@ def test_a_chart_of_many_rows_says_what_it_leaves_out(invoke: Invoke, tmp_path: 
     assert len(tables(found)["Partial and strict"]) == MOST_ROWS + 3
 
 
-def test_pictures_of_an_earlier_page_go_and_others_stay(invoke: Invoke, tmp_path: Path) -> None:
+def test_old_pngs_are_removed_and_other_files_stay(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned("a"), Episode())], model="m")
     path = tmp_path / "r.html"
     page(invoke, path)
@@ -319,7 +319,7 @@ def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["matplotlib", "jinja2"])
-def test_what_is_not_installed_is_named(
+def test_a_missing_package_is_named(
     name: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
