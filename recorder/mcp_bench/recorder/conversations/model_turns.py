@@ -31,8 +31,8 @@ def match_turns(messages: Sequence[Message], replies: Iterable[Reply]) -> list[i
     found: list[int | None] = []
     start = 0
     for reply in replies:
-        behind = [i for i in range(start, len(messages)) if messages[i].role == "assistant"]
-        index = next((i for same in (_shares_id, _says) for i in behind if same(messages[i], reply)), None)
+        later = [i for i in range(start, len(messages)) if messages[i].role == "assistant"]
+        index = next((i for same in (_shares_id, _says) for i in later if same(messages[i], reply)), None)
         found.append(index)
         start = start if index is None else index + 1
     return found

@@ -84,20 +84,20 @@ class RecallText:
         ]
         text = _json({"items": records, "total": len(records)})
         having = Counter(value for record in records for value in set(record.values()))
-        asked = [(record[key], record["id"]) for record in records for key in keys]
-        self._random.shuffle(asked)
-        once = ((f'"{value}" {{"id": "', found) for value, found in asked if having[value] == 1)
+        questions = [(record[key], record["id"]) for record in records for key in keys]
+        self._random.shuffle(questions)
+        once = ((f'"{value}" {{"id": "', found) for value, found in questions if having[value] == 1)
         return [(text + "\n", READ), *_answers(once)]
 
     def extract(self) -> list[Piece]:
         """Return sentences with two values each, then the second value by the first."""
-        sentences, asked = [], []
+        sentences, questions = [], []
         for _ in range(self._some(3)):
             key, value, other = self._key(), self._value(), self._value()
             sentences.append(self._sentence(value, key, other))
-            asked.append((f'"{value}" {{"{key}": "', other))
-        self._random.shuffle(asked)
-        return [(" ".join(sentences) + "\n", READ), *_answers(asked)]
+            questions.append((f'"{value}" {{"{key}": "', other))
+        self._random.shuffle(questions)
+        return [(" ".join(sentences) + "\n", READ), *_answers(questions)]
 
     def amend(self) -> list[Piece]:
         """Return a sentence with a new value and records with old values, then the id and the new value."""
@@ -118,8 +118,8 @@ class RecallText:
         group = self._key()
         verbs = list(dict.fromkeys(self._word().lower() for _ in range(self._random.randint(3, 5))))
         lines = [f"{group}_{verb}({self._parameters()}) {self._phrase().capitalize()}.\n" for verb in verbs]
-        asked = self._random.sample(verbs, len(verbs))
-        answers = _answers((f'"{verb}" {{"in": "', f"{group}_{verb}") for verb in asked)
+        questions = self._random.sample(verbs, len(verbs))
+        answers = _answers((f'"{verb}" {{"in": "', f"{group}_{verb}") for verb in questions)
         return [("".join(lines), READ), *answers]
 
     def _sentence(self, about: str, key: str, value: str) -> str:
@@ -193,8 +193,8 @@ class RecallText:
         return self._random.choices(kinds, weights)[0][1]
 
 
-def _answers(asked: Iterable[tuple[str, str]]) -> Iterator[Piece]:
-    for cue, answer in asked:
+def _answers(questions: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+    for cue, answer in questions:
         yield cue, CUE
         yield f'{answer}"}}\n', SAID
 
