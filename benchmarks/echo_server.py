@@ -1,8 +1,8 @@
-"""The servers that the figures are taken with: one tool, `echo`, which returns its text.
+"""Echo servers for the benchmarks, with one tool, `echo`, which returns its text.
 
-`echo_server.py sdk` is the SDK's server on the SDK's stdio transport; `http PORT` and `http-json PORT` are
-the same server on streamable HTTP, answering with SSE or JSON; `raw` answers JSON lines without any
-SDK, which shows what pipes and processes cost.
+`echo_server.py sdk` runs the SDK's server on its stdio transport. `http PORT` and `http-json PORT` run the
+same server on streamable HTTP, with SSE or JSON answers. `raw` answers JSON lines without an SDK, to
+measure the cost of pipes and processes.
 """
 
 import json

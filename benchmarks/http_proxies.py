@@ -1,9 +1,9 @@
-"""What a proxy in front of a streamable HTTP server costs: ours with recording, and other projects'.
+"""Measure the cost of proxies for streamable HTTP servers: ours with recording, and other projects'.
 
-Run it: `.venv/bin/python benchmarks/http_proxies.py`. The same SDK client calls the same SDK server
-(`echo_server.py`, 200 bytes there and back), once answering with SSE and once with JSON, directly and through
-each proxy. Sessions stay open and take turns of a few calls each. mcp-proxy puts HTTP in front of a
-stdio server only, so its row has another server behind it.
+Run it with `.venv/bin/python benchmarks/http_proxies.py`. The same SDK client calls the same SDK server
+(`echo_server.py`, 200 bytes each way) directly and through each proxy, with SSE and with JSON answers.
+Sessions stay open and take turns of a few calls each. mcp-proxy only supports stdio servers, so its row
+uses a different server.
 """
 
 import http.client
@@ -38,14 +38,14 @@ from load import (
 )
 from mcp import Client
 
-CALLS = 20  # some peers take a tenth of a second for each
+CALLS = 20  # some peers take 0.1 s per call
 SESSIONS = 16
 ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
 @dataclass
 class Endpoint:
-    """A URL to call, the processes between it and the server, and what was measured."""
+    """A URL to call, the processes between it and the server, and the measurements."""
 
     port: int
     between: set[int]
@@ -67,10 +67,10 @@ def free_port() -> int:
 
 @contextmanager
 def listening(command: Sequence[str], port: int, home: Path) -> Iterator[Endpoint]:
-    """Start a server or proxy, and wait until it listens.
+    """Start a server or proxy and wait until it listens.
 
     Raises:
-        SystemExit: it did not within half a minute.
+        SystemExit: it does not listen within 30 s.
     """
     with (home / "stderr.log").open("a") as log:
         process = subprocess.Popen(
@@ -99,7 +99,7 @@ def listening(command: Sequence[str], port: int, home: Path) -> Iterator[Endpoin
 
 
 class RawClient:
-    """A session over one connection that is kept alive, without an SDK."""
+    """A session without an SDK, over one keep-alive connection."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -124,8 +124,8 @@ class RawClient:
         return response
 
     def call(self, count: int) -> list[float]:
-        """Make `count` calls one after the other, and one before; return milliseconds of each."""
-        self._connection.close()  # idle ones are closed by servers: a new one is opened by itself
+        """Make a warm-up call and `count` sequential calls; return the milliseconds of each."""
+        self._connection.close()  # servers close idle connections; the next request opens a new one
         times = []
         params = {"name": "echo", "arguments": {"text": TEXT}}
         for number in range(count + 1):
@@ -136,7 +136,7 @@ class RawClient:
 
 
 async def measure(endpoints: dict[str, Endpoint], rounds: int) -> None:
-    """Let all endpoints take turns with each kind of load."""
+    """Measure all endpoints in turns, with each kind of load."""
     async with AsyncExitStack() as stack:
         clients = {
             name: [
@@ -186,10 +186,10 @@ def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> None:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--envs", type=Path, default=peers.ENVS, help="where peers are installed")
+    parser.add_argument("--envs", type=Path, default=peers.ENVS, help="folder with the peers' environments")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", choices=["SSE", "JSON"], help="one of the two tables")
-    parser.add_argument("--no-peers", action="store_true", help="ours only")
+    parser.add_argument("--only", choices=["SSE", "JSON"], help="print only this table")
+    parser.add_argument("--no-peers", action="store_true", help="measure only mcp-bench")
     options = parser.parse_args()
     print(machine())
     for answers, mode in (("SSE", "http"), ("JSON", "http-json")):

@@ -1,4 +1,4 @@
-"""What the scripts that measure proxies share: rounds of calls, CPU clocks, and how results are shown."""
+"""Helpers for the proxy benchmarks: rounds of calls, CPU clocks and result tables."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ ECHO = str(Path(__file__).with_name("echo_server.py"))
 
 
 async def call(client: Client, count: int) -> list[float]:
-    """Make `count` calls one after the other; return milliseconds of each."""
+    """Make `count` sequential calls; return the milliseconds of each."""
     times = []
     for _ in range(count):
         start = time.perf_counter()
@@ -27,7 +27,7 @@ async def call(client: Client, count: int) -> list[float]:
 
 
 async def calls_per_second(clients: Sequence[Client], count: int) -> float:
-    """Make `count` calls on each of the clients at once."""
+    """Return the rate of `count` calls on each client, with all clients in parallel."""
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:
         for client in clients:
@@ -36,33 +36,33 @@ async def calls_per_second(clients: Sequence[Client], count: int) -> float:
 
 
 def cpu_ms(pids: Iterable[int]) -> float:
-    """Return the CPU time of live processes, all their threads, in milliseconds.
+    """Return the CPU time of live processes with all their threads, in milliseconds.
 
-    The number of a process's CPU clock is made as clock_getcpuclockid(3) does on Linux; unlike
-    /proc/PID/stat it counts nanoseconds.
+    The clock id is computed as in clock_getcpuclockid(3) on Linux. Unlike /proc/PID/stat, this clock has
+    nanosecond resolution.
     """
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids) * 1000
 
 
 def descendants(root: int) -> set[int]:
-    """Return the live processes below `root`, itself excluded."""
+    """Return the live descendants of the process `root`."""
     found: set[int] = set()
     try:
         for task in os.listdir(f"/proc/{root}/task"):  # noqa: PTH208
             for child in Path(f"/proc/{root}/task/{task}/children").read_text().split():
                 found |= {int(child), *descendants(int(child))}
-    except OSError:  # it has just ended
+    except OSError:  # the process has ended
         pass
     return found
 
 
 def is_server(pid: int) -> bool:
-    """Whether a process is an echo server, as opposed to a proxy that was told how to start one."""
+    """Return whether a process is an echo server, and not a proxy with its command as arguments."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2] == [ECHO.encode()]
 
 
 def machine() -> str:
-    """Say where the figures come from."""
+    """Describe the machine and library versions."""
     names = ", ".join(f"{name} {version(name)}" for name in ("mcp", "anyio", "pydantic"))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
@@ -77,16 +77,16 @@ def median_of(rounds: Sequence[Sequence[float]]) -> float:
 
 
 def added(rounds: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> float:
-    """Return what a call takes longer than in the round of `base` at its side.
+    """Return the median of the differences to the adjacent round of `base`.
 
-    What drifts, drifts for both: this is steadier than the difference of two medians.
+    Machine drift affects adjacent rounds alike, so this is more stable than the difference of two medians.
     """
     pairs = zip(rounds, base, strict=True)
     return statistics.median(statistics.median(ours) - statistics.median(theirs) for ours, theirs in pairs)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns are as wide as they must be; all but the first to the right."""
+    """Return a Markdown table. The first column is left-aligned, the others right-aligned."""
     lines = [list(heads), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]

@@ -1,9 +1,9 @@
-"""Many agents at once on one referee: is every frame kept, how fast is it, what does it take?
+"""Measure one referee with many parallel agents: completeness of frames, throughput, memory and CPU.
 
-Run it: `.venv/bin/python benchmarks/many_sessions.py`. A referee process serves every episode a wire and a
-world of its own, as `record` does (token, peer check, tap, SQLite); shims are started as agents start them.
-This process plays all agents: it writes JSON lines and reads the answers, without an SDK. The first part
-counts frames, the second measures calls per second, on a world that only echoes and on a real one.
+Run it with `.venv/bin/python benchmarks/many_sessions.py`. A referee process serves each episode a separate
+wire and world, as `record` does (token, peer check, tap, SQLite). Shims are started as agents start them.
+This process acts as all agents: it writes JSON lines and reads the answers, without an SDK. The first part
+counts frames. The second measures calls per second on an echo world and on a real one.
 """
 
 import json
@@ -26,7 +26,7 @@ REFEREE = str(Path(__file__).with_name("referee.py"))
 ECHO_CALL = {"name": "echo", "arguments": {"text": TEXT}}
 TASK = "sales-closed-deal.2.train.0"
 TASK_CALL = {"name": "crm_accounts_search", "arguments": {"query": "Verdant Pharmacy"}}
-"""The first call of the task's reference solution; it looks something up, so it can be repeated."""
+"""The first call of the task's reference solution. It only reads, so it can be repeated."""
 
 
 def request(number: int, method: str, params: Mapping[str, object]) -> bytes:
@@ -42,7 +42,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 class Agent:
-    """One shim, and the lines to send to it: each when the one before was answered."""
+    """One shim. Each line is sent to it after the previous one is answered."""
 
     def __init__(self, command: Sequence[str]) -> None:
         pipe = subprocess.PIPE
@@ -59,15 +59,15 @@ class Agent:
         self.sent += lines.count(b"\n")
 
     def begin(self, line: bytes, count: int) -> None:
-        """Send `line` now, and again after every answer, `count` times in all."""
+        """Send `line` now and after each answer, `count` times in total."""
         self._line, self.left = line, count
         self.send(line)
 
     def read(self) -> None:
-        """Take what has come.
+        """Read the available answers.
 
         Raises:
-            SystemExit: the shim is gone, or a call failed.
+            SystemExit: the shim has ended, or a call failed.
         """
         assert self.shim.stdout is not None
         chunk = self.shim.stdout.read(1 << 16)
@@ -85,21 +85,21 @@ class Agent:
 
 @dataclass
 class Load:
-    """What a part found out."""
+    """The measurements of one run."""
 
     calls: int
     seconds: float
     cpu: dict[str, float]
     """Milliseconds of CPU time per call, by process."""
     memory: int
-    """The most that the referee ever held, in bytes."""
+    """Peak memory of the referee, in bytes."""
     sent: int
     received: int
     stored: int
 
 
 def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load:
-    """Have `sessions` agents make `calls` calls each, all at once."""
+    """Run `sessions` parallel agents with `calls` calls each."""
     argv = [sys.executable, REFEREE, str(root), "--episodes", str(sessions), "--task", task, *options]
     call = request(1, "tools/call", ECHO_CALL if task == "echo" else TASK_CALL)
     with ExitStack() as stack:
@@ -138,15 +138,15 @@ def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load
             agent.shim.stdin.close()
         for agent in agents:
             agent.shim.wait(timeout=30)
-        told = json.loads(referee.communicate("", timeout=60)[0])
-        if told["refused"]:
-            raise SystemExit(f"the referee refused {told['refused']} connections")
+        counts = json.loads(referee.communicate("", timeout=60)[0])
+        if counts["refused"]:
+            raise SystemExit(f"the referee refused {counts['refused']} connections")
     sent, received = sum(agent.sent for agent in agents), sum(agent.received for agent in agents)
-    return Load(total, seconds, cpu, memory, sent, received, stored_frames(told["recordings"]))
+    return Load(total, seconds, cpu, memory, sent, received, stored_frames(counts["recordings"]))
 
 
 def drive(agents: Sequence[Agent], selector: selectors.BaseSelector, line: bytes, count: int) -> None:
-    """Let every agent send `line` and read its answer, `count` times."""
+    """Make every agent send `line` and read the answer, `count` times."""
     for agent in agents:
         agent.begin(line, count)
     left = len(agents)
@@ -174,19 +174,19 @@ def stored_frames(recordings: str) -> int:
 
 
 def count_frames(root: Path, sessions: int) -> bool:
-    """Print whether every frame of many sessions was kept, and the referee's memory."""
+    """Print whether every frame of many sessions was stored, and the referee's peak memory."""
     load = run(root, sessions, 50, "echo")
     complete = load.stored == load.sent + load.received
     print(f"\n{sessions} sessions, 50 calls each:\n")
     print(f"- {load.sent:,} frames sent and {load.received:,} received, {load.stored:,} stored: ", end="")
-    print("every one accounted for" if complete else "NOT ALL ACCOUNTED FOR")
-    print(f"- the referee's memory at its highest: {load.memory / 1e6:.0f} MB")
+    print("complete" if complete else "FRAMES ARE MISSING")
+    print(f"- peak memory of the referee: {load.memory / 1e6:.0f} MB")
     print(f"- {load.calls / load.seconds:,.0f} calls/s")
     return complete
 
 
 def throughput(root: Path, sessions: int, rounds: int) -> None:
-    """Print calls per second, and where the CPU time goes."""
+    """Print calls per second, and the CPU time of each process."""
     cases: dict[str, tuple[str, tuple[str, ...]]] = {
         "echo world": ("echo", ()),
         "saasworld": (TASK, ()),
@@ -201,15 +201,15 @@ def throughput(root: Path, sessions: int, rounds: int) -> None:
         middle = sorted(found, key=lambda load: load.calls / load.seconds)[len(found) // 2]
         cpu = [f"{value:.3f}" for value in (*middle.cpu.values(), sum(middle.cpu.values()))]
         rows.append([name, f"{middle.calls / middle.seconds:,.0f}", *cpu])
-    print(f"\n{sessions} sessions at once, the median of {rounds} interleaved rounds; CPU in ms per call:\n")
+    print(f"\n{sessions} parallel sessions, median of {rounds} interleaved rounds; CPU in ms per call:\n")
     print(table(["world", "calls/s", *(f"CPU, {name}" for name in middle.cpu), "CPU, all"], rows))
 
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sessions", type=int, default=256, help="at once, in the first part")
-    parser.add_argument("--rounds", type=int, default=3, help="of the second part")
-    parser.add_argument("--only", choices=["frames", "throughput"], help="one of the two parts")
+    parser.add_argument("--sessions", type=int, default=256, help="parallel sessions of the first part")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the second part")
+    parser.add_argument("--only", choices=["frames", "throughput"], help="run only this part")
     options = parser.parse_args()
     print(machine())
     complete = True

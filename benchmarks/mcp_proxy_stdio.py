@@ -1,4 +1,4 @@
-"""mcp-proxy's own proxy server, on stdio at both ends. Runs in mcp-proxy's environment, not in ours."""
+"""Run mcp-proxy's proxy server with stdio on both sides. Runs in mcp-proxy's environment, not in ours."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Other projects' proxies, each in an environment of its own, as their documentation starts them."""
+"""Proxies of other projects, each in a separate environment and started as documented."""
 
 import json
 import subprocess
@@ -7,13 +7,13 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-FASTMCP = "fastmcp==4.1.2"  # later ones ask for a certifi that not every index has yet
+FASTMCP = "fastmcp==4.1.2"  # later versions need a certifi release that some indexes lack
 MCP_PROXY = "mcp-proxy==0.13.0"  # needs mcp<2
 ENVS = Path("~/.cache/mcp-bench-benchmarks").expanduser()
 
 
 def bin_of(requirement: str, envs: Path) -> Path:
-    """Return the `bin` folder of an environment that has `requirement`, made on first use."""
+    """Return the `bin` folder of an environment with `requirement`, which is created on first use."""
     folder = envs / requirement
     if not (folder / "ready").exists():
         print(f"installing {requirement} into {folder} ...", file=sys.stderr, flush=True)
@@ -29,7 +29,7 @@ def bin_of(requirement: str, envs: Path) -> Path:
 
 
 def fastmcp_config(command: Sequence[str], folder: Path) -> Path:
-    """Write the configuration that makes `fastmcp run` a proxy of a stdio server; return its path."""
+    """Write the configuration for `fastmcp run` as a proxy of a stdio server, and return its path."""
     path = folder / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"echo": {"command": command[0], "args": list(command[1:])}}}))
     return path
@@ -49,12 +49,15 @@ def fastmcp_http(url: str, port: int, envs: Path) -> list[str]:
 
 
 def mcp_proxy_stdio(command: Sequence[str], envs: Path) -> list[str]:
-    """mcp-proxy joins stdio to HTTP only; its proxy server on the SDK's stdio is the nearest thing."""
+    """Return the command of mcp-proxy's proxy server on stdio.
+
+    The mcp-proxy command only connects stdio with HTTP, so this runs its server on the SDK's transport.
+    """
     script = Path(__file__).with_name("mcp_proxy_stdio.py")
     return [str(bin_of(MCP_PROXY, envs) / "python"), str(script), *command]
 
 
 def mcp_proxy_http(command: Sequence[str], port: int, envs: Path) -> list[str]:
-    """HTTP in front of a stdio server: mcp-proxy puts none in front of another HTTP server."""
+    """Return the command of mcp-proxy with a stdio server behind it. It supports no HTTP servers."""
     program = str(bin_of(MCP_PROXY, envs) / "mcp-proxy")
     return [program, "--port", str(port), "--log-level", "ERROR", "--", *command]

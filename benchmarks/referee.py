@@ -1,8 +1,8 @@
-"""A referee's wires without agents: for each of N episodes an episode folder, a world, and a wire.
+"""A referee without agents: an episode folder, a world and a wire for each of N episodes.
 
-It is started by the scripts that load it, whose process plays the launched agent. It prints one JSON line
-with the shims' commands, serves until its standard input ends, and prints one more with what it counted.
-`--relay` leaves tap and recording out, `--stdio` shim and socket too, which shows what they cost.
+The benchmark scripts start it, and act as the launched agents. It prints one JSON line with the shims'
+commands, serves until stdin ends, and prints a second line with its counts. `--relay` omits tap and
+recording; `--stdio` also omits shim and socket. Both show what these parts cost.
 """
 
 import json
@@ -30,7 +30,7 @@ from mcp_bench.servers.stdio import serve_stdio
 
 
 class EchoWorld:
-    """One tool that returns what it is given."""
+    """A world with one tool, which returns its argument."""
 
     def tools(self) -> list[ToolSpec]:
         schema: dict[str, JSON] = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -78,7 +78,7 @@ def new_run(root: Path, task: str, episodes: int) -> Iterator[RunFolder]:
 async def relay(
     folder: EpisodeFolder, session: WorldSession, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve what a shim connects to, with nothing in between; reads the token only to get past it."""
+    """Serve a shim's connection directly. The token is read and ignored."""
 
     async def handle(client: SocketStream) -> None:
         async with client:
@@ -108,8 +108,8 @@ async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
                     await tasks.start(relay, folder, session)
                     continue
                 episode = new_id("ep")
-                told = planned.model_dump(include={"task", "split", "domain", "prompt", "seed", "repeat"})
-                run.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), **told))
+                facts = planned.model_dump(include={"task", "split", "domain", "prompt", "seed", "repeat"})
+                run.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), **facts))
                 gate = stack.enter_context(Gate(episode, folder.token, run.recording))
                 gate.root = os.getppid()
                 wires[episode] = UnixSocketWire(gate, folder, WorldBackend(session), run.recording)
@@ -123,11 +123,11 @@ async def main(root: Path, task: str, episodes: int, relayed: bool) -> None:
                 )
                 run.recording.end_episode(episode, end, [])
             tasks.cancel_scope.cancel()
-        told = {
+        counts = {
             "recordings": str(run.path / "recordings.db"),
             "refused": sum(w.seen.refused for w in wires.values()),
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(counts), flush=True)
 
 
 if __name__ == "__main__":

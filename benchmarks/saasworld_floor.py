@@ -1,9 +1,9 @@
-"""What agents without understanding get on saasworld, and how large the benchmark is.
+"""Measure the scores of trivial agents on saasworld, and the size of the benchmark.
 
-Run it: `.venv/bin/python benchmarks/saasworld_floor.py`. Three agents, on the same tasks of `train` and
-`test`: *random* makes as many calls as the reference solution, of tools and arguments drawn at random
-(ids, addresses and words are taken from what it has seen); *shallow* makes the first call of the
-reference solution and stops; *reader* makes all of its calls that change nothing.
+Run it with `.venv/bin/python benchmarks/saasworld_floor.py`. Three agents attempt the same tasks of `train`
+and `test`. *random* makes as many calls as the reference solution, with random tools and arguments (ids,
+addresses and words come from earlier text). *shallow* makes only the first call of the reference solution.
+*reader* makes all of its calls that change nothing.
 """
 
 import random
@@ -25,12 +25,12 @@ from mcp_bench.servers.saasworld.tasks import build, parse
 
 TASKS = 300
 accepted: Counter[bool] = Counter()
-"""Calls of the random agent: refused ones under True."""
+"""Number of the random agent's calls; the key is True for refused calls."""
 WORD = re.compile(r"[\w.@-]{3,}")
 
 
 def drawn(schema: dict[str, Any], seen: Sequence[str], draw: random.Random) -> Any:
-    """Return a value that fits a property's schema, made of what was seen."""
+    """Return a random value that fits a property's schema. Strings are taken from `seen`."""
     if "enum" in schema:
         return draw.choice(schema["enum"])
     match schema.get("type", "string"):

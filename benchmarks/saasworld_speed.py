@@ -1,7 +1,7 @@
-"""How fast saasworld tasks open and are graded, how large worlds are, and which calls take longest.
+"""Measure opening and grading of saasworld tasks, the size of worlds, and the slowest calls.
 
-Run it: `.venv/bin/python benchmarks/saasworld_speed.py`. Opening is timed on tasks never built before,
-since a task that was just opened is kept for a while; reopening is timed apart.
+Run it with `.venv/bin/python benchmarks/saasworld_speed.py`. Recently opened tasks are cached, so opening is
+timed on new tasks, and reopening separately.
 """
 
 import gc
@@ -26,11 +26,11 @@ from mcp_bench.servers.saasworld.wording import free
 TASKS = 60
 WORLDS = 1000
 LARGE = 1000
-"""Records per app in the world that the slowest calls are looked for in."""
+"""Records per app in the world for measuring the slowest calls."""
 
 
 def timed(function: Callable[[], object]) -> float:
-    """Return milliseconds."""
+    """Return the duration in milliseconds."""
     start = time.perf_counter()
     function()
     return (time.perf_counter() - start) * 1000

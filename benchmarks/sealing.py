@@ -1,8 +1,8 @@
-"""What it costs to keep an agent apart: time to its first message, and time per call, by level.
+"""Measure the cost of isolation levels: time to the agent's first message, and time per call.
 
-Run it: `.venv/bin/python benchmarks/sealing.py`. Each round records the same tasks with the oracle at every
-level that works here, `none` first; rounds are interleaved. Times are taken from the recordings: from the
-start of an episode to the agent's first frame, and from one call of the agent to its next.
+Run it with `.venv/bin/python benchmarks/sealing.py`. Each round records the same tasks with the oracle at
+every level that works here, starting with `none`; rounds are interleaved. Times come from the recordings:
+from the start of an episode to the agent's first frame, and from one call to the next.
 """
 
 import json
@@ -35,7 +35,7 @@ CALL_TO_CALL = """
 
 @dataclass
 class Times:
-    """Milliseconds, but for whole commands."""
+    """Launches and calls in milliseconds, commands in seconds."""
 
     commands: list[float] = field(default_factory=list)
     launches: list[float] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Times:
 
 
 def record(level: str, home: Path) -> float:
-    """Record the tasks; return seconds.
+    """Record the tasks and return the seconds taken.
 
     Raises:
         SystemExit: the level does not work here; the text says why.
@@ -73,12 +73,12 @@ def main() -> None:
     print(machine())
     measured: dict[str, Times] = {}
     with tempfile.TemporaryDirectory() as name:
-        for level in LEVELS:  # warm, and see which work
+        for level in LEVELS:  # warm up, and find the levels that work
             try:
                 record(level, Path(name) / f"warm-{level}")
                 measured[level] = Times()
             except SystemExit as error:
-                print(f"left out: {error}")
+                print(f"skipped: {error}")
         for number in range(options.rounds):
             for level, times in measured.items():
                 home = Path(name) / f"{number}-{level}"

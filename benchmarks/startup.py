@@ -1,7 +1,7 @@
-"""How long the two programs take that start most often: `mcp-bench --help`, and the shim.
+"""Measure the start-up time of `mcp-bench --help` and of the shim.
 
-Run it: `.venv/bin/python benchmarks/startup.py`. Rounds are interleaved, so that a machine whose
-speed drifts slows all alike; the bare interpreter in the same round is the floor to compare with.
+Run it with `.venv/bin/python benchmarks/startup.py`. Rounds are interleaved, so that machine drift affects
+all cases alike. Compare with the bare interpreter of the same rounds.
 """
 
 import shutil
@@ -28,7 +28,7 @@ def timed(command: list[str]) -> float:
 
 
 def shim_to_first_byte(folder: Path, listener: socket.socket) -> float:
-    """Seconds from starting the shim to its token on the socket."""
+    """Return the seconds from starting the shim to its token on the socket."""
     start = time.perf_counter()
     with subprocess.Popen([INTERPRETER, "-I", "-S", folder / "shim.py"], stdin=subprocess.PIPE) as process:
         peer, _ = listener.accept()

@@ -1,9 +1,9 @@
-"""What a proxy between a client and a stdio server costs: ours with recording, and other projects'.
+"""Measure the cost of proxies for stdio servers: ours with recording, and other projects'.
 
-Run it: `.venv/bin/python benchmarks/stdio_proxies.py`. The same SDK client calls the same SDK server
-(`echo_server.py`, 200 bytes there and back) directly and through each proxy. All sessions of a table stay
-open, and take turns of a few calls each, so that a machine whose speed drifts is fair to all. Peers are
-installed into environments of their own on first use (`--envs`).
+Run it with `.venv/bin/python benchmarks/stdio_proxies.py`. The same SDK client calls the same SDK server
+(`echo_server.py`, 200 bytes each way) directly and through each proxy. All sessions of a table stay open and
+take turns of a few calls each, so that machine drift affects all alike. Peers are installed into separate
+environments on first use (`--envs`).
 """
 
 import json
@@ -55,7 +55,7 @@ class Session:
     between: set[int]
     rounds: list[list[float]] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
-    """Milliseconds of the processes in between, for each call."""
+    """CPU milliseconds per call of the processes in between."""
 
     async def measure(self) -> None:
         before = cpu_ms(self.between)
@@ -68,7 +68,7 @@ def our_proxy(command: Sequence[str]) -> list[str]:
 
 
 def between_cats(command: Sequence[str]) -> list[str]:
-    """A proxy that does nothing: what two more pipes and wake-ups cost on this machine."""
+    """Return a proxy command that does nothing, to measure the cost of two more pipes and wake-ups."""
     return ["sh", "-c", f"cat | {shlex.join(command)} | cat"]
 
 
@@ -76,13 +76,13 @@ def between_cats(command: Sequence[str]) -> list[str]:
 async def open_session(
     command: Sequence[str], home: Path, more: Sequence[int] = ()
 ) -> AsyncIterator[Session]:
-    """Start `command` and connect to it; `more` are processes that it talks to and did not start."""
+    """Start `command` and connect to it. `more` are other processes that it uses."""
     before = descendants(os.getpid())
     parameters = StdioServerParameters(
         command=command[0], args=list(command[1:]), env={"MCP_BENCH_HOME": str(home)}
     )
     with (home / "stderr.log").open("a") as log:
-        # every peer speaks this era of the protocol
+        # the protocol version that every peer supports
         async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
             await call(client, 5)
             started = descendants(os.getpid()) - before
@@ -91,7 +91,7 @@ async def open_session(
 
 @contextmanager
 def referee(home: Path, *options: str) -> Iterator[tuple[int, list[list[str]]]]:
-    """Run a referee; yield its process id and the commands of its shims."""
+    """Run a referee and yield its process id and the commands of its shims."""
     argv = [sys.executable, REFEREE, str(home), *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
@@ -104,7 +104,7 @@ def referee(home: Path, *options: str) -> Iterator[tuple[int, list[list[str]]]]:
 
 
 async def one_session(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
-    """Print what each proxy adds to a call of the only session."""
+    """Print what each proxy adds to a call with one session."""
     with ExitStack() as referees:
         chains = {
             "our world's server, through shim and socket": ("--relay",),
@@ -134,7 +134,7 @@ async def one_session(cases: dict[str, Sequence[str]], home: Path, rounds: int) 
 
 
 async def many_sessions(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
-    """Print calls per second of 16 sessions at once, each proxy in turns with direct sessions."""
+    """Print calls per second of 16 parallel sessions, for each proxy in turns with direct sessions."""
     rows = []
     async with AsyncExitStack() as stack:
         direct = await open_many(stack, cases["direct"], home)
@@ -160,7 +160,7 @@ async def open_many(stack: AsyncExitStack, command: Sequence[str], home: Path) -
 
 
 def raw_limit(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
-    """Print what is left without an SDK at either end: processes, pipes, and the tap."""
+    """Print the cost without an SDK at either end: processes, pipes and the tap."""
     params = {"name": "echo", "arguments": {"text": TEXT}}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
     times: dict[str, list[list[float]]] = {name: [] for name in cases}
@@ -198,10 +198,10 @@ def raw_limit(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--envs", type=Path, default=peers.ENVS, help="where peers are installed")
+    parser.add_argument("--envs", type=Path, default=peers.ENVS, help="folder with the peers' environments")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", choices=["one", "many", "raw"], help="one of the three tables")
-    parser.add_argument("--no-peers", action="store_true", help="ours only")
+    parser.add_argument("--only", choices=["one", "many", "raw"], help="print only this table")
+    parser.add_argument("--no-peers", action="store_true", help="measure only mcp-bench")
     options = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as name:

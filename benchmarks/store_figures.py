@@ -1,13 +1,13 @@
-"""How long report and export take on a store, what memory they need, and how that compares.
+"""Measure time and memory of report and export on a store, and compare with alternatives.
 
     python benchmarks/synthetic_store.py FOLDER
     python benchmarks/store_figures.py FOLDER
 
-Each command is run by itself. CPU seconds are the kernel's, of all its processes; memory is the largest sum
-of their resident sizes, looked at ten times a second. The first figures are those of a quarter of the runs:
-does memory grow with the store? The rows of the export are then written once more: by `json.dumps` alone, and
-by `datasets`, from memory, a batch at a time.
-The load of the machine is printed with each line: on a busy one CPU seconds say more than the clock.
+Commands run one at a time. CPU seconds are those of all their processes, as the kernel counts them. Memory is
+the largest sum of their resident sizes, sampled ten times per second. Each command first runs on a quarter of
+the runs, to show whether memory grows with the store. Then the rows of the export are written again with
+`json.dumps` alone, and with `datasets` from memory, in batches. Each line has the machine's load; on a busy
+machine, compare CPU seconds rather than wall time.
 """
 
 import json
@@ -25,7 +25,7 @@ from typing import Any
 
 BATCH = 1000
 SHARE = 4
-"""The smaller store has one run of so many."""
+"""The smaller store has one of this many runs."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def main(home: Path) -> None:
             (part / "runs" / run).symlink_to(home / "runs" / run)
         export = ["export", "--min-partial", "0", "--force", "--out", str(out)]
         near = [*export, "--dedupe", "near"]
-        command("(held-out tasks are hashed, the first time)", [*export, "--run", runs[0]], home)
+        command("(first run, which hashes held-out tasks)", [*export, "--run", runs[0]], home)
         for name, arguments in (
             ("report", ["report", "--json"]),
             ("export", export),
@@ -60,7 +60,7 @@ def main(home: Path) -> None:
                 f"{name}, {len(runs[::SHARE])} of {len(runs)} runs", arguments, part, cache=home / "cache"
             )
             command(f"{name}, all", arguments, home)
-        ours = command("export once more", export, home)
+        ours = command("export again", export, home)
         rows = sum(1 for _ in out.open("rb"))
         print(f"  {rows} rows, {out.stat().st_size / 1e6:.0f} MB")
         compare("json.dumps alone", by_json(out, Path(folder) / "plain.jsonl"), ours)
@@ -68,7 +68,7 @@ def main(home: Path) -> None:
 
 
 def command(name: str, arguments: list[str], home: Path, cache: Path | None = None) -> Took:
-    """Run a command and print what it took."""
+    """Run a command and print its time and memory."""
     environment = {**os.environ, "MCP_BENCH_HOME": str(home)}
     if cache is not None:
         environment["MCP_BENCH_CACHE"] = str(cache)
@@ -89,11 +89,11 @@ def command(name: str, arguments: list[str], home: Path, cache: Path | None = No
 
 
 def resident(pid: int) -> int:
-    """Return the resident bytes of a process and its children; what they share counts for each."""
+    """Return the resident bytes of a process and its children. Shared memory counts for each of them."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
 
@@ -111,7 +111,7 @@ def batches(data: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 def by_json(data: Path, out: Path) -> Took:
-    """Return what it takes to write the rows."""
+    """Return the time to write the rows with `json.dumps`."""
     spent = Spent()
     with out.open("w") as file:
         for rows in batches(data):
@@ -122,12 +122,12 @@ def by_json(data: Path, out: Path) -> Took:
 
 
 def by_datasets(data: Path, out: Path) -> Took:
-    """Return what it takes to write the rows, from a data set that is in memory."""
+    """Return the time to write the rows with `datasets` from memory."""
     from datasets import Dataset, Features, Json, List, Value, disable_progress_bars
 
     disable_progress_bars()
     spent = Spent()
-    # what is nested is JSON: as a column, the arguments of one call would get the keys of all others
+    # nested values are JSON: as Arrow structs, arguments of one call would get the keys of all others
     nested = {"messages": List(Json()), "tools": List(Json()), "id": Value("string")}
     with out.open("wb") as file:
         for rows in batches(data):
@@ -138,7 +138,7 @@ def by_datasets(data: Path, out: Path) -> Took:
 
 
 class Spent:
-    """Adds up what its `with` blocks take."""
+    """Sums the time of its `with` blocks."""
 
     def __init__(self) -> None:
         self.took = Took(0.0, 0.0)
@@ -151,7 +151,7 @@ class Spent:
 
 
 def cpu(who: int = resource.RUSAGE_SELF) -> float:
-    """Return the CPU seconds of this process, or of its children that ended, so far."""
+    """Return the CPU seconds of this process, or of its ended children, so far."""
     usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime
 

@@ -1,8 +1,8 @@
-"""A store of the size of a leaderboard: 12 models, 28,800 graded attempts, 651,117 calls, the same each time.
+"""Make a reproducible store of the size of a leaderboard: 12 models, 28,800 graded attempts, 651,117 calls.
 
-Tasks, prompts and tools are saasworld's; what agents said and what tools answered is made up of words, as
-long as it usually is. Rows are written in bulk, without the frames that a real recording has beside them
-(neither report nor export reads frames) and without tags, so `mcp-bench verify` would refuse it.
+Tasks, prompts and tools are saasworld's. Texts of agents and tools are random words of typical length. Rows
+are written in bulk without tags, so `mcp-bench verify` refuses the store, and without frames, which neither
+report nor export reads.
 
     python benchmarks/synthetic_store.py FOLDER     # then MCP_BENCH_HOME=FOLDER mcp-bench report
 """
@@ -33,7 +33,7 @@ WORDS = [
 
 
 def main(home: Path, share: float = 1.0) -> None:
-    """Make the store in the folder `home`; `share` of the tasks is enough for a smaller one."""
+    """Make the store in the folder `home`, with a `share` of the tasks."""
     benchmark = load("benchmark", "saasworld")
     tasks = list(benchmark.tasks("train", int(TASKS * share)))
     tools = [anyio.run(_tools, benchmark, task.id) for task in tasks]

@@ -1,12 +1,12 @@
-"""Tokens a second of `mcp-bench train sft` against a bare PyTorch loop, on the same model and batches.
+"""Compare the speed of `mcp-bench train sft` with a bare PyTorch loop, on the same model and batches.
 
     python benchmarks/training_speed.py DATA.jsonl BASE [--recipe tiny-cpu] [--steps 60]
 
-DATA and BASE are an export and a base model, such as `make demo` leaves in demo-out/loop-0
-(turn-1/train.jsonl and base). After each step of the trainer the bare loop makes one with the same rows on a
-copy of the model: what else the machine does meanwhile hits both. The trainer's time is all from one step to
-the next: fetching rows, guards, logging. The bare loop is what one writes by hand: the model's own loss, the
-same optimizer, gradients clipped.
+DATA and BASE are an export and a base model, such as turn-1/train.jsonl and base in demo-out/loop-0 after
+`make demo`. After each step of the trainer, the bare loop makes one with the same rows on a copy of the
+model, so that other load affects both alike. The trainer's time includes everything between two steps:
+fetching rows, checks, logging. The bare loop is minimal: the model's own loss, the same optimizer, gradient
+clipping.
 """
 
 import argparse
@@ -22,22 +22,22 @@ from typing import Any
 import torch
 
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.model import load_model
 from mcp_bench.trainer.sft.muon import MuonAdamW
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready, make_trainer
+from mcp_bench.trainer.sft.trainer_inputs import ROWS, RightPadding
 
 WARM = 5
-"""Steps that are not counted."""
+"""Warm-up steps that are not counted."""
 
 
 class EnoughError(Exception):
-    """All steps are made."""
+    """Raised after the last step."""
 
 
 class Bare:
-    """The loop by hand."""
+    """A bare training loop."""
 
     def __init__(self, ready: Ready) -> None:
         training = ready.recipe.training
@@ -53,7 +53,7 @@ class Bare:
         self.padding = RightPadding(ready.tokenizer.pad_token_id)
 
     def step(self, rows: Sequence[int]) -> float:
-        """Make a step; return the seconds it took."""
+        """Make a step and return the seconds taken."""
         began = time.perf_counter()
         batch = self.padding(
             [

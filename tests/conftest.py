@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mcp_bench.trainer.cpu_threads import wait_shortly
+from mcp_bench.trainer.cpu_threads import limit_spinning
 
 # what fails in a helper should show its values, too
 pytest.register_assert_rewrite("tests.support")
@@ -21,7 +21,7 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 # before torch is imported by anything: workers share the cores
-wait_shortly()
+limit_spinning()
 
 
 @pytest.fixture

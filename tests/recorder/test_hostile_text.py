@@ -1,4 +1,4 @@
-"""Whatever agents, tools and servers wrote into a recording, showing it drives nobody's terminal."""
+"""Text that agents, tools and servers write into a recording cannot control the terminal that shows it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOSTILE = st.lists(
 
 
 def harmless(output: str) -> bool:
-    """Nothing is left that a terminal obeys, or that hides or turns text."""
+    """Return whether the output has no control characters, and none that hide or reorder text."""
     return all(
         char == "\n" or unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") for char in output
     ) and not (
@@ -85,7 +85,7 @@ def test_every_view_of_a_recording_is_harmless(invoke: Invoke, bench_home: Path,
     shown = invoke(show, first).output.splitlines()
     assert len([line for line in shown if line.startswith("grade ")]) == 1
     assert len([line for line in shown if line.startswith("episode ")]) == 1
-    assert sanitize_line(agent) in "\n".join(shown)  # and nothing is taken for markup
+    assert sanitize_line(agent) in "\n".join(shown)  # and nothing is interpreted as markup
 
 
 @given(st.text(st.characters()))
@@ -108,5 +108,5 @@ def test_logs_are_harmless_with_their_tracebacks() -> None:
 
 
 @pytest.mark.parametrize("plain", ["Zürich, 東京, naïve 😀", "a\u00a0b", "x = [1, 2]"])
-def test_other_text_is_shown_as_it_is(plain: str) -> None:
+def test_ordinary_text_is_unchanged(plain: str) -> None:
     assert sanitize(plain) == sanitize_line(plain) == plain

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.conversations.align import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
@@ -107,7 +107,7 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
             episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!"))
         )
     folder.recording.close_connection(episode, 1)
-    messages = merge(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
+    messages = align(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
     end = EpisodeEnd(
         termination="agent_exit",
         invalid=story.invalid,

@@ -1,4 +1,4 @@
-"""An ablation: what it says, and, shortened, that it runs."""
+"""Ablations: the verdict, and a shortened run."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def difference(value: float | None, interval: Sequence[float] | None, better: in
     ("rows", "words"),
     [
         (difference(0.4, [0.2, 0.6], 3, 3), "separated, the high cohort trains the better model"),
-        (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed says otherwise
+        (difference(0.4, [0.2, 0.6], 2, 3), "not separated"),  # one seed differs
         (difference(0.1, [-0.1, 0.3], 3, 3), "not separated"),
-        (difference(-0.4, [-0.6, -0.2], 0, 3), "separated the wrong way"),
+        (difference(-0.4, [-0.6, -0.2], 0, 3), "separated in reverse"),
         (difference(-0.4, [-0.6, -0.2], 1, 3), "not separated"),
-        (difference(None, None, 0, 0), "nothing to say"),
-        (difference(0.4, None, 1, 1), "nothing to say"),
+        (difference(None, None, 0, 0), "inconclusive"),
+        (difference(0.4, None, 1, 1), "inconclusive"),
     ],
 )
-def test_cohorts_come_apart_by_an_interval_and_in_every_seed(rows: Any, words: str) -> None:
+def test_separation_needs_an_interval_and_every_seed(rows: Any, words: str) -> None:
     assert verdict(dict.fromkeys(("high", "low"), VALID), rows).startswith(words)
 
 
 def test_cohorts_with_many_invalid_episodes_are_not_compared() -> None:
     cohorts = {"high": VALID, "low": {"episodes": 20, "invalid": 3}}
-    told = verdict(cohorts, difference(0.4, [0.2, 0.6], 3, 3))
-    assert told == "nothing to say: 3 of 20 episodes of the cohort low are invalid"
+    words = verdict(cohorts, difference(0.4, [0.2, 0.6], 3, 3))
+    assert words == "inconclusive: 3 of 20 episodes of the cohort low are invalid"
 
 
 def record(drop: float, tasks: Sequence[str], *more: str) -> str:
@@ -70,7 +70,7 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
-    # the oracle tells how imperfect it is where models tell their name
+    # the oracle reports its drop rate in place of a model name
     drops = {"high": 0.001, "random": 0.999, "low": 1}
     arms: dict[str, Any] = {
         name: {
@@ -92,15 +92,17 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     assert "Verdict: separated" in capsys.readouterr().out
 
 
-def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_use_is_reported_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     out = tmp_path / "ablation"
     wrong: list[tuple[list[str], type[Exception], str]] = [
-        ([], WrongUseError, "name a --recipe and the --size"),
-        (["--recipe", "tiny-cpu"], WrongUseError, "the --size of the cohorts"),
-        (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "there are no runs to choose from"),
+        ([], WrongUseError, "use --recipe and --size"),
+        (["--recipe", "tiny-cpu"], WrongUseError, "use --recipe and --size"),
+        (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "no runs to select rows from"),
         (["--recipe", "tiny-cpu", "--size", "1", "--run", "run_x"], UnknownNameError, "unknown run 'run_x'"),
-        (["--resume", str(out)], WrongUseError, "no ablation in"),
+        (["--resume", str(out)], WrongUseError, "it has no ablation.json"),
     ]
     for arguments, kind, reason in wrong:
         more = [] if "--resume" in arguments else ["--out", str(out)]
@@ -110,21 +112,19 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.full
-def test_rows_that_are_too_long_leave_no_cohorts_to_compare(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cohorts_with_too_long_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     record(0.5, TRAIN, "--repeat", "3")
     small = ["--base-steps", "3", "--set", "training.epochs=1", "--set", "data.max_length=400"]
-    asked = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", "1", *small]
-    result = CliRunner().invoke(ablate, [*asked, "--out", str(tmp_path / "ablation")])
+    arguments = ["--recipe", "tiny-cpu", "--size", "4", "--seeds", "1", "--dev", "1", *small]
+    result = CliRunner().invoke(ablate, [*arguments, "--out", str(tmp_path / "ablation")])
     assert isinstance(result.exception, WrongUseError)
     assert "of the cohort high are longer than data.max_length" in str(result.exception)
 
 
 @pytest.mark.full
-def test_an_ablation_from_recordings_to_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real training, serving and measuring, shortened; a second call has nothing left to do."""
+def test_an_ablation_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortened, with real training, serving and measuring. Resuming repeats nothing."""
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
     record(0.5, TRAIN, "--repeat", "3")
     dev = tmp_path / "dev.txt"

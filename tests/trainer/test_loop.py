@@ -1,4 +1,4 @@
-"""The loop, end to end and shortened; and how it decides."""
+"""The loop: a shortened run from end to end, and its decisions."""
 
 from __future__ import annotations
 
@@ -39,26 +39,24 @@ def changed(fixed: int, broken: int, difference: float | None) -> dict[str, Any]
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.floats(-1, 1))
-def test_what_breaks_more_than_it_fixes_or_scores_no_higher_is_not_promoted(
-    fixed: int, broken: int, difference: float
-) -> None:
+def test_promotion_needs_more_fixes_and_a_higher_score(fixed: int, broken: int, difference: float) -> None:
     promoted, why = verdict(scores(), scores(), changed(fixed, broken, difference))
     assert promoted == (fixed >= broken and difference > 0)
     assert f"{fixed} tasks fixed, {broken} broken" in why
 
 
-def test_invalid_episodes_on_either_side_decide_nothing() -> None:
+def test_too_many_invalid_episodes_prevent_promotion() -> None:
     better = changed(9, 0, 0.9)
     assert verdict(scores(), scores(10, 1), better)[0]
     assert verdict(scores(10, 2), scores(), better) == (
         False,
-        "2 of 10 episodes of the model before are invalid",
+        "2 of 10 episodes of the previous model are invalid",
     )
     assert verdict(scores(), scores(10, 2), better)[1].endswith("of this model are invalid")
     assert verdict(scores(), scores(), changed(0, 0, None)) == (False, "no task was graded with both models")
 
 
-def test_a_step_is_done_once_and_one_that_failed_again(tmp_path: Path) -> None:
+def test_steps_run_once_and_failed_steps_run_again(tmp_path: Path) -> None:
     folder, done = LoopFolder(tmp_path), []
 
     def work() -> dict[str, Any]:
@@ -72,18 +70,18 @@ def test_a_step_is_done_once_and_one_that_failed_again(tmp_path: Path) -> None:
     assert [folder.step(1, "a", work) for _ in range(3)] == [{"x": 2}] * 3
 
 
-def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
+def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     ids = tmp_path / "ids"
     ids.write_text("\n".join(DEV))
     out = tmp_path / "loop"
     wrong: list[tuple[list[str], str]] = [
-        ([], "name a --recipe"),
+        ([], "use --recipe"),
         (["--recipe", "tiny"], "unknown recipe 'tiny'"),
-        (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a file"),
-        (["--recipe", "tiny-cpu", "--train", str(ids)], "is a task of dev, not of train"),
+        (["--recipe", "tiny-cpu", "--train", "none.txt"], "neither a number of tasks nor a readable file"),
+        (["--recipe", "tiny-cpu", "--train", str(ids)], "belongs to dev, not to train"),
         (["--recipe", "tiny-cpu", "--benchmark", "saaswold"], "unknown benchmark 'saaswold' (did you mean"),
-        (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0: there is no task in that"),
-        (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "are on 2 machines"),
+        (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0 selects no task"),
+        (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "need 2 machines"),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
@@ -94,16 +92,16 @@ def test_wrong_use_is_said_before_anything_begins(tmp_path: Path) -> None:
         assert not out.exists()
 
 
-def test_a_base_that_cannot_be_had_is_said_before_the_teacher_begins(tmp_path: Path) -> None:
+def test_an_unavailable_base_is_reported_before_recording(tmp_path: Path) -> None:
     asked = ["--recipe", "tiny-cpu", "--set", "model.base=no/such/folder", "--out", str(tmp_path / "loop")]
     result = CliRunner().invoke(loop, asked)
     assert isinstance(result.exception, BenchError)
-    assert "model.base no/such/folder is no folder, and no download either" in str(result.exception)
+    assert "model.base no/such/folder is not a folder and cannot be downloaded" in str(result.exception)
     assert not (tmp_path / "loop").exists()
 
 
-def test_a_base_from_a_hub_is_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = tmp_path / "models--lab--tiny"  # as a download leaves it
+def test_a_hub_base_becomes_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "models--lab--tiny"  # the layout of a download
     (cache / "refs").mkdir(parents=True)
     (cache / "refs" / "main").write_text("abc")
     (cache / "snapshots" / "abc").mkdir(parents=True)
@@ -113,9 +111,7 @@ def test_a_base_from_a_hub_is_a_folder_in_the_recipe(tmp_path: Path, monkeypatch
     assert stored["model"]["base"] == str(cache / "snapshots" / "abc")
 
 
-def test_a_stored_recipe_means_the_same_files_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("base").mkdir()
     Path("mine.jinja").touch()
@@ -125,9 +121,9 @@ def test_a_stored_recipe_means_the_same_files_from_anywhere(
     assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 
 
-@pytest.mark.full  # one turn is what the demo's test has
+@pytest.mark.full  # the demo's test covers one turn
 def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
-    """Base, teacher, two turns, with the second one's own attempts: real servers, no thresholds."""
+    """Base, teacher and two turns with the model's own attempts, on real servers, without thresholds."""
     turns = 2
     files = {}
     for split, ids in (("train", TRAIN), ("dev", DEV), ("test", TEST)):

@@ -1,4 +1,4 @@
-"""A step's command: it ends with us, hears of Ctrl-C once, and what it says is taken for what it is."""
+"""Commands of steps: they end with their parent, get one interrupt per Ctrl-C, and fail without output."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 from mcp_bench.trainer.loop.commands import StepFailedError, record, run
 
 TASK = "simple-contact-details.1.dev.0"
-# the step of a loop: it says when it can be interrupted, and how often it was
+# a step that reports when it can be interrupted, and how many interrupts it got
 COUNTS = """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-with open({fifo!r}, "w") as told:
-    print("started", file=told, flush=True)
+with open({fifo!r}, "w") as output:
+    print("started", file=output, flush=True)
     signal.sigwait([signal.SIGINT])
     again = signal.sigtimedwait([signal.SIGINT], 1)
-    print("once" if again is None else "twice", file=told)
+    print("once" if again is None else "twice", file=output)
 """
 LOOP = """
 from mcp_bench.trainer.loop.commands import run
@@ -38,34 +38,34 @@ def fifo(tmp_path: Path) -> Path:
 
 
 def loop_with(child: str) -> subprocess.Popen[str]:
-    """Start a process with one step, which a terminal would start in a group of its own."""
+    """Start a process with one step in a new process group, as a terminal would."""
     argv = [sys.executable, "-c", LOOP.format(child=child)]
     return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def test_one_ctrl_c_is_one_for_the_step(fifo: Path) -> None:
-    with loop_with(COUNTS.format(fifo=str(fifo))) as process, fifo.open() as told:
-        assert told.readline() == "started\n"
+def test_one_ctrl_c_sends_one_interrupt_to_the_step(fifo: Path) -> None:
+    with loop_with(COUNTS.format(fifo=str(fifo))) as process, fifo.open() as output:
+        assert output.readline() == "started\n"
         os.killpg(process.pid, signal.SIGINT)
-        assert told.read() == "once\n"
+        assert output.read() == "once\n"
         _, err = process.communicate(timeout=60)
     assert process.returncode != 0 and "KeyboardInterrupt" in err
 
 
-def test_a_step_ends_with_what_began_it(fifo: Path) -> None:
-    with loop_with(COUNTS.format(fifo=str(fifo))) as process, fifo.open() as told:
-        assert told.readline() == "started\n"
+def test_a_step_ends_with_its_parent(fifo: Path) -> None:
+    with loop_with(COUNTS.format(fifo=str(fifo))) as process, fifo.open() as output:
+        assert output.readline() == "started\n"
         process.kill()
-        assert told.read() == ""  # its last holder is gone
+        assert output.read() == ""  # all writers are gone
 
 
-def test_a_command_that_has_no_document_is_a_failed_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_without_json_output_fails_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(StepFailedError, match="record ended with exit code 1"):
+    with pytest.raises(StepFailedError, match="record failed with exit code 1"):
         run(["record", "--agent", "codex", "--task", TASK, "--json"], wrong=(1,))
 
 
-def test_another_agents_run_of_the_same_tasks_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_another_agents_run_is_not_resumed(tmp_path: Path) -> None:
     marker = tmp_path / "dev.begun"
     marker.write_text(json.dumps({"before": []}))
     asked = ["--task", TASK, "--jobs", "1"]
@@ -74,7 +74,7 @@ def test_another_agents_run_of_the_same_tasks_is_not_gone_on_with(tmp_path: Path
     assert not marker.exists()
 
 
-def test_ones_own_run_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_steps_own_run_is_resumed(tmp_path: Path) -> None:
     marker = tmp_path / "dev.begun"
     marker.write_text(json.dumps({"before": []}))
     asked = ["--agent", "oracle", "--task", TASK, "--jobs", "1"]

@@ -1,5 +1,7 @@
-"""What `mcp-bench report --html FILE --loop FOLDER` says of a loop: of recordings that were never trained on,
-put into a loop's folder the way the loop does it."""
+"""The page of `mcp-bench report --html FILE --loop FOLDER`.
+
+The recordings are put into a loop's folder as the loop does it, without training.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Grades = Sequence[float | None]
 
 
 def measured(turn: int, **grades: Grades) -> dict[str, Any]:
-    """Record a model on each split; return what the loop stores of it."""
+    """Record a model on each split and return its result as the loop stores it."""
     found: dict[str, Any] = {"model": f"/models/{turn}"}
     for split, given in grades.items():
         stories = [
@@ -40,7 +42,7 @@ def measured(turn: int, **grades: Grades) -> dict[str, Any]:
 
 
 class Story:
-    """A loop's folder that is written step by step."""
+    """Writes a loop's folder step by step."""
 
     def __init__(self, path: Path, turns: int) -> None:
         path.mkdir()
@@ -60,7 +62,7 @@ class Story:
         run.metrics.write_text("\n".join(lines) + "\n")
 
     def judge(self, turn: int, **grades: Grades) -> dict[str, Any]:
-        """Measure, compare and decide, as a turn does."""
+        """Measure, compare and decide as a turn does."""
         step = self.folder.step
         step(turn, "train", lambda: {"model": f"/models/{turn}", "rows": 40 * turn, "too_long": turn})
         after = step(turn, "measure", lambda: measured(turn, **grades))
@@ -91,7 +93,7 @@ def shown(scores: dict[str, Any], kind: str) -> str:
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two turns: the first is promoted, the second breaks more than it fixes. A third has begun to train."""
+    """Two turns, of which the first is promoted and the second breaks more than it fixes; a third trains."""
     folder = tmp_path_factory.mktemp("loop")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BENCH_HOME", str(folder / "home"))
@@ -101,7 +103,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(loop: Path) -> Element:
-    """Its page."""
+    """Return the loop's page."""
     return page(loop)
 
 
@@ -120,8 +122,8 @@ def night(path: Path) -> None:
     story.train(3, [1.5])
 
 
-def test_scores_turn_by_turn_are_those_of_the_loop(loop: Path, found: Element) -> None:
-    rows = tables(found)["Turn by turn"]
+def test_scores_by_turn_are_those_of_the_loop(loop: Path, found: Element) -> None:
+    rows = tables(found)["Scores by turn"]
     assert [row["model"] for row in rows] == ["base", "turn 1", "turn 2"]
     for turn, row in enumerate(rows):
         stored = json.loads((loop / f"turn-{turn}" / "measure.json").read_text())
@@ -130,7 +132,7 @@ def test_scores_turn_by_turn_are_those_of_the_loop(loop: Path, found: Element) -
             assert row[f"strict on {split}"] == shown(stored[split], "strict")
     gates = [json.loads((loop / f"turn-{turn}" / "gate.json").read_text()) for turn in (1, 2)]
     assert [row["promoted"] for row in rows] == [
-        "the start",
+        "base",
         f"yes: {gates[0]['why']}",
         f"no: {gates[1]['why']}",
     ]
@@ -139,12 +141,12 @@ def test_scores_turn_by_turn_are_those_of_the_loop(loop: Path, found: Element) -
     }
     assert facts["partial on dev"] == ["0.33 → 0.92", "base → turn 1, 3 tasks"]
     assert facts["strict on test"] == ["0.00 → 0.50", "base → turn 1, 2 tasks"]
-    assert "2 turns of at most 4 done; promoted: turn 1." in found.text
+    assert "2 turns of at most 4 finished; promoted: turn 1." in found.text
 
 
-def test_what_was_invalid_and_what_was_not_promoted_is_in_view(loop: Path, found: Element) -> None:
+def test_invalid_and_unpromoted_models_are_marked(loop: Path, found: Element) -> None:
     charts = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
-    assert "1 invalid episode in all: ticks count each as 0." in charts["turns-test"].text
+    assert "1 invalid episode in total; ticks: invalid as 0." in charts["turns-test"].text
     words = {text.text for text in charts["turns-test"].all("text")}
     assert {"base", "1", "2", "not promoted", "invalid as 0"} <= words
     row = tables(found)["Scores on test"][1]
@@ -181,37 +183,37 @@ def test_families_of_the_base_and_the_best(found: Element) -> None:
     assert len(scored) == 6
 
 
-def test_losses_and_what_was_learned_from(found: Element) -> None:
-    told = tables(found)
-    rows = told["What each model learned from, and what it took"]
+def test_losses_and_training_data(found: Element) -> None:
+    shown = tables(found)
+    rows = shown["Training data and cost by model"]
     assert [list(row.values()) for row in rows] == [
         ["turn 1", "40", "1", "3", "3,000", "2.000", "0.500", "1.500", ""],
         ["turn 2", "80", "2", "2", "2,000", "2.000", "0.250", "1.500", ""],
-        ["turn 3", "120", "-", "1", "1,000", "1.500", "1.500", "1.500", "under way, to step 1"],
+        ["turn 3", "120", "-", "1", "1,000", "1.500", "1.500", "1.500", "running, until step 1"],
     ]
-    points = [(row["model"], row["step"], row["loss"]) for row in told["Training loss"]]
+    points = [(row["model"], row["step"], row["loss"]) for row in shown["Training loss"]]
     assert points[:3] == [("turn 1", "1", "2.000"), ("turn 1", "2", "1.000"), ("turn 1", "3", "0.500")]
-    (attempts,) = told["The models' own attempts at training tasks, at temperature"]
+    (attempts,) = shown["The models' own sampled attempts at training tasks"]
     assert (attempts["attempts"], attempts["strict"]) == ("before turn 2", "0.333")
 
 
-def test_a_long_training_is_drawn_in_means(tmp_path: Path) -> None:
+def test_long_loss_curves_are_averaged(tmp_path: Path) -> None:
     story = Story(tmp_path / "long", turns=1)
     story.train(1, [float(step % 10) for step in range(1000)])
     found = page(tmp_path / "long")
     rows = tables(found)["Training loss"]
     assert [(row["step"], row["loss"]) for row in rows] == [(f"{10 * n:,}", "4.500") for n in range(1, 101)]
     assert "Each point is the mean of 10 steps" in found.text
-    assert "Nothing was measured yet." in found.text
+    assert "No measurements yet." in found.text
 
 
 def test_a_loop_that_has_just_begun(tmp_path: Path) -> None:
     story = Story(tmp_path / "new", turns=2)
-    assert "Nothing was measured yet." in page(tmp_path / "new").text
+    assert "No measurements yet." in page(tmp_path / "new").text
     story.base(dev=(0.0, 0.5, 1.0))
     found = page(tmp_path / "new")
-    assert "0 turns of at most 2 done; promoted: none." in found.text
-    assert [row["promoted"] for row in tables(found)["Turn by turn"]] == ["the start"]
+    assert "0 turns of at most 2 finished; promoted: none." in found.text
+    assert [row["promoted"] for row in tables(found)["Scores by turn"]] == ["base"]
     assert [figure.attributes["id"] for figure in found.all("figure")] == ["turns-dev"]
 
 
@@ -224,7 +226,7 @@ def test_a_turn_after_one_that_was_not_promoted(tmp_path: Path) -> None:
     assert [row["against"] for row in rows] == ["base", "base"]
 
 
-def test_recordings_join_where_they_are_named(
+def test_selected_recordings_are_added_to_the_page(
     loop: Path, found: Element, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(loop.with_name("home")))
@@ -232,11 +234,11 @@ def test_recordings_join_where_they_are_named(
     titles = [title.text for title in found.all("h2")]
     assert "Scores" not in titles
     titles = [title.text for title in page(loop, "--run", run).all("h2")]
-    assert titles[0] == "From the base to the best"
+    assert titles[0] == "Base and best model"
     assert titles[-2:] == ["Scores", "By level"]
 
 
-def test_what_is_no_loop_is_said(tmp_path: Path, loop: Path) -> None:
+def test_a_folder_without_a_loop_is_refused(tmp_path: Path, loop: Path) -> None:
     result = asked(tmp_path / "p.html", tmp_path / "none")
     assert isinstance(result.exception, WrongUseError)
     assert "no loop in" in str(result.exception)
@@ -245,5 +247,5 @@ def test_what_is_no_loop_is_said(tmp_path: Path, loop: Path) -> None:
         (copy / "turn-1" / "measure.json").write_text(content)
         result = asked(tmp_path / "p.html", copy)
         assert isinstance(result.exception, WrongUseError), result.exception
-        assert "cannot be read as a loop" in str(result.exception)
+        assert "cannot read the loop in" in str(result.exception)
     assert not (tmp_path / "p.html").exists()

@@ -1,4 +1,4 @@
-"""Recipes: what ships, what is refused, and what a fault is called."""
+"""Recipes: built-in recipes, refusals and error messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcp_bench.trainer.refusals import refusals
 NAMES = ["qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu", "tiny-cpu"]
 
 
-def test_the_recipes_that_ship_are_listed_and_can_work() -> None:
+def test_built_in_recipes_are_listed_and_valid() -> None:
     result = CliRunner().invoke(train, ["recipes", "--json"])
     rows = json.loads(result.stdout)
     assert [row["name"] for row in rows] == NAMES == list(shipped())
@@ -40,25 +40,25 @@ def test_the_recipes_that_ship_are_listed_and_can_work() -> None:
         ("data.max_length=0", "data.max_length: Input should be greater than 0 (is 0)"),
         ("data.max_length=", "data.max_length: Input should be a valid integer (is None)"),
         ("model.architecture.num_key_value_heads=3", "must be a multiple of num_key_value_heads (3)"),
-        ("data.max_length.x=1", "'max_length' holds a value, no keys"),
-        ("data.max_length", "write key=value"),
+        ("data.max_length.x=1", "'max_length' is a value and has no keys"),
+        ("data.max_length", "use key=value"),
         ("data.max_length=[", "the value is not YAML"),
     ],
 )
-def test_a_fault_is_named_by_its_key(override: str, fault: str) -> None:
-    with pytest.raises(WrongUseError) as told:
+def test_faults_name_their_key(override: str, fault: str) -> None:
+    with pytest.raises(WrongUseError) as caught:
         load_recipe("qwen3.5-9b-lora-1gpu", [override])
-    assert fault in str(told.value)
+    assert fault in str(caught.value)
 
 
-def test_a_file_is_named_in_its_faults(tmp_path: Path) -> None:
+def test_faults_name_their_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     content = yaml.safe_load(shipped()["tiny-cpu"].read_text())
     del content["training"]["learning_rate"], content["data"]
     file.write_text(yaml.safe_dump(content))
-    with pytest.raises(WrongUseError) as told:
+    with pytest.raises(WrongUseError) as caught:
         load_recipe(str(file))
-    assert str(told.value).splitlines() == [
+    assert str(caught.value).splitlines() == [
         f"{file}:",
         "  data: missing",
         "  training.learning_rate: missing",
@@ -86,23 +86,23 @@ CP, QWEN35, LORA, TINY = NAMES
         (CP, ["data.packing=true"], "data.packing with hardware.context_parallel"),
         (CP, ["hardware.sharding=none"], "needs hardware.sharding: fsdp2"),
         (CP, ["training.attention=kernels-community/flash-attn3"], "needs training.attention: sdpa"),
-        (CP, ["hardware.devices=12"], "hardware.devices (12) is no multiple of hardware.context_parallel (8)"),
-        (CP, ["data.max_length=65536"], "over the model's 40960 positions"),
+        (CP, ["hardware.devices=12"], "hardware.devices (12) is not a multiple of hardware.context_parallel (8)"),
+        (CP, ["data.max_length=65536"], "exceeds the model's 40960 positions"),
         (TINY, ["hardware.devices=2", "hardware.sharding=fsdp2"], "fsdp2 is for GPUs"),
         (QWEN35, ["training.optimizer=muon"], "optimizer muon works on whole matrices"),
-        (TINY, ["hardware.devices=12"], "every machine starts as many processes"),
+        (TINY, ["hardware.devices=12"], "every machine starts the same number"),
         (TINY, ["training.attention=kernels-community/flash-attn2"], "CUDA only"),
         (TINY, ["training.checkpointing=offload"], "from a GPU to the host"),
         (TINY, ["data.packing=true"], "data.packing needs a FlashAttention kernel"),
-        (TINY, ["lora={targets: [q_proj]}"], "lora needs weights to adapt"),
+        (TINY, ["lora={targets: [q_proj]}"], "lora needs a base model"),
         (LORA, ["lora.targets=[q_porj]"], "the model has no 'q_porj' (did you mean q_proj"),
         (LORA, ["training.precision=fp32"], "computes in 16 bits"),
-        (LORA, ["lora=null"], "most of it is optimizer: shard it"),
-        (LORA, ["training.checkpointing=off", "data.max_length=65536"], "most of it is activations"),
+        (LORA, ["lora=null"], "largest part is optimizer: shard it"),
+        (LORA, ["training.checkpointing=off", "data.max_length=65536"], "largest part is activations"),
         (QWEN35, ["hardware.devices=1"], "with one device shards nothing"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_with_the_reason(name: str, overrides: list[str], reason: str) -> None:
+def test_impossible_recipes_are_refused_with_a_reason(name: str, overrides: list[str], reason: str) -> None:
     arguments = [part for override in overrides for part in ("--set", override)]
     result = CliRunner().invoke(train, ["plan", name, "--json", *arguments])
     assert isinstance(result.exception, WrongUseError)
@@ -111,7 +111,7 @@ def test_what_cannot_work_is_refused_with_the_reason(name: str, overrides: list[
 
 
 @pytest.mark.parametrize(("devices", "machines"), [(8, 1), (16, 2)])
-def test_torchrun_reads_the_line_in_the_batch_script(tmp_path: Path, devices: int, machines: int) -> None:
+def test_torchrun_can_parse_the_batch_script(tmp_path: Path, devices: int, machines: int) -> None:
     from torch.distributed.run import parse_args
 
     for name in (CP, QWEN35):
@@ -135,7 +135,7 @@ def test_torchrun_reads_the_line_in_the_batch_script(tmp_path: Path, devices: in
         ]
 
 
-def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
+def test_bash_can_parse_the_batch_script(tmp_path: Path) -> None:
     import subprocess
 
     arguments = ["plan", QWEN35, "--write", str(tmp_path), "--set", "summary=\"a\\nrm 'b'\""]
@@ -145,8 +145,8 @@ def test_the_batch_script_is_one_that_bash_reads(tmp_path: Path) -> None:
     assert not any(line.startswith("rm") for line in script.read_text().splitlines())
 
 
-def test_how_devices_share_a_model_is_read_from_the_recipe(tmp_path: Path) -> None:
-    from mcp_bench.trainer.sft.settings import sft_config
+def test_sharding_settings_come_from_the_recipe(tmp_path: Path) -> None:
+    from mcp_bench.trainer.sft.trainer_inputs import sft_config
 
     for name, layer, together in ((QWEN35, "Qwen3_5DecoderLayer", 1), (CP, "Qwen3DecoderLayer", 8)):
         _, recipe = load_recipe(name, ["training.precision=fp32", "training.attention=sdpa"])

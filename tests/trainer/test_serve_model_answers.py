@@ -1,4 +1,4 @@
-"""Tiny models that know one answer by heart are served by the real engine, and asked by OpenAI's client."""
+"""Tiny models with memorised answers, served by the real engine and called with OpenAI's client."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.loop.measuring import served
 from mcp_bench.trainer.serving import serve, server
+from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import (
     BROKEN_CALL,
     QUESTION,
@@ -32,12 +33,11 @@ from tests.support.training.tiny_checkpoints import (
     qwen3_5,
     save,
 )
-from tests.support.training.tokenizers_on_the_spot import CHATML
 
-pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+pytestmark = pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 
 TROUBLE: list[dict[str, Any]] = [{"role": "user", "content": "Break it."}]
-# A served history must hold what was said before a call: only then does this model know what to say.
+# The served history must keep text before a call: the model has learned different answers with and without it.
 SAID = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"name": "Ada"}'}}
 HISTORY: list[dict[str, Any]] = [
     *QUESTION,
@@ -48,7 +48,7 @@ FORGOTTEN = [QUESTION[0], {**HISTORY[1], "content": None}, HISTORY[2]]
 
 
 def trained_history(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same as training data has it: arguments are an object."""
+    """Return messages as in training data, with arguments as objects."""
     call = {**SAID, "function": {"name": "find", "arguments": {"name": "Ada"}}}
     return [
         {**m, "content": m["content"] or "", "tool_calls": [call]} if "tool_calls" in m else m
@@ -61,7 +61,7 @@ def ask(client: OpenAI, model: str, messages: list[dict[str, Any]], **settings: 
     return untyped.create(model=model, messages=messages, tools=TOOLS, **settings).choices[0]
 
 
-def test_a_checkpoint_is_served_until_it_is_told_to_end(tmp_path: Path) -> None:
+def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
     tokenizer = make_tokenizer(CHATML)
     model = qwen3(len(tokenizer))
     heart = [
@@ -81,10 +81,10 @@ def test_a_checkpoint_is_served_until_it_is_told_to_end(tmp_path: Path) -> None:
     )
     try:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        client = OpenAI(base_url=told["url"], api_key="none", max_retries=0)
-        assert (told["model"], [m.id for m in client.models.list()]) == ("tuned", ["tuned"])
-        assert f"--base-url {told['url']} --model tuned" in told["use"]
+        document = json.loads(process.stdout.readline())
+        client = OpenAI(base_url=document["url"], api_key="none", max_retries=0)
+        assert (document["model"], [m.id for m in client.models.list()]) == ("tuned", ["tuned"])
+        assert f"--base-url {document['url']} --model tuned" in document["use"]
 
         answer = ask(client, "tuned", QUESTION)
         call = answer.message.tool_calls[0].function
@@ -93,17 +93,17 @@ def test_a_checkpoint_is_served_until_it_is_told_to_end(tmp_path: Path) -> None:
             "find",
             {"name": "Ada"},
         )
-        # a call that is none is the model's text, and no failure of the server
+        # a malformed call is returned as text, not as a server error
         assert '"name": Ada' in ask(client, "tuned", TROUBLE).message.content
         assert ask(client, "tuned", HISTORY).message.content == "Nobody."
         untyped: Any = client.chat.completions
         for messages, calls in ((QUESTION, 1), (TROUBLE, 0)):
             chunks = untyped.create(model="tuned", messages=messages, tools=TOOLS, stream=True)
             assert sum(len(chunk.choices[0].delta.tool_calls or ()) for chunk in chunks) == calls
-        # several at once are generated together, each with its own answer
-        asked = [QUESTION, HISTORY, FORGOTTEN, TROUBLE] * 2
+        # parallel requests are generated in one batch, each with its own answer
+        requests = [QUESTION, HISTORY, FORGOTTEN, TROUBLE] * 2
         with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda messages: ask(client, "tuned", messages).message, asked))
+            answers = list(pool.map(lambda messages: ask(client, "tuned", messages).message, requests))
         for one, other in zip(answers[:4], answers[4:], strict=True):
             assert (one.content, bool(one.tool_calls)) == (other.content, bool(other.tool_calls))
         assert [message.content for message in answers[:3]] == ["", "Nobody.", "I forgot."]
@@ -114,7 +114,7 @@ def test_a_checkpoint_is_served_until_it_is_told_to_end(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         process.stdout.close() if process.stdout else None
-    assert not Path(f"/proc/{told['pid']}").exists()
+    assert not Path(f"/proc/{document['pid']}").exists()
 
 
 def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
@@ -146,16 +146,16 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "does not answer any more")],
+    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "stopped answering")],
     ids=["SIGKILL", "SIGSTOP"],
 )
-def test_what_was_asked_of_an_engine_that_is_gone_is_no_measurement(
+def test_an_engine_that_ends_fails_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, words: str
 ) -> None:
     if number == signal.SIGSTOP:
         monkeypatch.setattr(server, "ASK_SECONDS", 0.2)
         monkeypatch.setattr(server, "CHECK_SECONDS", 1.0)
-        monkeypatch.setattr(supervised_process, "STOP_SECONDS", 0.2)  # it cannot hear of it
+        monkeypatch.setattr(supervised_process, "STOP_SECONDS", 0.2)  # a stopped process cannot react
     tokenizer = make_tokenizer(CHATML)
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     port = tmp_path / "measure.port"
@@ -170,17 +170,17 @@ def test_what_was_asked_of_an_engine_that_is_gone_is_no_measurement(
         if number == signal.SIGKILL:
             select.select([ended], [], [])
         os.close(ended)
-    assert port.exists()  # the recording goes on there
+    assert port.exists()  # a resumed recording uses it
 
 
-def test_an_engine_that_dies_at_start_shows_why(tmp_path: Path) -> None:
+def test_an_engine_that_fails_at_start_shows_its_log(tmp_path: Path) -> None:
     tokenizer = make_tokenizer(CHATML)
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "cut")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     with (
         pytest.raises(
-            BenchError, match=r"(?s)ended with exit code 1 while it started.*engine\.log.*SafetensorError"
+            BenchError, match=r"(?s)ended with exit code 1 during start-up.*engine\.log.*SafetensorError"
         ),
         serve(folder, engine="transformers"),
     ):

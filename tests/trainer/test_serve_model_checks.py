@@ -1,4 +1,4 @@
-"""What is said before an engine starts, and which command line starts one."""
+"""Checks before an engine starts, and the engines' command lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcp_bench.trainer.serving.server import claim_port, is_loopback
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """The files of a checkpoint, which no engine could load."""
+    """Make the files of a checkpoint, with dummy content."""
     folder = tmp_path / "checkpoint-7"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "qwen3"}')
@@ -41,7 +41,7 @@ def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "told"),
+    ("without", "expected"),
     [
         ("config.json", "has no config.json"),
         ("model.safetensors", "has no weights"),
@@ -49,22 +49,22 @@ def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
         ("chat_template.jinja", "has no chat template"),
     ],
 )
-def test_what_is_missing_is_named(checkpoint: Path, without: str, told: str) -> None:
+def test_a_missing_file_is_named(checkpoint: Path, without: str, expected: str) -> None:
     (checkpoint / without).unlink()
     result = serve(checkpoint, "--engine", "transformers")
     assert isinstance(result.exception, WrongUseError)
-    assert told in str(result.exception)
+    assert expected in str(result.exception)
     assert str(checkpoint) in str(result.exception)
 
 
-def test_a_folder_of_checkpoints_names_those_in_it(checkpoint: Path) -> None:
-    with pytest.raises(WrongUseError, match="There is one in checkpoint-7 below it"):
+def test_a_folder_of_checkpoints_lists_them(checkpoint: Path) -> None:
+    with pytest.raises(WrongUseError, match="Checkpoints in it: checkpoint-7"):
         read_checkpoint(checkpoint.parent)
     with pytest.raises(WrongUseError, match="no folder"):
         read_checkpoint(checkpoint / "nowhere")
 
 
-def test_shards_that_an_index_names_must_be_there(checkpoint: Path) -> None:
+def test_missing_shards_are_named(checkpoint: Path) -> None:
     index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
     (checkpoint / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(WrongUseError, match=r"lacks weights .*: model-2\.safetensors$"):
@@ -104,13 +104,13 @@ def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = serve(checkpoint, "--engine", "transformers", "--port", taken.getsockname()[1])
     assert isinstance(result.exception, WrongUseError)
-    assert "--port 0 takes a free one" in str(result.exception)
+    assert "Use --port 0 to pick a free one" in str(result.exception)
     assert claim_port("127.0.0.1", 0) > 0
 
 
-def test_another_address_than_loopback_is_warned_of(checkpoint: Path) -> None:
+def test_addresses_other_than_loopback_cause_a_warning(checkpoint: Path) -> None:
     (checkpoint / "config.json").unlink()
-    assert "asks for no key" in serve(checkpoint, "--engine", "transformers", "--host", "0.0.0.0").stderr
+    assert "needs no key" in serve(checkpoint, "--engine", "transformers", "--host", "0.0.0.0").stderr
     assert "Warning" not in serve(checkpoint, "--engine", "transformers").stderr
     assert [is_loopback(host) for host in ("127.0.0.2", "::1", "localhost", "0.0.0.0", "example.org")] == [
         True, True, True, False, False,
@@ -118,22 +118,22 @@ def test_another_address_than_loopback_is_warned_of(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../up", "a b", "-x", "a//b", "a@main", ""])
-def test_odd_model_names_are_refused(checkpoint: Path, name: str) -> None:
+def test_invalid_model_names_are_refused(checkpoint: Path, name: str) -> None:
     named = checkpoint.rename(checkpoint.parent / "a@main") if not name else checkpoint
     result = serve(named, "--engine", "transformers", *(["--model-name", name] if name else []))
     assert isinstance(result.exception, WrongUseError)
     assert "--model-name" in str(result.exception)
 
 
-def test_a_second_checkpoint_is_no_engine_flag(checkpoint: Path) -> None:
-    assert "one checkpoint is served at a time" in str(serve(checkpoint, checkpoint).exception)
+def test_a_second_checkpoint_is_refused(checkpoint: Path) -> None:
+    assert "give one checkpoint" in str(serve(checkpoint, checkpoint).exception)
 
 
 def qwen(template: str, model_type: str = "qwen3") -> Checkpoint:
     return Checkpoint(Path("/models/m"), model_type, template)
 
 
-def test_the_template_says_how_calls_are_written() -> None:
+def test_the_template_selects_the_parsers() -> None:
     assert choose_parsers(qwen("<tool_call>"), None, None) == Parsers("hermes", None)
     assert choose_parsers(qwen("<think> <tool_call>"), None, None) == Parsers("hermes", "qwen3")
     assert (
@@ -145,9 +145,7 @@ def test_the_template_says_how_calls_are_written() -> None:
         choose_parsers(qwen("<tool_call>", "mistral"), None, None)
 
 
-def test_vllm_is_found_where_it_is_named_or_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vllm_is_found_by_option_variable_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     assert find_engine("auto", None, {"PATH": ""}) == Engine("transformers")
     with pytest.raises(MissingDependencyError, match="pip install vllm"):
@@ -164,24 +162,24 @@ def test_vllm_is_found_where_it_is_named_or_installed(
     assert find_engine("auto", None, {"MCP_BENCH_VLLM": str(tmp_path / "env")}) == found
     assert find_engine("auto", None, {"PATH": str(executable.parent)}) == found
     assert find_engine("transformers", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("transformers")
-    with pytest.raises(WrongUseError, match="give one of them"):
+    with pytest.raises(WrongUseError, match="drop one of them"):
         find_engine("transformers", str(executable), {})
 
 
-def test_what_vllm_is_told() -> None:
+def test_the_command_line_of_vllm() -> None:
     engine, where = Engine("vllm", Path("/v/bin/vllm")), Listening("127.0.0.1", 8000, "tuned")
     argv = command(
         engine, qwen("<tool_call>"), where, Parsers("hermes", "qwen3"), Capacity(8, 2, 65536), ("--x",)
     )
-    told = " ".join(argv)
-    assert told.startswith(
+    expected = " ".join(argv)
+    assert expected.startswith(
         "/v/bin/vllm serve /models/m --host 127.0.0.1 --port 8000 --served-model-name tuned "
     )
     for part in (
         "--enable-auto-tool-choice --tool-call-parser hermes --reasoning-parser qwen3",
         "--tensor-parallel-size 8 --data-parallel-size 2 --max-model-len 65536",
     ):
-        assert part in told
+        assert part in expected
     assert argv[-1] == "--x"
 
 
@@ -194,7 +192,7 @@ def test_what_vllm_is_told() -> None:
         ({"do_sample": True, "temperature": 0.6}, False),
     ],
 )
-def test_vllm_is_told_to_be_greedy_where_the_model_is(
+def test_vllm_is_greedy_if_the_model_is(
     checkpoint: Path, settings: dict[str, Any] | None, greedy: bool
 ) -> None:
     if settings is not None:
@@ -205,7 +203,7 @@ def test_vllm_is_told_to_be_greedy_where_the_model_is(
 
 
 @pytest.mark.parametrize("accelerator", [False, True])
-def test_numbers_of_32_bits_stay_that_on_a_cpu(accelerator: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vllm_keeps_32_bits_on_a_cpu(accelerator: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bench.trainer.serving.engines.has_accelerator", lambda: accelerator)
     engine, where = Engine("vllm", Path("/v/bin/vllm")), Listening("127.0.0.1", 8000, "tuned")
     for dtype in ("float32", "bfloat16", None):
@@ -215,13 +213,13 @@ def test_numbers_of_32_bits_stay_that_on_a_cpu(accelerator: bool, monkeypatch: p
         assert kept == (dtype == "float32" and not accelerator)
 
 
-def test_transformers_serve_refuses_what_it_cannot_do() -> None:
+def test_transformers_serve_refuses_unsupported_settings() -> None:
     engine, where = Engine("transformers"), Listening("127.0.0.1", 8000, "tuned")
-    for parsers, capacity, told in (
-        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--tensor-parallel needs vLLM"),
+    for parsers, capacity, expected in (
+        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--data-parallel need vLLM"),
         (Parsers("mistral", None), Capacity(), "not mistral: use --engine vllm"),
     ):
-        with pytest.raises(WrongUseError, match=told):
+        with pytest.raises(WrongUseError, match=expected):
             command(engine, qwen(""), where, parsers, capacity)
 
 
@@ -239,7 +237,7 @@ def test_an_engine_gets_no_credentials() -> None:
     assert given["HF_HUB_OFFLINE"] == "1"
 
 
-def test_a_home_that_cannot_be_written_is_named(
+def test_an_unwritable_home_is_named(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -1,4 +1,4 @@
-"""The same by vLLM, from an environment of its own: `make test-vllm`."""
+"""Serving with vLLM from a separate environment: `make test-vllm`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.serving import serve
+from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import (
     QUESTION,
     QWEN3_CALL,
@@ -24,7 +25,6 @@ from tests.support.training.tiny_checkpoints import (
     qwen3,
     save,
 )
-from tests.support.training.tokenizers_on_the_spot import CHATML
 
 pytestmark = [
     pytest.mark.vllm,
@@ -47,17 +47,17 @@ def test_vllm_reads_a_tool_call_and_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("MCP_BENCH_DEMO" not in os.environ, reason="make test-vllm")
-def test_the_demos_model_is_measured_again(tmp_path: Path) -> None:
-    """The same tasks, by the same wire and grader, on the other engine."""
+def test_the_demo_model_scores_the_same_on_vllm(tmp_path: Path) -> None:
+    """The same tasks with the same wire and grader give the same scores on both engines."""
     folder = LoopFolder(Path(os.environ["MCP_BENCH_DEMO"]))
     settings, best = folder.read(), folder.history()["best"]
     with served(Path(best["model"]), "on-vllm", tmp_path / "port", "vllm", settings.max_tokens) as endpoint:
-        asked = [*endpoint, *tasks(settings.benchmark, settings.dev, settings.jobs)]
-        again = scores_by_group(record(tmp_path / "begun", asked), settings.train)
+        arguments = [*endpoint, *tasks(settings.benchmark, settings.dev, settings.jobs)]
+        again = scores_by_group(record(tmp_path / "begun", arguments), settings.train)
     for group, before in best["dev"]["groups"].items():
         after = again["groups"][group]
         assert (after["episodes"], after["invalid"]) == (before["episodes"], 0)
         for engine, found in (("transformers", before), ("vllm", after)):
             print(group, engine, {name: found[name] for name in ("tasks", "partial", "partial_ci", "strict")})
-        # one model, greedy: the engines may part only where two tokens are as likely as each other
+        # greedy decoding of one model: engines differ only where two tokens are equally likely
         assert abs(after["partial"] - before["partial"]) <= 0.05

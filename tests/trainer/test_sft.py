@@ -1,4 +1,4 @@
-"""Training, from rows to a folder that can be served; killed and resumed; guarded."""
+"""Training from rows to a servable model: interruption, resuming, loss checks and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def sft(*arguments: object) -> Result:
-    """Run `mcp-bench train sft`; errors of ours come out as they are."""
+    """Run `mcp-bench train sft` and raise its `BenchError`, if any."""
     result = CliRunner().invoke(train, ["sft", *map(str, arguments)])
     if isinstance(result.exception, BenchError):
         raise result.exception
@@ -69,16 +69,14 @@ def test_rows_become_a_model_that_can_be_served(tmp_path: Path, data: Path, toke
     assert (described["rows"], described["too_long"], described["untrainable"]) == (12, [], [])
 
 
-def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
-    tmp_path: Path, tokenizer: Path
-) -> None:
+def test_unusable_rows_are_dropped_and_named(tmp_path: Path, tokenizer: Path) -> None:
     long, silent = rows(1)[0], rows(1)[0]
     long["messages"][0]["content"] = "x" * 600
     silent["messages"] = silent["messages"][:1]
     data = write_rows(tmp_path / "train.jsonl", [*rows(4), long, silent])
     out = tmp_path / "run"
     result = sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings())
-    assert "dropped: 1 too long, 1 without anything to learn" in result.stderr
+    assert "dropped: 1 too long, 1 without trainable tokens" in result.stderr
     described = json.loads((out / "data.json").read_text())
     assert [row["place"] for row in described["too_long"]] == [f"{data}:5"]
     assert described["untrainable"] == [f"{data}:6"]
@@ -92,7 +90,7 @@ def test_only_what_fits_and_teaches_is_trained_on_and_the_rest_is_named(
         pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.full),
     ],
 )
-def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
+def test_a_resumed_run_equals_an_uninterrupted_one(
     tmp_path: Path, data: Path, tokenizer: Path, number: signal.Signals
 ) -> None:
     arguments = [
@@ -111,10 +109,10 @@ def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
     with subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE) as process:
         wait_for(out / "checkpoints", "checkpoint-*/whole", process)
         process.send_signal(number)
-        _, told = process.communicate(timeout=120)
+        _, output = process.communicate(timeout=120)
     assert process.returncode == (-9 if number == signal.SIGKILL else 1)
     if number == signal.SIGTERM:
-        assert f"--resume {out}" in told.decode()
+        assert f"--resume {out}" in output.decode()
     assert not (out / "model").exists()
     before = curve(out)
 
@@ -125,7 +123,7 @@ def test_a_run_that_was_ended_goes_on_as_if_it_had_not_been(
         whole / "model" / "model.safetensors"
     ).read_bytes()
     again = sft("--resume", out, "--json")
-    assert f"{out} is done" in again.stderr
+    assert f"{out} is already complete" in again.stderr
     assert json.loads(again.stdout)["model"] == str(out / "model")
 
 
@@ -140,9 +138,7 @@ def wait_for(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> No
         raise AssertionError(process.communicate()[1].decode())
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(
-    tmp_path: Path, data: Path, tokenizer: Path
-) -> None:
+def test_a_nan_loss_stops_the_run_and_keeps_checkpoints(tmp_path: Path, data: Path, tokenizer: Path) -> None:
     from mcp_bench.trainer.sft.guards import DivergedError
 
     out = tmp_path / "run"
@@ -162,10 +158,10 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(
     assert not (out / "model").exists()
 
 
-def test_memory_that_runs_out_halves_the_batch_and_keeps_the_step(
+def test_out_of_memory_halves_the_batch_and_keeps_the_step(
     tmp_path: Path, data: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The allocator's error is made here: memory that really runs out would take the other tests with it."""
+    """The error is simulated, since real memory exhaustion would break other tests."""
     from mcp_bench.trainer.sft.guarded import GuardedTrainer
 
     arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, *settings(training__epochs=2)]
@@ -183,13 +179,13 @@ def test_memory_that_runs_out_halves_the_batch_and_keeps_the_step(
 
     monkeypatch.setattr(GuardedTrainer, "training_step", narrow)
     result = sft(*arguments, "--out", tmp_path / "narrow")
-    assert "out of memory: 2 sequences at once now, 2 times a step" in result.stderr
+    assert "continuing with 2 sequences at once, 2 times per step" in result.stderr
     assert set(sizes[1:]) == {2}
     for one, other in zip(curve(tmp_path / "roomy"), curve(tmp_path / "narrow"), strict=True):
         assert one == pytest.approx(other, rel=1e-3)
 
 
-def test_a_sequence_that_does_not_fit_alone_is_an_error_that_says_what_to_change(
+def test_a_single_sequence_too_large_for_memory_is_an_error(
     tmp_path: Path, data: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mcp_bench.trainer.sft.guarded import GuardedTrainer
@@ -203,9 +199,7 @@ def test_a_sequence_that_does_not_fit_alone_is_an_error_that_says_what_to_change
         sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", tmp_path / "run", *settings())
 
 
-def test_what_cannot_work_is_refused_before_anything_is_written(
-    tmp_path: Path, data: Path, tokenizer: Path
-) -> None:
+def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: Path, tokenizer: Path) -> None:
     out = tmp_path / "run"
     empty = tmp_path / "empty.jsonl"
     empty.touch()
@@ -215,17 +209,17 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     refused: list[tuple[list[object], str]] = [
         ([], "name a recipe"),
         (["tiny-cpu"], "no rows to train on"),
-        (["tiny-cpu", "--data", data], "name a --tokenizer"),
+        (["tiny-cpu", "--data", data], "use --tokenizer"),
         (["tiny-cpu", "--data", empty, "--tokenizer", tokenizer], "no row in"),
         (["tiny-cpu", "--data", data, "--tokenizer", bare], "has no chat template"),
         (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),
         (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu?)"),
-        (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch sees no GPU here"),
+        (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch finds no GPU"),
         (
             ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],
-            "the number of those started is 1",
+            "the number of processes is 1",
         ),
-        (["tiny-cpu", "--resume", out], "give it alone"),
+        (["tiny-cpu", "--resume", out], "leave out RECIPE"),
         (["--resume", out], "no training run in"),
     ]
     if find_spec("kernels") is None:
@@ -244,15 +238,13 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
         sft("tiny-cpu", "--data", data, "--out", out, *settings(model__base=str(weightless)))
 
 
-def test_a_run_is_not_begun_over_another_nor_resumed_on_other_rows(
-    tmp_path: Path, data: Path, tokenizer: Path
-) -> None:
+def test_existing_runs_and_changed_rows_are_refused(tmp_path: Path, data: Path, tokenizer: Path) -> None:
     out = tmp_path / "run"
     arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings()]
     sft(*arguments)
-    with pytest.raises(WrongUseError, match="is not empty; go on with what is in it by --resume"):
+    with pytest.raises(WrongUseError, match="is not empty: resume its run with --resume"):
         sft(*arguments)
     (out / "model").rename(tmp_path / "elsewhere")
     write_rows(data, rows(4))
-    with pytest.raises(WrongUseError, match="is not what the run was begun with"):
+    with pytest.raises(WrongUseError, match="has changed since the run started"):
         sft("--resume", out)

@@ -1,4 +1,4 @@
-"""The same code trains the architectures that recipes name, whole and by adapters."""
+"""Training of all supported architectures, in full and with adapters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.memory import device_memory
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.serving.adapter import merge_adapter
-from mcp_bench.trainer.sft.batches import ROWS, RightPadding
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
-from mcp_bench.trainer.sft.order import LikeLengths
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import make_ready, make_trainer
+from mcp_bench.trainer.sft.trainer_inputs import ROWS, RightPadding, SimilarLengths
 from tests.support.training import tiny_checkpoints
 from tests.support.training.short_training import curve, rows, save_tokenizer, write_rows
 from tests.support.training.short_training import settings as overrides
@@ -54,7 +53,7 @@ def run(out: Path, data: Path, tokenizer: Path, **changed: object) -> list[float
 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
-def test_qwen3_and_qwen3_5_learn_on_their_own_templates_and_an_adapter_learns_on_top(tmp_path: Path) -> None:
+def test_qwen3_qwen3_5_and_an_adapter_learn(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(8))
     bases: dict[str, Path] = {}
     for family, named, sizes in (("qwen3", "qwen3", {}), ("qwen3_5", "qwen3_5_nothink_training", LINEAR)):
@@ -76,19 +75,19 @@ def test_qwen3_and_qwen3_5_learn_on_their_own_templates_and_an_adapter_learns_on
 
 
 def assert_checkpoints_can_be_served(run: Path) -> None:
-    """They have the template and the settings of the result; the base's own template is another one."""
+    """Check that checkpoints have the template and generation settings of the result, not the base's."""
     for name in ("chat_template.jinja", "generation_config.json"):
         served = (run / "model" / name).read_text()
         found = [path.read_text() for path in run.glob(f"checkpoints/*/{name}")]
         assert found and {served} == set(found), name
     assert (
         "{% generation %}" in (run / "model" / "chat_template.jinja").read_text()
-    )  # Qwen3's own has no such mark
+    )  # Qwen3's stock template has no such mark
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16-mixed", "bf16"])
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
-def test_weights_beside_an_adapter_take_the_memory_of_the_plan(tmp_path: Path, precision: str) -> None:
+def test_frozen_weights_take_the_planned_memory(tmp_path: Path, precision: str) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(4))
     run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"))
     changed = overrides(
@@ -101,8 +100,8 @@ def test_weights_beside_an_adapter_take_the_memory_of_the_plan(tmp_path: Path, p
     assert sum(p.numel() * p.element_size() for p in model.parameters()) == device_memory(recipe)["weights"]
 
 
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_an_adapter_of_32_bits_is_trained_beside_16_and_merged(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_a_32_bit_adapter_merges_into_16_bit_weights(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file
 
@@ -120,14 +119,14 @@ def test_an_adapter_of_32_bits_is_trained_beside_16_and_merged(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("asked", "saved"),
+    ("generation", "saved"),
     [
         ({"temperature": 0}, (False, None, None)),
         ({"temperature": 0.7, "top_p": 0.9}, (True, 0.7, 0.9)),
     ],
 )
-def test_a_base_that_samples_is_asked_as_the_recipe_says(
-    tmp_path: Path, asked: dict[str, float], saved: tuple[object, ...]
+def test_the_recipe_overrides_generation_settings(
+    tmp_path: Path, generation: dict[str, float], saved: tuple[object, ...]
 ) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(4))
     run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"))
@@ -135,12 +134,12 @@ def test_a_base_that_samples_is_asked_as_the_recipe_says(
     settings = json.loads((base / "generation_config.json").read_text())
     sampling = {"do_sample": True, "temperature": 0.6, "top_p": 0.95, "top_k": 20}
     (base / "generation_config.json").write_text(json.dumps(settings | sampling))
-    run(tmp_path / "tuned", data, base, model__base=str(base), training__save_every=1, generation=asked)
+    run(tmp_path / "tuned", data, base, model__base=str(base), training__save_every=1, generation=generation)
     settings = json.loads((tmp_path / "tuned" / "model" / "generation_config.json").read_text())
     assert tuple(settings.get(name) for name in ("do_sample", "temperature", "top_p")) == saved
 
 
-def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -> None:
+def test_muon_with_grouping_by_length_learns(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows())
     tokenizer = save_tokenizer(tmp_path / "tokenizer")
     losses = run(
@@ -151,7 +150,7 @@ def test_muon_and_grouping_by_length_learn_faster_than_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("family", ["qwen3", "qwen3_5"])
-def test_padding_at_the_end_without_a_mask_changes_no_loss(family: str) -> None:
+def test_right_padding_without_a_mask_changes_no_logits(family: str) -> None:
     import torch
 
     torch.manual_seed(0)
@@ -172,11 +171,11 @@ def test_padding_at_the_end_without_a_mask_changes_no_loss(family: str) -> None:
     assert (batch["labels"] == -100).sum() == sum(16 - length + 1 for length in lengths)
 
 
-def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
+def test_the_guard_ignores_noise_and_stops_divergence() -> None:
     guard = LossGuard(["a:1", "a:2"])
     for step in range(100):
         guard.check_step(step, 2.0 - step / 100 + (step % 7) / 5, 1.0, [0])
-    with pytest.raises(DivergedError, match=r"explodes: .* before; the last batch was a:2"):
+    with pytest.raises(DivergedError, match=r"exploded: .* up from .*; the last batch was a:2"):
         for step in range(WINDOW):
             guard.check_step(100 + step, 9.0, 1.0, [1])
     with pytest.raises(DivergedError, match="norm is inf in step 7, on a:1, a:2"):
@@ -185,18 +184,16 @@ def test_the_guard_lets_noise_pass_and_stops_what_explodes() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 99), max_size=60), st.integers(1, 9), st.integers(0, 3))
-def test_rows_of_like_length_come_together_each_once_and_in_the_order_of_the_epoch(
-    lengths: list[int], step: int, epoch: int
-) -> None:
-    order = LikeLengths(lengths, step, seed=5)
+def test_rows_of_similar_length_share_a_step(lengths: list[int], step: int, epoch: int) -> None:
+    order = SimilarLengths(lengths, step, seed=5)
     order.set_epoch(epoch)
     rows = list(order)
     assert sorted(rows) == list(range(len(lengths)))
     assert list(order) == rows
-    again = LikeLengths(lengths, step, seed=5)
+    again = SimilarLengths(lengths, step, seed=5)
     again.set_epoch(epoch)
     assert list(again) == rows
-    if len(lengths) <= step * 8:  # all of them are sorted together: steps do not overlap
+    if len(lengths) <= step * 8:  # all rows are sorted together, so steps do not overlap
         full = [sorted(lengths[row] for row in rows[at : at + step]) for at in range(0, len(rows), step)]
         ends = sorted((one[0], one[-1]) for one in full)
         assert all(one[1] <= other[0] for one, other in pairwise(ends))

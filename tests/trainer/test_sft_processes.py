@@ -1,4 +1,4 @@
-"""Several processes train as one would: the same batches, the same curve, one model. (FSDP2 needs GPUs.)"""
+"""Several processes train like one: the same batches, losses and model. (FSDP2 needs GPUs.)"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = 4
 
 
 def train(folder: Path, devices: int) -> list[float]:
-    """Train with `BATCH` rows a step, by the line that a plan ends with; return the losses."""
+    """Train with `BATCH` rows per step, using the command of the plan, and return the losses."""
     folder.mkdir()
     tokenizer, data = save_tokenizer(folder / "tokenizer"), write_rows(folder / "rows.jsonl", rows())
     words = settings(
@@ -39,7 +39,7 @@ def train(folder: Path, devices: int) -> list[float]:
 
 
 @pytest.mark.full
-def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+def test_two_processes_learn_the_same_as_one(tmp_path: Path) -> None:
     alone = train(tmp_path / "alone", 1)
     assert len(alone) == len(rows()) // BATCH
     assert train(tmp_path / "together", 2) == pytest.approx(alone, abs=1e-3)

@@ -1,4 +1,4 @@
-"""What is served before a turn must be how the training text begins, for every turn of every row."""
+"""The served prompt of every turn must be a prefix of the training text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import ModelSource, load_recipe
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, TemplateSkewError, check_templates, choose_templates
-from tests.support.training.tokenizers_on_the_spot import CHATML, FORGETFUL, byte_tokenizer
+from tests.support.training.byte_tokenizers import CHATML, FORGETFUL, byte_tokenizer
 
-pytestmark = pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+pytestmark = pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 
 TOOLS = [
     {"type": "function", "function": {"name": "find", "description": "", "parameters": {"type": "object"}}}
@@ -39,7 +39,7 @@ THOUGHT[1] = {**MESSAGES[1], "reasoning_content": "Let me look."}
 
 
 def stock(name: str) -> str:
-    """A real model's template, as TRL ships it."""
+    """Return a real model's template, as shipped with TRL."""
     return (resources.files("trl") / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
@@ -56,7 +56,7 @@ def test_a_model_served_with_its_training_template_passes(name: str, messages: l
     check_templates(tokenizer, templates, [Row("x:1", messages, TOOLS)])
 
 
-def test_thoughts_do_not_go_with_a_template_that_forbids_them() -> None:
+def test_reasoning_needs_a_template_that_renders_it() -> None:
     tokenizer = byte_tokenizer(stock("qwen3_5_nothink"))
     templates = choose_templates(tokenizer, model())
     check_templates(tokenizer, templates, [ROW])
@@ -68,16 +68,18 @@ def test_qwen3_on_its_stock_template_is_refused() -> None:
     tokenizer = byte_tokenizer(stock("qwen3"))
     templates = choose_templates(tokenizer, model(serve_with="stock"))
     assert templates.training != templates.serving == stock("qwen3")
-    with pytest.raises(TemplateSkewError) as told:
+    with pytest.raises(TemplateSkewError) as caught:
         check_templates(tokenizer, templates, [ROW])
-    head, trained, served, advice = str(told.value).splitlines()
-    assert head.startswith("train.jsonl:7: what the server renders before messages[3] is no prefix")
+    head, trained, served, advice = str(caught.value).splitlines()
+    assert head.startswith(
+        "train.jsonl:7: the prompt that the server renders before messages[3] is not a prefix"
+    )
     assert trained.startswith("  in training: 'hink>\\n\\n</think>\\n\\n<tool_call>")
     assert served.startswith("  when served: 'ool_call>")
     assert "model.serve_with: training" in advice
 
 
-def test_a_prompt_with_a_thought_that_training_lacks_is_refused() -> None:
+def test_a_prompt_with_extra_reasoning_is_refused() -> None:
     prompt = CHATML.replace(
         "{{ '<|im_start|>assistant\\n' }}{% endif %}", "{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}"
     )
@@ -86,7 +88,7 @@ def test_a_prompt_with_a_thought_that_training_lacks_is_refused() -> None:
         check_templates(byte_tokenizer(CHATML), Templates(CHATML, prompt), [ROW])
 
 
-def test_the_template_is_told_whether_the_model_thinks() -> None:
+def test_the_thinking_setting_reaches_the_template() -> None:
     tokenizer = byte_tokenizer(stock("qwen3"))
     for thinking, ends in ((None, "assistant\n"), (False, "</think>\n\n")):
         templates = choose_templates(tokenizer, model(thinking=thinking))
@@ -94,14 +96,14 @@ def test_the_template_is_told_whether_the_model_thinks() -> None:
         check_templates(tokenizer, templates, [ROW])
 
 
-def test_the_command_refuses_before_anything_is_loaded_on_a_device(tmp_path: Path) -> None:
+def test_plan_refuses_a_template_mismatch(tmp_path: Path) -> None:
     byte_tokenizer(FORGETFUL).save_pretrained(tmp_path / "tokenizer")
     data = tmp_path / "train.jsonl"
     data.write_text(json.dumps({"messages": MESSAGES, "tools": TOOLS}) + "\n")
     arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
     result = CliRunner().invoke(train, arguments)
-    assert result.exception is None  # it forgets in the same way in training: only the last turn thinks
-    assert f"--data {data} --tokenizer {tmp_path / 'tokenizer'}\n" in result.stdout  # what it says to start
+    assert result.exception is None  # training drops the history's reasoning in the same way
+    assert f"--data {data} --tokenizer {tmp_path / 'tokenizer'}\n" in result.stdout  # the start command
 
     template = tmp_path / "train.jinja"
     template.write_text(
@@ -112,7 +114,7 @@ def test_the_command_refuses_before_anything_is_loaded_on_a_device(tmp_path: Pat
     arguments += ["--set", f"model.chat_template={template}", "--set", "model.serve_with=stock"]
     result = CliRunner().invoke(train, arguments)
     assert isinstance(result.exception, TemplateSkewError)
-    assert f"{data}:1: what the server renders before messages[3]" in str(result.exception)
+    assert f"{data}:1: the prompt that the server renders before messages[3]" in str(result.exception)
 
 
 def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> Non
         choose_templates(byte_tokenizer(unmarked), model())
     file = tmp_path / "mine.jinja"
     file.write_text(unmarked)
-    with pytest.raises(WrongUseError, match="does not mark what the assistant says"):
+    with pytest.raises(WrongUseError, match="does not mark the assistant's tokens"):
         choose_templates(byte_tokenizer(CHATML), model(chat_template=str(file)))
     with pytest.raises(WrongUseError, match="cannot read"):
         choose_templates(byte_tokenizer(CHATML), model(chat_template=str(tmp_path / "gone")))

@@ -1,4 +1,4 @@
-"""The very small base model: its tokens, the text it learns from, and that it can be trained further."""
+"""The tiny base model: tokenizer, training text and fine-tuning."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def tokenizer() -> Any:
     return make_tokenizer(made_rows(), 400)
 
 
-@settings(deadline=None)  # the first one makes the tokenizer
+@settings(deadline=None)  # the first example builds the tokenizer
 @given(st.text(max_size=60))
-def test_any_text_comes_back_from_its_tokens(text: str) -> None:
+def test_any_text_survives_tokenisation(text: str) -> None:
     ids = tokenizer().encode(text, add_special_tokens=False)
     assert tokenizer().decode(ids) == text
 
 
 @settings(deadline=None)
 @given(st.from_regex(r"[A-Za-z]{1,12}( [A-Za-z]{1,12})?", fullmatch=True))
-def test_a_name_has_the_same_tokens_wherever_it_stands(name: str) -> None:
+def test_a_name_has_the_same_tokens_in_every_context(name: str) -> None:
     alone = tokenizer().encode(name, add_special_tokens=False)
     for around in ("Who is {}?", '{{"name":"{}","x":1}}', "a: {}, b", "7{}_9"):
         ids = tokenizer().encode(around.format(name), add_special_tokens=False)
@@ -51,7 +51,7 @@ def test_a_name_has_the_same_tokens_wherever_it_stands(name: str) -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, LARGEST))
-def test_every_answer_stands_above_it_and_nothing_is_a_call(seed: int, size: int) -> None:
+def test_answers_occur_earlier_and_nothing_is_a_call(seed: int, size: int) -> None:
     text = RecallText(seed, ["al", "Pha", "beta"])
     for _ in range(5):
         above = ""
@@ -63,8 +63,8 @@ def test_every_answer_stands_above_it_and_nothing_is_a_call(seed: int, size: int
             above += piece
 
 
-def test_a_value_that_two_records_have_is_never_asked_for() -> None:
-    text = RecallText(0, ["a"])  # so few words that values are often the same
+def test_ambiguous_values_are_never_asked_for() -> None:
+    text = RecallText(0, ["a"])  # so few words that values often coincide
     for _ in range(300):
         (shown, _), *rest = text.find()
         records = json.loads(shown)["items"]
@@ -74,7 +74,7 @@ def test_a_value_that_two_records_have_is_never_asked_for() -> None:
             assert having == [answer.removesuffix('"}\n')]
 
 
-def test_text_is_cut_to_one_length_and_a_third_of_it_is_learned() -> None:
+def test_examples_have_one_length_and_a_third_is_trained() -> None:
     for length in (64, 256):
         text = RecallText(0, syllables(tokenizer()))
         drawn = [example(text, tokenizer(), length) for _ in range(50)]
@@ -82,19 +82,19 @@ def test_text_is_cut_to_one_length_and_a_third_of_it_is_learned() -> None:
         assert 0.2 < sum(sum(one.trained) for one in drawn) / (50 * length) < 0.5
 
 
-def test_what_is_asked_is_learned_from_its_third_token_on() -> None:
+def test_questions_are_trained_from_their_third_token_on() -> None:
     class One(RecallText):
         def draw(self, size: int = LARGEST) -> list[Piece]:
             return [("alpha beta\n", READ), ('"alpha" {"', CUE), ("beta", SAID), ("\n", SAID)]
 
     parts = [len(tokenizer().encode(piece, add_special_tokens=False)) for piece, _ in One(0, ["a"]).draw()]
     found = example(One(0, ["a"]), tokenizer(), sum(parts))
-    read, asked, *said = parts
-    assert list(found.trained) == [0] * (read + 2) + [1] * (asked - 2 + sum(said))
+    read, cue, *answers = parts
+    assert list(found.trained) == [0] * (read + 2) + [1] * (cue - 2 + sum(answers))
 
 
 @given(st.integers(1, 2000))
-def test_every_step_has_a_shape_and_a_rate_and_texts_grow_longer(steps: int) -> None:
+def test_steps_have_shapes_and_rates_and_texts_get_longer(steps: int) -> None:
     schedule = Schedule(steps=steps)
     shapes = list(schedule.shapes())
     assert len(shapes) == steps
@@ -104,11 +104,11 @@ def test_every_step_has_a_shape_and_a_rate_and_texts_grow_longer(steps: int) -> 
 
 
 @pytest.mark.parametrize("given", [None, "active"])
-def test_threads_wait_shortly_unless_the_environment_says_otherwise(
+def test_spinning_is_limited_unless_the_environment_is_set(
     given: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
-        monkeypatch.setenv(name, "active")  # is put back in any case
+        monkeypatch.setenv(name, "active")  # restored after the test in any case
         if given is None or name == "GOMP_SPINCOUNT":
             monkeypatch.delenv(name)
     none = ["--data", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]

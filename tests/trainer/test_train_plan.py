@@ -1,4 +1,4 @@
-"""Plans: parameters as torch counts them, memory that moves as it must, steps from rows."""
+"""Plans: parameter counts equal torch's, memory follows the settings, steps follow from the rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _plan(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_parameters_are_those_of_the_model_itself(name: str) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_parameters_equal_those_of_the_model(name: str) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -46,8 +46,8 @@ def test_parameters_are_those_of_the_model_itself(name: str) -> None:
     assert kinds == set(size.projections())
 
 
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_adapters_are_counted_as_peft_makes_them() -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_adapter_parameters_equal_those_of_peft() -> None:
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -77,7 +77,7 @@ def test_a_plan_starts_without_torch() -> None:
 
 
 def test_sharding_divides_what_is_stored() -> None:
-    # ZeRO's account: 4 + 4 + 8 bytes a parameter, over the devices that share them
+    # as in ZeRO: 4 + 4 + 8 bytes per parameter, divided by the devices
     eight = _plan("qwen3.5-9b-8xh100-64k")
     stored = sum(eight["memory"][part] for part in ("weights", "gradients", "optimizer"))
     assert abs(stored - eight["total"] * 16 / 8) < 8
@@ -98,7 +98,7 @@ def test_checkpointing_moves_activations() -> None:
     off, on, offload = (_plan(*base, f"training.checkpointing={way}") for way in ("off", "on", "offload"))
     assert off["memory"]["activations"] > 5 * on["memory"]["activations"] > on["memory"]["activations"]
     moved = on["memory"]["activations"] - offload["memory"]["activations"]
-    assert moved == 30 * 4096 * 4096 * 2  # inputs of all layers but two, in 16 bits
+    assert moved == 30 * 4096 * 4096 * 2  # 16-bit inputs of all layers but two
     assert offload["host_bytes"] == 32 * 4096 * 4096 * 2
     assert on["host_bytes"] == off["host_bytes"] == 0
 
@@ -119,13 +119,13 @@ def test_steps_come_from_the_rows(tmp_path: Path) -> None:
     assert (packed["rows"], packed["steps"]) == (33, None)
 
 
-def test_the_tokenizer_has_rows_to_count(tmp_path: Path) -> None:
+def test_the_tokenizer_option_needs_rows(tmp_path: Path) -> None:
     result = CliRunner().invoke(train, ["plan", "tiny-cpu", "--tokenizer", str(tmp_path)])
     assert isinstance(result.exception, WrongUseError)
     assert "--data" in str(result.exception)
 
 
-def test_people_read_the_same_figures(tmp_path: Path) -> None:
+def test_the_terminal_shows_the_same_figures(tmp_path: Path) -> None:
     shown = (
         CliRunner().invoke(train, ["plan", "qwen3-8b-8xh100-cp", "--data", str(_file(tmp_path, 17))]).stdout
     )

@@ -1,4 +1,4 @@
-"""Rows and their guards: what is broken is named, what is dropped is counted, nothing is cut."""
+"""Training rows: malformed rows are named, dropped rows are counted, and no row is cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.data import NothingToTrainOnError, prepare
 from mcp_bench.trainer.rows import BrokenRowsError, Row, read_rows
 from mcp_bench.trainer.templates import Templates
-from tests.support.training.tokenizers_on_the_spot import CHATML, byte_tokenizer
+from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
 TOOLS = [
     {
@@ -53,7 +53,7 @@ def write(path: Path, *rows: object) -> Path:
     return path
 
 
-def test_arguments_stay_what_was_recorded(tmp_path: Path) -> None:
+def test_arguments_stay_as_recorded(tmp_path: Path) -> None:
     [row] = read_rows([write(tmp_path / "a.jsonl", "", GOOD)])
     assert row.messages == GOOD["messages"]
     assert row.tools == TOOLS
@@ -73,9 +73,7 @@ def test_compressed_exports_are_read(tmp_path: Path, compress: Callable[[bytes],
 
 
 @COMPRESS
-def test_a_compressed_file_that_was_cut_off_says_so(
-    tmp_path: Path, compress: Callable[[bytes], bytes]
-) -> None:
+def test_a_truncated_compressed_file_is_reported(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     data = compress(write(tmp_path / "plain.jsonl", GOOD, GOOD).read_bytes())
     (tmp_path / "cut.jsonl").write_bytes(data[: len(data) // 2])
     with pytest.raises(WrongUseError, match=r"cannot read .*cut.jsonl"):
@@ -84,17 +82,17 @@ def test_a_compressed_file_that_was_cut_off_says_so(
 
 BROKEN: list[tuple[object, str]] = [
     ("{", "Expecting property name"),
-    ("[]", "a row is an object"),
+    ("[]", "a row must be an object"),
     ('{"messages": NaN}', "NaN is not JSON"),
     ({"prompt": "x", "completion": "y"}, "no messages (keys: prompt, completion)"),
     ({"messages": []}, "messages is empty"),
     ({"messages": "[]"}, "messages is not a list of objects, not a JSON string"),
     ({"messages": [{"role": "human", "content": "x"}]}, "messages[0]: role is 'human'"),
-    ({"messages": [{"role": "user", "content": [1]}]}, "messages[0]: content is no text"),
+    ({"messages": [{"role": "user", "content": [1]}]}, "messages[0]: content is not a string"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "a tool call has no function.name"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}]},
-        "arguments of f is no object",
+        "arguments of f is not an object",
     ),
     (
         {"messages": [call("find", name="Ada", contact_id=None)], "tools": TOOLS},
@@ -103,14 +101,14 @@ BROKEN: list[tuple[object, str]] = [
 ]
 
 
-def test_every_broken_row_is_named_by_file_and_line(tmp_path: Path) -> None:
+def test_broken_rows_are_named_by_file_and_line(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "one.jsonl", GOOD, *[row for row, _ in BROKEN[:5]]),
         write(tmp_path / "two.jsonl", *[row for row, _ in BROKEN[5:10]], GOOD),
     ]
-    with pytest.raises(BrokenRowsError) as told:
+    with pytest.raises(BrokenRowsError) as caught:
         read_rows(files)
-    head, *lines = str(told.value).splitlines()
+    head, *lines = str(caught.value).splitlines()
     assert head == "10 broken rows:"
     places = [f"{files[0]}:{n}" for n in range(2, 7)] + [f"{files[1]}:{n}" for n in range(1, 6)]
     for line, place, (_, fault) in zip(lines, places, BROKEN[:10], strict=True):
@@ -121,7 +119,7 @@ def test_every_broken_row_is_named_by_file_and_line(tmp_path: Path) -> None:
         read_rows(files[:1])
 
 
-def test_a_file_that_is_empty_or_missing_says_so(tmp_path: Path) -> None:
+def test_empty_and_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(WrongUseError, match=r"no row in .*empty.jsonl"):
         read_rows([write(tmp_path / "empty.jsonl")])
     with pytest.raises(WrongUseError, match=r"cannot read .*gone.jsonl: No such file"):
@@ -147,8 +145,8 @@ def row(*messages: dict[str, Any], tools: list[dict[str, Any]] | None = None) ->
     return Row("x.jsonl:1", list(messages), tools)
 
 
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_only_what_the_assistant_says_is_trained_on() -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_only_assistant_tokens_are_trained_on() -> None:
     tokenizer = byte_tokenizer(CHATML)
     prepared = prepare([row(*GOOD["messages"], tools=TOOLS)], tokenizer, TEMPLATES, 4096)
     [example] = prepared.examples
@@ -164,8 +162,8 @@ def test_only_what_the_assistant_says_is_trained_on() -> None:
     )
 
 
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_rows_that_do_not_fit_or_teach_nothing_are_counted() -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_dropped_rows_are_counted() -> None:
     tokenizer = byte_tokenizer(CHATML)
     question = {"role": "user", "content": "Hi"}
     rows = [
@@ -179,13 +177,11 @@ def test_rows_that_do_not_fit_or_teach_nothing_are_counted() -> None:
     assert prepared.untrainable == ["x:2"]
     [(place, tokens)] = prepared.too_long
     assert (place, tokens > 500) == ("x:3", True)
-    with pytest.raises(
-        NothingToTrainOnError, match=rf"2 are over .*shortest of them has {length}\), 1 have no"
-    ):
+    with pytest.raises(NothingToTrainOnError, match=rf"2 are over .*the shortest has {length}\), 1 have no"):
         prepare(rows, tokenizer, TEMPLATES, length - 1)
 
 
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:
     byte_tokenizer(CHATML).save_pretrained(tmp_path / "tokenizer")
     long = {"messages": [{"role": "user", "content": "z" * 2000}, {"role": "assistant", "content": "Yes."}]}

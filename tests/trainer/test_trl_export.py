@@ -1,4 +1,4 @@
-"""What `mcp-bench export` writes goes into TRL's SFTTrainer as it is."""
+"""Files of `mcp-bench export` train with TRL unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema, Usage
@@ -83,7 +83,7 @@ def _record(
         call = ToolCall(id=f"c{rpc_id}", function=FunctionCall(name=name, arguments=arguments))
         transcript.append(Message(role="assistant", reasoning="hm", tool_calls=[call]))
     transcript.append(Message(role="assistant", content="Paid."))
-    messages = merge(slot.prompt, transcript, folder.recording.recorded_calls(episode))
+    messages = align(slot.prompt, transcript, folder.recording.recorded_calls(episode))
     usage = Usage(input_tokens=3) if with_usage else None
     end = EpisodeEnd(termination="agent_exit", usage=usage, ended_us=now_us())
     folder.recording.end_episode(episode, end, messages)
@@ -93,7 +93,7 @@ def _record(
 
 @pytest.fixture
 def tokenizer(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A byte-level tokenizer without merges, made on the spot."""
+    """Make a byte-level tokenizer without merges."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -135,8 +135,8 @@ def _as_datasets(path: Path, cache: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["file", "rows"])
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_the_file_trains_as_it_is(exported: Path, tokenizer: Any, tmp_path: Path, way: str) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_an_exported_file_trains_with_trl(exported: Path, tokenizer: Any, tmp_path: Path, way: str) -> None:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
     from trl import SFTConfig, SFTTrainer
@@ -167,8 +167,8 @@ def test_the_file_trains_as_it_is(exported: Path, tokenizer: Any, tmp_path: Path
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("default")  # the warnings of torch and its friends are theirs
-def test_pairs_train_as_they_are(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_exported_pairs_train_with_trl(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
     import torch
     from datasets import load_dataset
     from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -202,7 +202,7 @@ def test_pairs_train_as_they_are(exported: Path, tokenizer: Any, tmp_path: Path)
 
 
 def _seen_and_learned(row: dict[str, Any], tokenizer: Any) -> tuple[str, str]:
-    """Give the text the model sees, and the part of it that it learns."""
+    """Return the text that the model sees, and the part that it is trained on."""
     learned = [label for label in row["labels"] if label != -100]
     return tokenizer.decode(row["input_ids"]), tokenizer.decode(learned)
 
@@ -223,7 +223,7 @@ def _expected(row: dict[str, Any]) -> tuple[str, str]:
     return seen, learned
 
 
-def test_the_arguments_are_those_of_the_recording(exported: Path) -> None:
+def test_exported_arguments_equal_the_recording(exported: Path) -> None:
     calls = [
         c["function"] for row in _rows(exported) for m in row["messages"] for c in m.get("tool_calls", [])
     ]

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
@@ -20,61 +20,73 @@ def says(text: str | None, *calls: tuple[str, str, dict[str, Any]]) -> Message:
     return Message(role="assistant", content=text, tool_calls=tool_calls)
 
 
-def told(call_id: str, text: str, *, is_error: bool = False) -> Message:
+def tool_result(call_id: str, text: str, *, is_error: bool = False) -> Message:
     return Message(role="tool", tool_call_id=call_id, content=text, is_error=is_error)
 
 
 def shape(messages: list[Message]) -> list[object]:
-    """Give each message as its text, or as the names of its calls."""
+    """Return each message as its text, or as the names of its calls."""
     return [[c.function.name for c in m.tool_calls] if m.tool_calls else m.content for m in messages]
 
 
-def test_the_recording_is_the_truth_about_results() -> None:
-    transcript = [says("Looking.", ("t1", "read", {"n": 2})), told("t1", "truncated..."), says("Done.")]
-    merged = merge(PROMPT, transcript, [recorded("read", {"n": 2.0}, "the whole file")])
-    assert shape(merged) == [PROMPT, ["read"], "the whole file", "Done."]
-    assert (merged[1].content, merged[1].tool_calls[0].id, merged[2].tool_call_id) == ("Looking.", "t1", "t1")
+def test_recorded_results_replace_those_of_the_transcript() -> None:
+    transcript = [
+        says("Looking.", ("t1", "read", {"n": 2})),
+        tool_result("t1", "truncated..."),
+        says("Done."),
+    ]
+    aligned = align(PROMPT, transcript, [recorded("read", {"n": 2.0}, "the whole file")])
+    assert shape(aligned) == [PROMPT, ["read"], "the whole file", "Done."]
+    assert (aligned[1].content, aligned[1].tool_calls[0].id, aligned[2].tool_call_id) == (
+        "Looking.",
+        "t1",
+        "t1",
+    )
 
 
 def test_true_is_not_one() -> None:
-    merged = merge(PROMPT, [says(None, ("t", "set", {"v": 1}))], [recorded("set", {"v": True})])
-    assert [m.is_error for m in merged if m.role == "tool"] == [True, False]
+    aligned = align(PROMPT, [says(None, ("t", "set", {"v": 1}))], [recorded("set", {"v": True})])
+    assert [m.is_error for m in aligned if m.role == "tool"] == [True, False]
 
 
 def test_equal_calls_take_their_results_in_the_order_they_ran() -> None:
     transcript = [
         says(None, ("a", "next", {})),
-        told("a", "?"),
+        tool_result("a", "?"),
         says(None, ("b", "next", {})),
-        told("b", "?"),
+        tool_result("b", "?"),
     ]
-    merged = merge(PROMPT, transcript, [recorded("next", text="first"), recorded("next", text="second")])
-    assert shape(merged) == [PROMPT, ["next"], "first", ["next"], "second"]
+    aligned = align(PROMPT, transcript, [recorded("next", text="first"), recorded("next", text="second")])
+    assert shape(aligned) == [PROMPT, ["next"], "first", ["next"], "second"]
 
 
 def test_parallel_calls_stay_together() -> None:
-    transcript = [says(None, ("a", "left", {}), ("b", "right", {})), told("b", "?"), told("a", "?")]
-    merged = merge(PROMPT, transcript, [recorded("right"), recorded("left")])
-    assert shape(merged) == [PROMPT, ["left", "right"], "recorded left", "recorded right"]
+    transcript = [
+        says(None, ("a", "left", {}), ("b", "right", {})),
+        tool_result("b", "?"),
+        tool_result("a", "?"),
+    ]
+    aligned = align(PROMPT, transcript, [recorded("right"), recorded("left")])
+    assert shape(aligned) == [PROMPT, ["left", "right"], "recorded left", "recorded right"]
 
 
-def test_calls_that_the_transcript_lacks_are_put_in_where_they_ran() -> None:
+def test_calls_missing_in_the_transcript_go_where_they_ran() -> None:
     transcript = [says("one", ("a", "known1", {})), says("two", ("b", "known2", {})), says("Done.")]
     names = ["early", "known1", "middle", "known2", "late"]
-    merged = merge(PROMPT, transcript, [recorded(name) for name in names])
-    assert [m.tool_calls[0].function.name for m in merged if m.tool_calls] == names
-    assert merged[-1].content == "Done."
+    aligned = align(PROMPT, transcript, [recorded(name) for name in names])
+    assert [m.tool_calls[0].function.name for m in aligned if m.tool_calls] == names
+    assert aligned[-1].content == "Done."
 
 
-def test_a_lacking_call_between_parallel_ones_joins_them() -> None:
+def test_a_missing_call_between_parallel_calls_joins_them() -> None:
     transcript = [says(None, ("a", "left", {}), ("b", "right", {}))]
-    merged = merge(PROMPT, transcript, [recorded("left"), recorded("hidden"), recorded("right")])
-    assert shape(merged)[1] == ["left", "right", "hidden"]
+    aligned = align(PROMPT, transcript, [recorded("left"), recorded("hidden"), recorded("right")])
+    assert shape(aligned)[1] == ["left", "right", "hidden"]
 
 
-def test_a_transcript_of_an_answer_alone_comes_after_the_calls() -> None:
-    merged = merge(PROMPT, [says("The answer is 4.")], [recorded("read"), recorded("write")])
-    assert shape(merged) == [
+def test_a_transcript_with_only_an_answer_ends_the_conversation() -> None:
+    aligned = align(PROMPT, [says("The answer is 4.")], [recorded("read"), recorded("write")])
+    assert shape(aligned) == [
         PROMPT,
         ["read"],
         "recorded read",
@@ -84,25 +96,25 @@ def test_a_transcript_of_an_answer_alone_comes_after_the_calls() -> None:
     ]
 
 
-def test_calls_that_never_reached_the_wire_keep_their_own_result() -> None:
-    transcript = [says(None, ("a", "shell", {"cmd": "ls"}), ("b", "gone", {})), told("a", "file.txt")]
-    merged = merge(PROMPT, transcript, [])
-    assert [(m.content, m.is_error) for m in merged if m.role == "tool"] == [("file.txt", False), ("", True)]
+def test_calls_that_never_reached_the_wire_keep_their_result() -> None:
+    transcript = [says(None, ("a", "shell", {"cmd": "ls"}), ("b", "gone", {})), tool_result("a", "file.txt")]
+    aligned = align(PROMPT, transcript, [])
+    assert [(m.content, m.is_error) for m in aligned if m.role == "tool"] == [("file.txt", False), ("", True)]
 
 
-def test_without_a_transcript_the_recording_tells_the_story() -> None:
-    merged = merge(PROMPT, [], [recorded("a"), recorded("b", text="no", outcome="tool_error")])
-    assert shape(merged) == [PROMPT, ["a"], "recorded a", ["b"], "no"]
-    assert [m.is_error for m in merged if m.role == "tool"] == [False, True]
+def test_without_a_transcript_the_calls_make_the_conversation() -> None:
+    aligned = align(PROMPT, [], [recorded("a"), recorded("b", text="no", outcome="tool_error")])
+    assert shape(aligned) == [PROMPT, ["a"], "recorded a", ["b"], "no"]
+    assert [m.is_error for m in aligned if m.role == "tool"] == [False, True]
 
 
-def test_the_prompt_is_not_said_twice() -> None:
+def test_the_prompt_is_not_repeated() -> None:
     transcript = [
         Message(role="system", content="You are."),
         Message(role="user", content=PROMPT),
         says("Hi"),
     ]
-    assert shape(merge(PROMPT, transcript, [])) == [PROMPT, "Hi"]
+    assert shape(align(PROMPT, transcript, [])) == [PROMPT, "Hi"]
 
 
 names = st.sampled_from("abc")
@@ -111,7 +123,7 @@ small = st.dictionaries(st.just("n"), st.integers(0, 1), max_size=1)
 transcripts = st.lists(
     st.builds(says, st.none() | st.text(max_size=3), *[st.tuples(call_ids, names, small)] * 2)
     | st.builds(says, st.just("text"))
-    | st.builds(told, call_ids, st.just("told")),
+    | st.builds(tool_result, call_ids, st.just("tool_result")),
     max_size=5,
 )
 recordings = st.lists(st.tuples(names, small), max_size=6).map(
@@ -123,15 +135,15 @@ recordings = st.lists(st.tuples(names, small), max_size=6).map(
 def test_every_call_has_one_answer_and_no_recorded_call_is_lost(
     transcript: list[Message], calls: list[RecordedCall]
 ) -> None:
-    merged = merge(PROMPT, transcript, calls)
-    assert (merged[0].role, merged[0].content) == ("user", PROMPT)
+    aligned = align(PROMPT, transcript, calls)
+    assert (aligned[0].role, aligned[0].content) == ("user", PROMPT)
 
     # every assistant message is followed by exactly its results, in order; ids are unique
     position, ids = 1, []
-    while position < len(merged):
-        message = merged[position]
+    while position < len(aligned):
+        message = aligned[position]
         assert message.role == "assistant"
-        answers = merged[position + 1 : position + 1 + len(message.tool_calls)]
+        answers = aligned[position + 1 : position + 1 + len(message.tool_calls)]
         assert [a.tool_call_id for a in answers] == [c.id for c in message.tool_calls]
         assert all(a.role == "tool" for a in answers)
         ids += [c.id for c in message.tool_calls]
@@ -139,18 +151,18 @@ def test_every_call_has_one_answer_and_no_recorded_call_is_lost(
     assert len(set(ids)) == len(ids)
     assert all(ids)
 
-    # the recorded results are there, each once and under its own call
-    by_id = {c.id: c.function for m in merged for c in m.tool_calls}
+    # every recorded result occurs once, under its own call
+    by_id = {c.id: c.function for m in aligned for c in m.tool_calls}
     results = {
-        m.content: by_id[m.tool_call_id or ""] for m in merged if (m.content or "").startswith("result ")
+        m.content: by_id[m.tool_call_id or ""] for m in aligned if (m.content or "").startswith("result ")
     }
     assert len(results) == len(calls)
     for call in calls:
         assert (results[call.text].name, results[call.text].arguments) == (call.tool, call.arguments)
 
-    # what the transcript said is there, in its order
+    # all texts of the transcript occur in order
     texts = [m.content for m in transcript if m.role == "assistant" and m.content]
-    assert [m.content for m in merged if m.role == "assistant" and m.content] == texts
+    assert [m.content for m in aligned if m.role == "assistant" and m.content] == texts
 
 
 @given(st.lists(st.tuples(names, small), max_size=8), st.sets(st.integers(0, 7)))
@@ -159,5 +171,5 @@ def test_a_transcript_with_gaps_gives_the_recorded_order(
 ) -> None:
     calls = [recorded(f"{name}{i}", args) for i, (name, args) in enumerate(stories)]
     transcript = [says(None, (f"t{i}", c.tool, c.arguments)) for i, c in enumerate(calls) if i in kept]
-    merged = merge(PROMPT, transcript, calls)
-    assert [c.function.name for m in merged for c in m.tool_calls] == [call.tool for call in calls]
+    aligned = align(PROMPT, transcript, calls)
+    assert [c.function.name for m in aligned for c in m.tool_calls] == [call.tool for call in calls]

@@ -39,7 +39,7 @@ from tests.support.recorded import Episode, planned, record
 
 Invoke = Callable[..., Result]
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
-ALL = "What each group scored, and what it took"
+ALL = "Scores and usage by group"
 HOSTILE = '</text></svg><script>alert(1)</script><b title="x">$\\frac{1}{2}$ & \u202e{{ 7*7 }} #0072b2 fill: #0072b2'
 
 
@@ -54,7 +54,7 @@ def page(invoke: Invoke, path: Path, *options: str) -> Element:
 
 
 def shown(row: dict[str, Any], name: str) -> str:
-    """Write a score as a table of the page has it."""
+    """Format a score as the page's tables do."""
     interval = row[f"{name}_ci"]
     return f"{row[name]:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
 
@@ -64,7 +64,7 @@ def pictures(path: Path) -> dict[str, Path]:
 
 
 def two_models() -> None:
-    """A store of two models on the same four tasks, of two domains and levels; one attempt is invalid."""
+    """Record two models on the same four tasks, of two domains and levels; one attempt is invalid."""
     slots = [task("deal", 1), task("deal", 2), task("lead", 2, domain="hr"), task("lead", 1, 1, domain="hr")]
     for model, grades in (("base", (0.0, 0.5, 1.0, 0.25)), ("tuned", (1.0, 1.0, 0.5, None))):
         stories = [
@@ -81,7 +81,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
     rows = json.loads(result.stdout)
     assert str(path) in result.stderr
     found = tables(parse(path.read_text()))
-    assert [row["of"] for row in found[ALL]] == ["base", "tuned"]
+    assert [row["group"] for row in found[ALL]] == ["base", "tuned"]
     for cells, row in zip(found[ALL], rows, strict=True):
         assert (cells["partial"], cells["strict"]) == (shown(row, "partial"), shown(row, "strict"))
         assert (cells["episodes"], cells["invalid"]) == (str(row["episodes"]), str(row["invalid"]))
@@ -89,7 +89,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
             str(row["input_tokens"]),
             str(row["output_tokens"]),
         )
-        assert "cost, $" not in cells  # nobody told any
+        assert "cost, $" not in cells  # not reported
     lowered = [row["partial, invalid as 0"] for row in found["Partial and strict"]]
     assert lowered == [f"{row['partial_invalid_as_0']:.3f}" for row in rows]
 
@@ -103,7 +103,7 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
     assert levels["level 2"]["partial"].split()[0] == "0.750"
 
 
-def test_invalid_episodes_stay_in_view(invoke: Invoke, tmp_path: Path) -> None:
+def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:
     two_models()
     found = page(invoke, tmp_path / "r.html")
     assert "1 of 8 episodes are invalid (1 endpoint_error)" in found.text
@@ -113,7 +113,7 @@ def test_invalid_episodes_stay_in_view(invoke: Invoke, tmp_path: Path) -> None:
     assert "3 tasks, 1 invalid" in words
 
 
-def test_one_group_is_seen_at_once(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_single_group_has_key_figures(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="codex", model="m")
     found = page(invoke, tmp_path / "r.html")
     facts = {div.all("dt")[0].text: div.all("dd")[0].text for div in found.all("dl")[0].all("div")}
@@ -122,7 +122,7 @@ def test_one_group_is_seen_at_once(invoke: Invoke, tmp_path: Path) -> None:
     titles = [title.text for title in found.all("h2")]
     assert titles == ["Scores"]  # one domain, and a benchmark without levels
     (row,) = tables(found)[ALL]
-    assert row["of"] == "codex · m · agentdojo · train"
+    assert row["group"] == "codex · m · agentdojo · train"
 
 
 def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None:
@@ -150,17 +150,17 @@ def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with every kind of section about recordings."""
+    """Write a page with every kind of section about recordings."""
     folder = tmp_path_factory.mktemp("comparison")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BENCH_HOME", str(folder / "home"))
         two_models()
-        asked = ["--html", str(folder / "r.html"), "--compare", "base", "tuned"]
-        assert CliRunner().invoke(report, asked).exit_code == 0
+        arguments = ["--html", str(folder / "r.html"), "--compare", "base", "tuned"]
+        assert CliRunner().invoke(report, arguments).exit_code == 0
     return folder / "r.html"
 
 
-def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Path) -> None:
+def test_every_chart_has_a_png_a_caption_and_a_table(comparison: Path) -> None:
     found = parse(comparison.read_text())
     figures = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
     assert set(figures) == set(pictures(comparison))
@@ -174,10 +174,10 @@ def test_every_chart_is_a_picture_with_a_sentence_and_its_figures(comparison: Pa
             assert picture.format == "PNG"
             assert picture.width >= 900
             assert len(picture.convert("L").getcolors() or ()) > 10
-    assert "bars are 95 % bootstrap intervals clustered by task" in figures["scores"].text
+    assert "bars: 95 % bootstrap intervals clustered by task" in figures["scores"].text
 
 
-def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
+def test_the_page_is_self_contained_and_well_formed(comparison: Path) -> None:
     found = parse(comparison.read_text())
     everything = found.all()
     assert not {element.tag for element in everything} & {"script", "link", "img", "iframe", "object", "base"}
@@ -196,7 +196,7 @@ def test_the_page_needs_nothing_else_and_is_well_made(comparison: Path) -> None:
 
 
 def test_charts_follow_light_and_dark(comparison: Path) -> None:
-    """A colour in a drawing that is no variable would stay as it is on a dark page."""
+    """Charts use CSS variables only: a fixed colour would not change on a dark page."""
     found = parse(comparison.read_text())
     style = found.all("style")[0].text
     light, dark = style.split("@media (prefers-color-scheme: dark)")
@@ -226,16 +226,16 @@ def charts(text: str) -> list[Chart]:
     ]  # fmt: skip
 
 
-def outline(element: Element) -> list[Any]:
-    """Return the elements of a page with the names of their attributes, looks and inner parts of drawings aside."""
+def structure(element: Element) -> list[Any]:
+    """Return the page's elements and attribute names, without classes and the content of drawings."""
     if element.tag == "svg":
         return [element.tag]
-    below = [outline(child) for child in element.children if isinstance(child, Element)]
+    below = [structure(child) for child in element.children if isinstance(child, Element)]
     return [element.tag, sorted(element.attributes.keys() - {"class"}), below]
 
 
 def written(text: str) -> Element:
-    """Return a page with a text wherever one can be."""
+    """Return a page with `text` in every place for text."""
     table = Table(text, [text], [[text]])
     section = Section(text, [text], [Fact(text, text, text)], [table], charts(text))
     with tempfile.TemporaryDirectory() as folder:
@@ -246,8 +246,8 @@ def written(text: str) -> Element:
 
 
 @cache
-def plain_outline() -> list[Any]:
-    return outline(written("plain"))
+def plain_structure() -> list[Any]:
+    return structure(written("plain"))
 
 
 @settings(max_examples=6, deadline=None)
@@ -255,7 +255,7 @@ def plain_outline() -> list[Any]:
 @example(HOSTILE)
 def test_no_text_changes_the_page(text: str) -> None:
     found = written(text)
-    assert outline(found) == plain_outline()
+    assert structure(found) == plain_structure()
     assert "\u202e" not in found.text
 
 
@@ -269,7 +269,7 @@ def test_markup_in_a_name_is_text(invoke: Invoke, tmp_path: Path) -> None:
     assert not found.all("script")
     assert not found.all("b")
     (row,) = tables(found)[ALL]
-    assert row["of"].startswith("<b>x</b>$y$ · <script>1</script>")
+    assert row["group"].startswith("<b>x</b>$y$ · <script>1</script>")
     labels = [text.text for text in found.all("svg")[0].all("text")]
     assert any(label.startswith("<b>x</b>$y$ · <script>") for label in labels)
 
@@ -279,14 +279,14 @@ def test_a_chart_of_many_rows_says_what_it_leaves_out(invoke: Invoke, tmp_path: 
         record([(planned("a"), Episode())], model=f"m{number:02}")
     found = page(invoke, tmp_path / "r.html")
     (figure,) = found.all("figure")
-    assert f"The picture has the first {MOST_ROWS} rows; 3 more are in the figures." in figure.text
+    assert f"The chart shows the first {MOST_ROWS} rows; the data table has 3 more." in figure.text
     labels = {text.text for text in figure.all("text")}
     assert {"m00", f"m{MOST_ROWS - 1:02}"} <= labels
     assert f"m{MOST_ROWS:02}" not in labels
     assert len(tables(found)["Partial and strict"]) == MOST_ROWS + 3
 
 
-def test_pictures_of_an_earlier_page_go_and_others_stay(invoke: Invoke, tmp_path: Path) -> None:
+def test_old_pngs_are_removed_and_other_files_stay(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned("a"), Episode())], model="m")
     path = tmp_path / "r.html"
     page(invoke, path)
@@ -299,14 +299,14 @@ def test_pictures_of_an_earlier_page_go_and_others_stay(invoke: Invoke, tmp_path
 
 def test_without_recordings_the_page_says_so(invoke: Invoke, tmp_path: Path) -> None:
     found = page(invoke, tmp_path / "r.html")
-    assert "There are no recordings yet." in found.text
+    assert "No recordings yet." in found.text
     assert [file.name for file in tmp_path.glob("r*")] == ["r.html"]
 
 
 def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
     wrong: list[tuple[list[str | Path], type[BenchError], str]] = [
-        (["--html", tmp_path / "report.json"], WrongUseError, "ends with .html"),
+        (["--html", tmp_path / "report.json"], WrongUseError, "must end with .html"),
         (["--loop", tmp_path], WrongUseError, "say --html FILE"),
         (["--loop", tmp_path, "--html", tmp_path / "r.html", "--json"], WrongUseError, "--json has no loops"),
         (["--html", tmp_path / "file" / "r.html"], BenchError, "cannot write"),
@@ -319,7 +319,7 @@ def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["matplotlib", "jinja2"])
-def test_what_is_not_installed_is_named(
+def test_a_missing_package_is_named(
     name: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)

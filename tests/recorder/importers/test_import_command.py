@@ -1,4 +1,4 @@
-"""`mcp-bench import` on good rows and bad ones: what is told, what is stored, and what never is."""
+"""`mcp-bench import` of valid and malformed rows: its output and the stored recordings."""
 
 import json
 import sqlite3
@@ -86,7 +86,9 @@ def test_importing_twice_adds_nothing(bench_home: Path, invoke: Invoke, tmp_path
     assert not (bench_home / "importing").exists()
 
 
-def test_an_export_of_this_store_is_nothing_new(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+def test_an_export_of_this_store_is_not_imported_again(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
     record([(planned(), Episode())])
     assert invoke(export, "--out", tmp_path / "rows.jsonl").exit_code == 0
     assert imported(invoke, tmp_path / "rows.jsonl")["known"] == 1
@@ -96,18 +98,18 @@ def test_an_export_of_this_store_is_nothing_new(bench_home: Path, invoke: Invoke
 BAD: dict[str, tuple[Any, str]] = {
     "no JSON": (b'{"messages": [', "not JSON"),
     "no UTF-8": (b'{"messages": "\xff"}', "not UTF-8"),
-    "no number": (b'{"messages": [], "metadata": {"partial": NaN}}', "NaN is no JSON number"),
-    "no object": ([1], "no JSON object"),
+    "no number": (b'{"messages": [], "metadata": {"partial": NaN}}', "NaN is not a JSON number"),
+    "no object": ([1], "not a JSON object"),
     "too deep": (b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
     "no messages": ({"text": "x"}, "neither messages nor prompt"),
     "empty": ({"messages": []}, "messages"),
-    "role": ({"messages": [{"role": "robot"}]}, "'robot' is not known"),
-    "no tool": ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "names no tool"),
+    "role": ({"messages": [{"role": "robot"}]}, "unknown role 'robot'"),
+    "no tool": ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "has no tool name"),
     "arguments": (
         {"messages": [{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}]},
-        "no JSON object",
+        "not a JSON object",
     ),
-    "result": ({"messages": [{"role": "tool", "content": "x"}]}, "message 0 is the result of no call"),
+    "result": ({"messages": [{"role": "tool", "content": "x"}]}, "message 0 is a tool result without a call"),
     "grade": ({**GOOD, "metadata": {"partial": 7}}, "partial"),
     "seed": ({**GOOD, "metadata": {"seed": 2**70}}, "seed"),
     "tool": ({**GOOD, "tools": [{"type": "function"}]}, "a tool has no name"),
@@ -115,7 +117,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_row_is_told_of_and_left_out(
+def test_a_bad_row_is_reported_and_left_out(
     bench_home: Path, invoke: Invoke, tmp_path: Path, name: str
 ) -> None:
     row, words = BAD[name]
@@ -129,25 +131,23 @@ def test_a_bad_row_is_told_of_and_left_out(
     assert len(episodes(bench_home)) == 2
 
 
-def test_what_a_row_says_cannot_drive_the_terminal(invoke: Invoke, tmp_path: Path) -> None:
+def test_row_content_cannot_control_the_terminal(invoke: Invoke, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", {"messages": [{"role": "\x1b]0;mine\x07\n"}]})
     result = invoke(import_, path, "--format", "openai")
     assert "\x1b" not in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_halves_of_surrogate_pairs_become_question_marks(
-    bench_home: Path, invoke: Invoke, tmp_path: Path
-) -> None:
+def test_lone_surrogates_become_question_marks(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     row = json.dumps(GOOD).replace("Nothing there.", "\\ud83d there \\ud83d\\ude42").encode()
     assert imported(invoke, write(tmp_path / "rows.jsonl", row))["imported"] == 1
     assert [episode["answer"] for episode in episodes(bench_home)] == ["? there 🙂"]
 
 
-def test_an_import_that_fails_leaves_nothing(
+def test_a_failed_import_leaves_nothing(
     bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second row cannot be stored: the disk is full, say."""
+    """The second row cannot be stored, for example because the disk is full."""
     real = store._store
 
     def full(folder: Any, attempt: Any, *rest: Any) -> None:
@@ -165,8 +165,8 @@ def test_an_import_that_fails_leaves_nothing(
     assert imported(invoke, path)["imported"] == 2
 
 
-def test_ids_and_results_are_put_in_order(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
-    """The same id in two turns, results without one, and a call that nobody answered."""
+def test_ids_and_results_are_normalised(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """The same id in two turns, a result without an id, and an unanswered call."""
     call = {"id": "c", "name": "look", "arguments": {}}
     said: list[dict[str, Any]] = [
         {
@@ -207,9 +207,9 @@ def test_ids_and_results_are_put_in_order(bench_home: Path, invoke: Invoke, tmp_
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
-        (["nowhere.jsonl"], WrongUseError, "nowhere.jsonl is not there"),
+        (["nowhere.jsonl"], WrongUseError, "nowhere.jsonl does not exist"),
         (["rows.jsonl", "--format", "opnai"], UnknownNameError, "did you mean openai"),
-        (["odd.jsonl"], WrongUseError, "give --format"),
+        (["odd.jsonl"], WrongUseError, "use --format"),
         (["empty"], WrongUseError, "nothing to import"),
         (["empty", "--format", "codex"], WrongUseError, "rollout-*.jsonl"),
     ],
@@ -234,7 +234,7 @@ def test_wrong_use(
 
 @pytest.mark.parametrize("name", ["x.jsonl.gz", "x.jsonl.zst", "x.parquet", "x.eval", "x.json"])
 @pytest.mark.parametrize("form", ["openai", "inspect", "atif", "automationbench", "verifiers"])
-def test_a_damaged_file_is_told_of(invoke: Invoke, tmp_path: Path, name: str, form: str) -> None:
+def test_a_damaged_file_is_reported(invoke: Invoke, tmp_path: Path, name: str, form: str) -> None:
     starts = {
         "gz": b"\x1f\x8b\x08\0",
         "zst": b"\x28\xb5\x2f\xfd",

@@ -1,4 +1,4 @@
-"""What other tools write, with their own keys, as recordings graded as they graded it."""
+"""Files of other tools become recordings with the tools' own grades."""
 
 import json
 import sqlite3
@@ -15,11 +15,11 @@ from mcp_bench.recorder.cli.import_ import import_
 
 Invoke = Callable[..., Result]
 INSPECT_LOG = Path(__file__).with_name("adding.eval")
-"""Written by inspect-ai 0.3.285: two samples, of two parallel calls, one of which fails, and of one call."""
+"""Written by inspect-ai 0.3.285: a sample with two parallel calls, one of which fails, and one with one call."""
 
 
 def exported(invoke: Invoke, path: Path, out: Path, form: str) -> list[dict[str, Any]]:
-    """Import, with the format told from the file, and return all graded rows."""
+    """Import a file, check the detected format, and return all graded rows."""
     result = invoke(import_, path, "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     assert json.loads(result.stdout)["format"] == form
@@ -63,15 +63,15 @@ def test_inspect(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     ]
     assert one["usage"]["output_tokens"] == 21
     assert one["tools"][0]["function"]["parameters"]["required"] == ["x", "y"]
-    # long texts are kept apart in the log
+    # the log stores long texts as attachments
     assert two["messages"][1]["content"] == "What is 20+22? " + "long " * 400
     assert json.loads(sealed(bench_home)[0]["assertions"])[0] == {
         "name": "includes", "passed": True, "detail": "The answer is 2",
     }  # fmt: skip
 
 
-def test_inspect_of_older_versions(invoke: Invoke, tmp_path: Path) -> None:
-    """Deflated instead of zstd, a model error, and a score of several parts."""
+def test_older_inspect_versions(invoke: Invoke, tmp_path: Path) -> None:
+    """A log with deflate instead of zstd, a model error, and a score with several parts."""
     sample: dict[str, Any] = {
         "id": 7, "epoch": 2, "input": "Hi", "target": "", "scores": {"s": {"value": {"a": 1, "b": "I"}}},
         "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [{"type": "text", "text": "Ho"}]}],
@@ -194,12 +194,12 @@ def test_automationbench(bench_home: Path, invoke: Invoke, tmp_path: Path) -> No
     path.write_text(json.dumps(document))
     result = invoke(import_, path)
     assert result.exit_code == 1
-    told = [line.rpartition("export.json, ")[2] for line in result.stderr.splitlines()]
-    assert told == ["task 2: the messages are no list", "task 3: the task is no JSON object"]
+    errors = [line.rpartition("export.json, ")[2] for line in result.stderr.splitlines()]
+    assert errors == ["task 2: messages is not a list", "task 3: the task is not a JSON object"]
     rows = sealed(bench_home)
     grades = [(row["partial"], row["strict"], row["grader_version"]) for row in rows]
     assert grades == [(0.5, 0, "imported from automationbench")]
-    assert [told["passed"] for told in json.loads(rows[0]["assertions"])] == [True, False]
+    assert [assertion["passed"] for assertion in json.loads(rows[0]["assertions"])] == [True, False]
     assert json.loads(rows[0]["final_state"]) == {"crm": {}}
 
 
@@ -224,7 +224,7 @@ def test_evalscope(invoke: Invoke, tmp_path: Path) -> None:
     assert (got["partial"], got["messages"][1]["content"]) == (1.0, "4")
 
 
-def test_a_trial_of_harbor(invoke: Invoke, tmp_path: Path) -> None:
+def test_harbor(invoke: Invoke, tmp_path: Path) -> None:
     trial = tmp_path / "jobs" / "trial"
     (trial / "agent").mkdir(parents=True)
     steps = [
@@ -251,7 +251,7 @@ def test_a_trial_of_harbor(invoke: Invoke, tmp_path: Path) -> None:
     assert row["usage"] == {"input_tokens": 9, "output_tokens": 2}
 
 
-def test_sharegpt_of_other_people(invoke: Invoke, tmp_path: Path) -> None:
+def test_sharegpt_of_other_tools(invoke: Invoke, tmp_path: Path) -> None:
     turns = [
         {"from": "human", "value": "Weather?"},
         {"from": "function_call", "value": '{"name": "weather", "arguments": {"city": "Ulm"}}'},

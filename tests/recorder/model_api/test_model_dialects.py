@@ -1,6 +1,6 @@
-"""Streams of every model API, put together: what comes out is what the API gives in one piece.
+"""Streams of every model API are joined into the answer that the API gives without streaming.
 
-The streams are those of the scripted endpoint, which the real agents understand.
+The scripted endpoint, which real agents understand, makes the streams.
 """
 
 import gzip
@@ -18,8 +18,8 @@ from mcp_bench.recorder.trajectory import Usage
 from tests.support.model_endpoint import dialects as scripted
 from tests.support.model_endpoint.script import Call, TokenUsage, Turn
 
-SPOKEN = {dialect.name: dialect for dialect in scripted.DIALECTS}
-READ = {dialect.name: dialect for dialect in DIALECTS}
+SCRIPTED = {dialect.name: dialect for dialect in scripted.DIALECTS}
+PARSED = {dialect.name: dialect for dialect in DIALECTS}
 PATHS = {
     "chat-completions": "/v1/chat/completions",
     "anthropic-messages": "/v1/messages?beta=true",
@@ -37,20 +37,20 @@ tokens = st.integers(0, 10_000)
 
 @st.composite
 def turns(draw: st.DrawFn) -> Turn:
-    asked = draw(calls)
+    requested = draw(calls)
     cached, reasoning = draw(tokens), draw(tokens)
     return Turn(
         id="0001",
         model="scripted-1",
         text=draw(texts),
         reasoning=draw(texts),
-        calls=tuple(Call(f"call_{n}", name, given) for n, (name, given) in enumerate(asked)),
+        calls=tuple(Call(f"call_{n}", name, given) for n, (name, given) in enumerate(requested)),
         usage=TokenUsage(cached + draw(tokens), reasoning + draw(tokens), cached, reasoning),
     )
 
 
 def stream(name: str, turn: Turn) -> bytes:
-    return b"".join(event.encode() for event in SPOKEN[name].events(turn))
+    return b"".join(event.encode() for event in SCRIPTED[name].events(turn))
 
 
 def read(name: str, body: bytes, headers: dict[str, str], **rest: Any) -> Exchange:
@@ -60,15 +60,15 @@ def read(name: str, body: bytes, headers: dict[str, str], **rest: Any) -> Exchan
 
 def said(name: str, exchange: Exchange) -> Reply:
     assert exchange.answer is not None
-    return READ[name].reply(exchange.answer)
+    return PARSED[name].read_reply(exchange.answer)
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", PARSED)
 @given(turn=turns())
 @settings(max_examples=60, deadline=None)
-def test_a_stream_is_the_answer_in_one_piece(name: str, turn: Turn) -> None:
+def test_a_stream_equals_the_complete_answer(name: str, turn: Turn) -> None:
     streamed = read(name, stream(name, turn), SSE)
-    whole = read(name, json.dumps(SPOKEN[name].answer(turn)).encode(), JSON)
+    whole = read(name, json.dumps(SCRIPTED[name].answer(turn)).encode(), JSON)
     for exchange in (streamed, whole):
         reply = said(name, exchange)
         assert (exchange.outcome, exchange.dialect, exchange.model) == ("ok", name, "scripted-1")
@@ -84,10 +84,10 @@ def test_a_stream_is_the_answer_in_one_piece(name: str, turn: Turn) -> None:
         assert streamed.answer == whole.answer
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", PARSED)
 @given(turn=turns(), share=st.floats(0, 0.99))
 @settings(max_examples=60, deadline=None)
-def test_a_stream_that_was_cut_is_no_answer_and_keeps_what_came(name: str, turn: Turn, share: float) -> None:
+def test_a_cut_stream_is_incomplete_and_keeps_its_content(name: str, turn: Turn, share: float) -> None:
     whole = stream(name, turn)
     last = {
         "chat-completions": b'"finish_reason": "',
@@ -97,17 +97,17 @@ def test_a_stream_that_was_cut_is_no_answer_and_keeps_what_came(name: str, turn:
     end = whole.index(last.get(name, b"event: message_delta"))
     cut = read(name, whole[: int(end * share)], SSE, ending="cut")
     assert cut.outcome == "cut"
-    silent = read(name, whole[: int(end * share)], SSE)  # the endpoint ended it as if it were whole
+    silent = read(name, whole[: int(end * share)], SSE)  # the endpoint closes the connection normally
     assert silent.outcome in ("cut", "ok")
     assert silent.finish is None
     if cut.answer is not None:
         assert len(said(name, cut).calls) <= len(turn.calls)
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", PARSED)
 @given(body=st.binary(max_size=200), request=st.binary(max_size=50), sse=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_nothing_that_an_endpoint_sends_raises(name: str, body: bytes, request: bytes, sse: bool) -> None:
+def test_no_response_raises(name: str, body: bytes, request: bytes, sse: bool) -> None:
     read(name, b"data: " + body + b"\n\n" if sse else body, SSE if sse else JSON, request=request)
 
 
@@ -124,10 +124,10 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", PARSED)
 @given(events=st.lists(st.dictionaries(KEYS, json_values, max_size=4), max_size=4))
 @settings(max_examples=100, deadline=None)
-def test_odd_json_raises_nothing_either(name: str, events: list[dict[str, Any]]) -> None:
+def test_no_json_raises(name: str, events: list[dict[str, Any]]) -> None:
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
     read(name, body, SSE, request=json.dumps(events[:1] and events[0]).encode())
     read(name, json.dumps(events).encode(), JSON)
@@ -140,7 +140,7 @@ def test_an_error_in_a_stream_is_an_error() -> None:
     assert read("responses", b"{}", JSON, status=429).outcome == "error"
 
 
-def test_coded_bodies_are_read_and_unknown_codings_are_not() -> None:
+def test_known_content_codings_are_decoded() -> None:
     body = json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}).encode()
     coded = read("chat-completions", gzip.compress(body), {**JSON, "content-encoding": "gzip"})
     assert said("chat-completions", coded).text == "hi"
@@ -161,7 +161,7 @@ def test_a_gemini_stream_that_is_an_array() -> None:
     assert (said("gemini", exchange).text, exchange.finish) == ("Hello", "STOP")
 
 
-def test_parameters_go_by_one_name() -> None:
+def test_parameters_have_common_names() -> None:
     wanted = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 100}
 
     def parameters(name: str, **body: Any) -> dict[str, Any]:
@@ -181,7 +181,8 @@ def test_parameters_go_by_one_name() -> None:
     assert parameters("gemini", generationConfig=config) == wanted
 
 
-def test_requests_without_tools_are_work_on_the_side_and_others_ask_for_no_answer() -> None:
+def test_kinds_of_requests() -> None:
+    """Requests with tools are turns, those without are side requests, all others request no completion."""
     tools = json.dumps({"tools": [{"type": "function"}]}).encode()
     assert read("responses", b"{}", JSON, request=tools).kind == "turn"
     assert read("responses", b"{}", JSON).kind == "side"
@@ -189,7 +190,7 @@ def test_requests_without_tools_are_work_on_the_side_and_others_ask_for_no_answe
     assert read_exchange("/v1/models?x=/responses", b"", 200, b"{}", "complete", JSON).kind == "other"
 
 
-def test_token_ids_and_log_probabilities_as_vllm_streams_them() -> None:
+def test_token_ids_and_logprobs_of_vllm_streams() -> None:
     """A stream with `logprobs`, `return_token_ids` and usage, in the form of vLLM's documentation."""
     head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "own"}
 
@@ -218,7 +219,7 @@ def test_token_ids_and_log_probabilities_as_vllm_streams_them() -> None:
     assert exchange.answer is not None and exchange.answer["object"] == "chat.completion"
 
 
-def test_token_ids_that_stand_for_tokens() -> None:
+def test_token_ids_in_place_of_tokens() -> None:
     entries = [{"token": f"token_id:{n}", "logprob": -0.5} for n in (5, 6)]
     choice = {"message": {"content": "ab"}, "finish_reason": "stop", "logprobs": {"content": entries}}
     exchange = read("chat-completions", json.dumps({"choices": [choice]}).encode(), JSON)

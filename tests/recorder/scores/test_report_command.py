@@ -29,7 +29,7 @@ BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
 
 
 def on_terminal(columns: int, *args: str) -> str:
-    """Run a command on a terminal so wide, and return what it shows, without colours."""
+    """Run a command on a terminal of this width, and return its output without colours."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environ = {**os.environ, "TERM": "xterm"}
@@ -41,7 +41,7 @@ def on_terminal(columns: int, *args: str) -> str:
     ) as run:
         os.close(follower)
         shown = bytearray()
-        with contextlib.suppress(OSError):  # the kernel's way to say that nobody writes any more
+        with contextlib.suppress(OSError):  # Linux raises EIO when all writers have closed the terminal
             while data := os.read(leader, 65536):
                 shown += data
     os.close(leader)
@@ -76,10 +76,10 @@ def test_scores_counts_and_invalid_episodes(invoke: Invoke) -> None:
     assert (row["invalid_reasons"], row["terminations"]) == ({"endpoint_error": 1}, {"agent_exit": 3})
     assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (40, 8, None)
     assert row["pass_k"] == []
-    assert rows(invoke) == [row]  # the same again
+    assert rows(invoke) == [row]  # reproducible
 
 
-def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
+def test_failures_are_shown(invoke: Invoke) -> None:
     refused = Episode(partial=0.0, calls=(("transfer", {"amount": 1}, "!no money"), *CALLS))
     record([(planned("a"), refused), (planned("b"), BROKEN), (planned("c"), BROKEN)])
     (row,) = rows(invoke)
@@ -91,7 +91,7 @@ def test_what_went_wrong_is_in_view(invoke: Invoke) -> None:
 
 
 def test_repeated_attempts(invoke: Invoke) -> None:
-    """Three attempts at each of two tasks: one solved twice, one never; one more was invalid."""
+    """Three attempts at each of two tasks, one solved twice and one never, and one invalid attempt."""
     scores = {"a": (1.0, 0.5, 1.0), "b": (0.0, 0.9, 0.0)}
     stories = [
         (planned(task, repeat=n), Episode(partial=p)) for task in scores for n, p in enumerate(scores[task])
@@ -101,14 +101,14 @@ def test_repeated_attempts(invoke: Invoke) -> None:
     found = {entry["k"]: (entry["tasks"], entry["pass_at_k"], entry["pass_hat_k"]) for entry in row["pass_k"]}
     assert found == {
         1: (2, pytest.approx(1 / 3), pytest.approx(1 / 3)),
-        2: (2, 0.5, pytest.approx(1 / 6)),  # of the three pairs of attempts at a, one has both solved
+        2: (2, 0.5, pytest.approx(1 / 6)),  # one of three pairs of attempts at a has both solved
         3: (2, 0.5, 0.0),
     }
     assert row["pass_k"][1]["pass_at_k_ci"] == [0.0, 1.0]
     assert "0.500 / 0.000 (k=3)" in invoke(report).output
     record([(planned("a"), Episode())], model="other")
     (mixed,) = rows(invoke, "--by", "agent")
-    assert (mixed["model"], mixed["pass_k"]) == ("*", [])  # attempts of two models are no attempts of one
+    assert (mixed["model"], mixed["pass_k"]) == ("*", [])  # pass@k is about a single model
 
 
 def test_grouping(invoke: Invoke) -> None:
@@ -142,7 +142,7 @@ def test_the_table(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_a_narrow_terminal_loses_nothing(columns: int) -> None:
+def test_a_narrow_terminal_shows_everything(columns: int) -> None:
     stories = [(planned("a"), Episode()), (planned("b"), Episode(partial=0.5)), (planned("c"), BROKEN)]
     record(stories, agent="claude-code", model="a-model")
     shown = on_terminal(columns, "report")
@@ -162,7 +162,7 @@ def test_a_wide_terminal_has_a_table() -> None:
     assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 
 
-def test_runs_that_are_not_done_are_named(invoke: Invoke) -> None:
+def test_incomplete_runs_are_named(invoke: Invoke) -> None:
     with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
         begin(folder, planned("a"))
         result = invoke(report, "--json")
@@ -171,7 +171,7 @@ def test_runs_that_are_not_done_are_named(invoke: Invoke) -> None:
     assert f"--resume {folder.id}" in result.stderr
 
 
-def test_without_recordings_it_says_how_to_make_some(invoke: Invoke) -> None:
+def test_without_recordings_it_explains_how_to_record(invoke: Invoke) -> None:
     result = invoke(report)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "mcp-bench record" in result.output
@@ -179,7 +179,7 @@ def test_without_recordings_it_says_how_to_make_some(invoke: Invoke) -> None:
 
 
 def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:
-    """Rows as the recorder writes them, put in by SQL."""
+    """SQL inserts rows as the recorder writes them."""
     folder, _ = record([(planned("seed"), Episode())])
     count = 28_800
     with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
@@ -201,7 +201,7 @@ def test_twenty_eight_thousand_episodes_are_all_counted(invoke: Invoke) -> None:
     assert row["episodes"] == count + 1
 
 
-def test_a_damaged_run_is_named_and_hides_no_other(invoke: Invoke) -> None:
+def test_a_damaged_run_is_named_and_others_are_reported(invoke: Invoke) -> None:
     folder, _ = record([(planned(), Episode())])
     (folder.path.parent / "run_damaged").mkdir()
     (folder.path.parent / "run_damaged" / "recordings.db").write_bytes(b"not a database, " * 99)
@@ -211,7 +211,7 @@ def test_a_damaged_run_is_named_and_hides_no_other(invoke: Invoke) -> None:
     assert "run_damaged" in result.stderr
 
 
-def test_a_run_without_a_grader_is_done_when_its_episodes_ended(invoke: Invoke) -> None:
+def test_an_ungraded_run_is_complete_when_its_episodes_end(invoke: Invoke) -> None:
     record([(planned(), Episode(partial=None))], graded=False)
     result = invoke(report, "--json")
     (row,) = json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""`report --compare`: pairs, differences, flips, and what went wrong beside them."""
+"""`report --compare`: pairs, differences, flips and failures."""
 
 import json
 import statistics
@@ -23,7 +23,7 @@ REFUSED = (("transfer", {"amount": 1}, "!no money"),)
 
 @pytest.fixture
 def runs() -> list[str]:
-    """Codex and gemini on common tasks: one solved by each alone, one by both; some invalid, some alone."""
+    """Record Codex and gemini: tasks solved by one or both, an invalid episode, and tasks of one side only."""
     before = [
         (planned("both"), Episode()),
         (planned("lost", repeat=0), Episode()),
@@ -75,7 +75,7 @@ def test_only_common_valid_tasks_are_paired(runs: list[str], invoke: Invoke) -> 
     assert train["partial"]["difference"] == pytest.approx((0 - 0.25 + 0.6) / 3)
 
 
-def test_invalid_episodes_are_in_view_and_count_as_0_once_more(runs: list[str], invoke: Invoke) -> None:
+def test_invalid_episodes_are_shown_and_also_scored_as_0(runs: list[str], invoke: Invoke) -> None:
     train = compared(invoke, "codex", "gemini")["rows"][1]
     a, b = train["sides"]["a"], train["sides"]["b"]
     assert (a["episodes"], a["tasks"], a["invalid"], a["tool_calls"], a["failed_calls"]) == (6, 5, 0, 6, 1)
@@ -89,7 +89,7 @@ def test_flips_are_listed_with_their_episodes(runs: list[str], invoke: Invoke) -
     flips = compared(invoke, "codex", "gemini")["rows"][1]["flips"]
     (won,), (lost,) = flips["fail_to_pass"], flips["pass_to_fail"]
     assert (won["task"], won["a"]["solved"], won["b"]["solved"]) == ("agentdojo/won", 0, 1)
-    assert lost["task"] == "agentdojo/lost"  # solved in half of its attempts: not in most
+    assert lost["task"] == "agentdojo/lost"  # solved in half of its attempts, not in most
     assert lost["b"] == {"solved": 1, "episodes": 2, "partial": 0.75}
     assert len(lost["episodes"]) == 4
     backwards = compared(invoke, "gemini", "codex")["rows"][1]["flips"]
@@ -99,7 +99,7 @@ def test_flips_are_listed_with_their_episodes(runs: list[str], invoke: Invoke) -
 @pytest.mark.parametrize(
     "sides", [("base", "tuned"), ("agent=codex", "model=tuned"), ("agent=codex,model=base", "gemini")]
 )
-def test_a_side_is_an_agent_a_model_a_run_or_exactly_said(
+def test_a_side_is_an_agent_a_model_a_run_or_explicit(
     runs: list[str], invoke: Invoke, sides: tuple[str, str]
 ) -> None:
     rows = compared(invoke, "codex", "gemini")["rows"]
@@ -130,7 +130,7 @@ def test_the_text(runs: list[str], invoke: Invoke) -> None:
     assert "pass -> fail: 1\n    agentdojo/lost  solved 2/2 -> 1/2\n" in shown
 
 
-def test_sides_that_say_nothing_or_too_much(runs: list[str], invoke: Invoke) -> None:
+def test_unknown_and_ambiguous_sides(runs: list[str], invoke: Invoke) -> None:
     unknown = invoke(report, "--compare", "codx", "gemini").exception
     assert isinstance(unknown, UnknownNameError)
     assert "did you mean codex" in str(unknown)
@@ -162,7 +162,7 @@ def stored(number: int, agent: str, task: str, partial: float | None) -> StoredE
 
 @settings(max_examples=40, deadline=None)
 @given(attempts, attempts)
-def test_differences_are_what_is_counted_by_hand(
+def test_differences_equal_a_simple_computation(
     ours: list[tuple[str, float | None]], theirs: list[tuple[str, float | None]]
 ) -> None:
     episodes = [stored(n, "A", *story) for n, story in enumerate(ours)]

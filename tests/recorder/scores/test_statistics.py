@@ -1,4 +1,4 @@
-"""The estimates against what is counted one by one, and the intervals against what they promise."""
+"""Estimates equal direct counts, and intervals have their stated properties."""
 
 import itertools
 import random
@@ -34,15 +34,15 @@ def test_an_interval_lies_within_the_tasks_and_repeats(tasks: list[Task]) -> Non
 
 @settings(max_examples=5, deadline=None)
 @given(tasks_of_few_attempts, st.integers())
-def test_the_interval_is_that_of_a_plain_bootstrap(tasks: list[Task], seed: int) -> None:
-    """Drawn by another generator, one replicate after the other: the same spread."""
+def test_the_interval_equals_a_plain_bootstrap(tasks: list[Task], seed: int) -> None:
+    """A simple loop with another generator gives the same spread."""
     generator, ratios = random.Random(seed), []
     for _ in range(3000):
         drawn = generator.choices(tasks, k=len(tasks))
         ratios.append(statistics.fmean(itertools.chain.from_iterable(drawn)))
     ratios.sort()
     low, high = interval(tasks)
-    # where these lie in the plain distribution: 2.5 and 97.5 %, give or take the noise of both
+    # the ends lie at 2.5 and 97.5 % of the plain distribution, within the noise of both
     assert sum(r < low - 1e-9 for r in ratios) / 3000 <= 0.04
     assert sum(r <= low + 1e-9 for r in ratios) / 3000 >= 0.012
     assert sum(r > high + 1e-9 for r in ratios) / 3000 <= 0.04
@@ -55,11 +55,11 @@ def test_one_task_has_no_interval() -> None:
 
 
 def test_the_interval_is_about_tasks_not_episodes() -> None:
-    """Ten attempts at each of four tasks that agree within a task: as wide as one attempt each."""
+    """Ten equal attempts per task give the same interval as one attempt per task."""
     assert interval([[float(n % 2)] * 10 for n in range(4)]) == interval([[float(n % 2)] for n in range(4)])
 
 
-def test_scores_side_by_side_have_the_intervals_they_have_alone() -> None:
+def test_joint_intervals_equal_separate_intervals() -> None:
     generator = random.Random(3)
     rows = [(generator.random(), generator.random(), generator.randint(1, 4)) for _ in range(50)]
     both = bootstrap([row[:2] for row in rows], [row[2] for row in rows])
@@ -67,8 +67,8 @@ def test_scores_side_by_side_have_the_intervals_they_have_alone() -> None:
     assert [[found] for found in both or []] == alone
 
 
-def test_many_tasks_are_drawn_in_many_parts() -> None:
-    """Too many for what is drawn at once or kept: the interval is that of the normal approximation."""
+def test_many_tasks_are_drawn_in_batches() -> None:
+    """With more draws than a batch or the cache holds, the interval equals the normal approximation."""
     generator = random.Random(4)
     tasks = [[generator.random()] for _ in range(2000)]
     low, high = interval(tasks)
@@ -80,12 +80,12 @@ def test_many_tasks_are_drawn_in_many_parts() -> None:
     )
 
 
-def test_intervals_cover_the_true_mean_about_as_often_as_they_say() -> None:
+def test_intervals_have_the_stated_coverage() -> None:
     generator, covered = random.Random(1), 0
     for _ in range(100):
         tasks = []
         for _ in range(40):
-            rate = generator.choice([0.1, 0.5, 0.9])  # tasks differ: that is why they are the unit
+            rate = generator.choice([0.1, 0.5, 0.9])  # tasks differ, which is why they are the unit
             tasks.append([float(generator.random() < rate) for _ in range(3)])
         low, high = interval(tasks)
         covered += low <= 0.5 <= high
@@ -93,7 +93,7 @@ def test_intervals_cover_the_true_mean_about_as_often_as_they_say() -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
-def test_pass_k_is_the_share_of_all_choices_of_k_attempts(attempts: list[bool], data: st.DataObject) -> None:
+def test_pass_k_equals_the_share_of_all_k_subsets(attempts: list[bool], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(attempts)))
     choices = list(itertools.combinations(attempts, k))
     solved = sum(attempts)

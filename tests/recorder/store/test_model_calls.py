@@ -14,7 +14,7 @@ from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.conversations.model_turns import join_model_calls, match_turns
 from mcp_bench.recorder.formats.trl import Trl
-from mcp_bench.recorder.model_api.dialects.dialect import AskedCall, Reply
+from mcp_bench.recorder.model_api.dialects.dialect import Reply, RequestedCall
 from mcp_bench.recorder.records import new_id
 from mcp_bench.recorder.store.model_calls import (
     ModelRequest,
@@ -35,7 +35,7 @@ TOOLS = [{"type": "function", "function": {"name": "mcp__bench__transfer"}}]
 
 
 def said(text: str = "", *calls: tuple[str | None, str, dict[str, Any] | None], reasoning: str = "") -> Reply:
-    return Reply("m", text, reasoning, tuple(AskedCall(*call) for call in calls), None, "stop")
+    return Reply("m", text, reasoning, tuple(RequestedCall(*call) for call in calls), None, "stop")
 
 
 def turn(text: str | None = None, *calls: tuple[str, str, dict[str, Any]]) -> Message:

@@ -1,4 +1,4 @@
-"""Training runs of a few seconds: a handful of short rows, and a model of a hundred thousand parameters."""
+"""Training runs of a few seconds, with a few short rows and a model of 0.1M parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.training.tokenizers_on_the_spot import CHATML, byte_tokenizer
+from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
 SMALL = {
     "data.max_length": 512,
@@ -25,13 +25,13 @@ NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana", "Ivo", "Jo",
 
 
 def settings(**changed: object) -> list[str]:
-    """`--set` arguments: small sizes, and what a test changes (dots as two underscores)."""
+    """Return `--set` arguments: small sizes and a test's changes (with `__` for dots)."""
     values = {**SMALL, **{key.replace("__", "."): value for key, value in changed.items()}}
     return [word for key, value in values.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 
 
 def rows(count: int = len(NAMES)) -> list[dict[str, Any]]:
-    """Questions, each answered by a call with the name in it."""
+    """Return questions, each answered with a call that repeats the name."""
     function = {"name": "find", "description": "Find.", "parameters": {"type": "object", "properties": {}}}
     return [
         {
@@ -68,6 +68,6 @@ def save_tokenizer(folder: Path, template: str | None = CHATML) -> Path:
 
 
 def curve(run: Path) -> list[tuple[int, float, float]]:
-    """Step, loss and gradient norm of each step of a run."""
+    """Return step, loss and gradient norm of each step of a run."""
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [(line["step"], line["loss"], line["grad_norm"]) for line in map(json.loads, lines)]

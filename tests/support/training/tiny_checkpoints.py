@@ -1,4 +1,4 @@
-"""Checkpoints of some hundred thousand parameters, made on the spot, that have learned one answer by heart."""
+"""Locally made checkpoints of a few hundred thousand parameters that have memorised one answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tests.support.training.tokenizers_on_the_spot import byte_tokenizer
+from tests.support.training.byte_tokenizers import byte_tokenizer
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -26,7 +26,7 @@ BROKEN_CALL = '<tool_call>\n{"name": "find", "arguments": {"name": Ada}\n</tool_
 
 
 def template(name: str) -> str:
-    """A real model's training template, as TRL ships it."""
+    """Return a real model's training template, as shipped with TRL."""
     return (resources.files("trl") / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
@@ -38,7 +38,7 @@ def qwen3(vocabulary: int) -> Any:
 
 
 def qwen3_5(vocabulary: int) -> Any:
-    """Three layers of linear attention and a full one: the smallest model of this family that has both."""
+    """Return the smallest Qwen3.5 model with both kinds of layers: three linear and one full attention."""
     _same_weights()
     from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
@@ -52,7 +52,7 @@ def qwen3_5(vocabulary: int) -> Any:
 
 
 def _same_weights() -> None:
-    """Begin with the same random numbers, whatever ran in this process before."""
+    """Make the weights independent of what ran in this process before."""
     import torch
 
     torch.manual_seed(0)
@@ -72,14 +72,14 @@ def _sizes(vocabulary: int) -> dict[str, Any]:
 
 
 def make_tokenizer(chat_template: str) -> Any:
-    """Byte-level, and a multiple of 64 tokens with the family's special ones."""
+    """Return a byte-level tokenizer with the family's special tokens."""
     return byte_tokenizer(chat_template)
 
 
 def learn(
     model: Any, tokenizer: Any, answers: list[tuple[list[dict[str, Any]], str]], steps: int = 150
 ) -> float:
-    """Train until every conversation is answered with its text, word for word; return the last loss."""
+    """Train until every conversation is answered verbatim, and return the last loss."""
     import torch
 
     rows = []

@@ -1,1 +1,1 @@
-"""Training side of mcp-bench: data loading, fine-tuning, serving and the loop over turns."""
+"""Train on recordings: data loading, fine-tuning, serving, and the loop that repeats them."""

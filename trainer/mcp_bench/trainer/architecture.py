@@ -1,7 +1,7 @@
-"""A decoder's sizes, by the names of its transformers configuration, and the parameters they make.
+"""Sizes of a decoder, named as in its transformers configuration, and its parameter counts.
 
-Numbers only: neither torch nor transformers is imported, so a plan costs milliseconds. A test counts the
-same architectures on torch's meta device.
+This module computes numbers only. It imports neither torch nor transformers, so a plan takes milliseconds. A
+test compares the counts with models on torch's meta device.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 
 class Architecture(BaseModel):
-    """Qwen3 (full attention in every layer) or the text part of Qwen3.5 (most layers are linear attention).
+    """Qwen3 (full attention in every layer) or the text part of Qwen3.5 (linear attention in most layers).
 
-    Sources of the layers: `modeling_qwen3.py` and `modeling_qwen3_5.py` of transformers 5.23.
+    The layers follow `modeling_qwen3.py` and `modeling_qwen3_5.py` of transformers 5.23.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str = Field(min_length=1)
-    """Where the numbers are from."""
+    """Source of the numbers."""
     model_type: Literal["qwen3", "qwen3_5_text"]
     vocab_size: PositiveInt
     hidden_size: PositiveInt
@@ -32,7 +32,7 @@ class Architecture(BaseModel):
     max_position_embeddings: PositiveInt
     tie_word_embeddings: bool = False
     full_attention_interval: PositiveInt = 4
-    """Qwen3.5: every how many layers one has full attention."""
+    """Qwen3.5: one of this many layers has full attention."""
     linear_num_key_heads: PositiveInt = 16
     linear_num_value_heads: PositiveInt = 32
     linear_key_head_dim: PositiveInt = 128
@@ -50,24 +50,24 @@ class Architecture(BaseModel):
 
     @property
     def linear_layers(self) -> int:
-        """How many layers have linear attention."""
+        """Number of layers with linear attention."""
         if self.model_type == "qwen3":
             return 0
         return self.num_hidden_layers - self.num_hidden_layers // self.full_attention_interval
 
     @property
     def full_layers(self) -> int:
-        """How many layers have full attention."""
+        """Number of layers with full attention."""
         return self.num_hidden_layers - self.linear_layers
 
     @property
     def layer_class(self) -> str:
-        """The class that FSDP wraps, one instance per layer."""
+        """Name of the class that FSDP wraps, one instance per layer."""
         return {"qwen3": "Qwen3DecoderLayer", "qwen3_5_text": "Qwen3_5DecoderLayer"}[self.model_type]
 
     @property
     def mixer_shapes(self) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
-        """(inputs, outputs) of every linear projection: of a full attention layer, of a linear one."""
+        """Shapes (inputs, outputs) of the projections of a full attention layer and of a linear one."""
         hidden, head = self.hidden_size, self.head_dim
         queries, keys = self.num_attention_heads * head, self.num_key_value_heads * head
         gate = 2 if self.model_type == "qwen3_5_text" else 1  # Qwen3.5 gates the attention's output
@@ -90,12 +90,12 @@ class Architecture(BaseModel):
 
     @property
     def mlp_shapes(self) -> dict[str, tuple[int, int]]:
-        """(inputs, outputs) of the projections of a layer's MLP."""
+        """Shapes (inputs, outputs) of the projections of a layer's MLP."""
         hidden, wide = self.hidden_size, self.intermediate_size
         return {"gate_proj": (hidden, wide), "up_proj": (hidden, wide), "down_proj": (wide, hidden)}
 
     def parameters(self) -> dict[str, int]:
-        """Return the parameters of each part: embedding, head (0 where tied), attention, mlp, norms."""
+        """Return the number of parameters of embedding, head (0 if tied), attention, mlp and norms."""
         full, linear = self.mixer_shapes
         key = self.linear_num_key_heads * self.linear_key_head_dim
         value = self.linear_num_value_heads * self.linear_value_head_dim
@@ -114,8 +114,11 @@ class Architecture(BaseModel):
         }
 
     def lora_parameters(self, rank: int, targets: list[str]) -> int:
-        """Return what adapters of a rank add: rank x (inputs + outputs) for every matrix that is adapted
-        (Hu et al. 2021, https://arxiv.org/abs/2106.09685)."""
+        """Return the number of parameters of LoRA adapters.
+
+        Each adapted matrix adds rank x (inputs + outputs) (Hu et al. 2021,
+        https://arxiv.org/abs/2106.09685).
+        """
         full, linear = self.mixer_shapes
         mlp = (self.num_hidden_layers, self.mlp_shapes)
         counted = ((self.full_layers, full), (self.linear_layers, linear), mlp)
@@ -127,12 +130,12 @@ class Architecture(BaseModel):
         )
 
     def projections(self) -> list[str]:
-        """Return the names of the modules that an adapter can be put on."""
+        """Return the names of the modules that can be adapted."""
         full, linear = self.mixer_shapes
         return [*full, *linear, *self.mlp_shapes]
 
     def configuration(self) -> dict[str, Any]:
-        """Return the arguments of the transformers configuration class of `model_type`."""
+        """Return the arguments for the transformers configuration class of `model_type`."""
         numbers = self.model_dump(exclude={"source", "model_type"})
         if self.model_type == "qwen3":
             return {k: v for k, v in numbers.items() if k != "full_attention_interval" and "linear_" not in k}

@@ -1,4 +1,4 @@
-"""From rows to tokens, with the guards: nothing is cut, nothing is dropped without being counted."""
+"""Tokenise rows. Rows are never cut, and dropped rows are always counted."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from mcp_bench.trainer.templates import Templates
 
 
 class NothingToTrainOnError(BenchError):
-    """The guards left no row; the text says which of them took how many."""
+    """All rows were dropped; the text says how many for which reason."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A tokenised row: `tokens` and, of the same length, 1 where a token is trained on, else 0."""
+    """A tokenised row. `trained` has a 1 for each token that is trained on and a 0 for each other."""
 
     place: str
     tokens: array[int]
     trained: bytes
 
     def labels(self, ignore: int = -100) -> list[int]:
-        """Return the tokens, with `ignore` (that of torch's cross entropy) where none is trained on."""
+        """Return the tokens, with `ignore` (torch's ignore_index) for those that are not trained on."""
         pairs = zip(self.tokens, self.trained, strict=True)
         return [token if trained else ignore for token, trained in pairs]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is trained on, and what is not, by place and (where too long) length in tokens."""
+    """Rows to train on, and dropped rows: their places, and the token counts of those too long."""
 
     examples: list[Example] = field(default_factory=list)
     too_long: list[tuple[str, int]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Prepared:
 
 
 def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int) -> Prepared:
-    """Tokenise rows with the training template; keep those with something to learn that fit `max_length`.
+    """Tokenise rows with the training template; drop those over `max_length` or without trained tokens.
 
     Raises:
         NothingToTrainOnError: no row is left.
@@ -70,11 +70,10 @@ def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_lengt
     if not prepared.examples:
         lengths = [length for _, length in prepared.too_long]
         long = f"{len(lengths)} are over data.max_length ({max_length} tokens" + (
-            f"; the shortest of them has {min(lengths)})" if lengths else ")"
+            f"; the shortest has {min(lengths)})" if lengths else ")"
         )
         raise NothingToTrainOnError(
-            f"no row is left to train on: {long}, {len(prepared.untrainable)} have no token of the "
-            "assistant's"
+            f"no rows left to train on: {long}, {len(prepared.untrainable)} have no assistant tokens"
         )
     return prepared
 
@@ -83,9 +82,9 @@ def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
     try:
         encoded = tokenizer.apply_chat_template(
             row.messages, tools=row.tools, chat_template=templates.training, tokenize=True, return_dict=True,
-            return_assistant_tokens_mask=True, **templates.told,
+            return_assistant_tokens_mask=True, **templates.variables,
         )  # fmt: skip
-    except Exception as error:  # a template raises whatever it likes
+    except Exception as error:  # templates can raise anything
         raise BenchError(
             sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
         ) from error

@@ -1,7 +1,7 @@
-"""What starts a recipe on several devices: a torchrun line, and a Slurm script around it.
+"""Commands that start a recipe on several devices: a torchrun line, and a Slurm script that runs it.
 
-Both are derived from the recipe, overrides included, so they cannot drift from it. How the devices share the
-model is in the recipe as well, and read by each process: see sft/settings.py.
+Both are derived from the recipe with its overrides, so they always match it. Each process reads from the
+recipe how the devices share the model; see `sft_config`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ PORT = 29500
 
 
 def nodes(recipe: Recipe) -> int:
-    """Return how many machines the recipe's devices are on."""
+    """Return the number of machines that the recipe's devices need."""
     return -(-recipe.hardware.devices // recipe.hardware.devices_per_node)
 
 
 def launch_line(
     recipe: Recipe, name: str, overrides: Sequence[str], data: Sequence[str], tokenizer: str | None = None
 ) -> str:
-    """Return the shell line that trains: `mcp-bench train sft` itself on one device, under torchrun on more.
-    On several machines it is given on each of them, with the name of one as `HEAD` in the environment."""
+    """Return the shell command that trains: `mcp-bench train sft`, under torchrun for several devices.
+
+    For several machines, run it on each of them with the host name of one as `HEAD` in the environment.
+    """
     command = ["train", "sft", name]
     for file in data:
         command += ["--data", file]
@@ -39,8 +41,7 @@ def launch_line(
 
 
 def launcher_arguments(recipe: Recipe) -> list[str]:
-    """Return the arguments of Python that start a module on all devices of this machine: torchrun's, if there
-    are several."""
+    """Return Python arguments that start a module on all devices of this machine, by torchrun if several."""
     if recipe.hardware.devices == 1:
         return []
     return ["-m", "torch.distributed.run", *_on_one_machine(recipe)]
@@ -59,7 +60,7 @@ def _torchrun(recipe: Recipe) -> str:
 
 
 def slurm_script(recipe: Recipe, name: str, line: str) -> str:
-    """Return a batch script: one launcher per node, which starts a process per GPU."""
+    """Return a batch script that starts one launcher per node, which starts one process per GPU."""
     per_node = min(recipe.hardware.devices, recipe.hardware.devices_per_node)
     return f"""#!/bin/bash
 # {sanitize_line(recipe.summary)}
@@ -79,7 +80,7 @@ srun --kill-on-bad-exit=1 bash -c {shlex.quote(line)}
 
 
 def write_slurm_script(recipe: Recipe, name: str, folder: Path, line: str) -> Path:
-    """Write `NAME.slurm`, which runs `line`, into a folder; return its path."""
+    """Write `NAME.slurm`, which runs `line`, to a folder and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / f"{_stem(name)}.slurm"
     script.write_text(slurm_script(recipe, _stem(name), line), encoding="utf-8")
@@ -87,5 +88,5 @@ def write_slurm_script(recipe: Recipe, name: str, folder: Path, line: str) -> Pa
 
 
 def _stem(name: str) -> str:
-    """Return a recipe's name, also where it was given as a path: the names that ship have dots in them."""
+    """Return the name of a recipe given by name or path. Names of built-in recipes contain dots."""
     return Path(name).stem if name.endswith((".yaml", ".yml")) else name

@@ -1,9 +1,9 @@
-"""How much memory training takes on one device, by formula: an estimate, made without a device.
+"""Estimate by formula how much memory training takes on one device.
 
-The accounting of weights, gradients and optimizer is that of ZeRO (Rajbhandari et al. 2020,
-https://arxiv.org/abs/1910.02054, section 3); activations are counted operation by operation as by Korthikanti
-et al. 2022 (https://arxiv.org/abs/2205.05198, section 4.1), for the layers of `architecture.py`.
-Fragmentation, kernels' workspaces and the driver's own memory come on top: see `RESERVE`.
+Weights, gradients and optimizer state are counted as in ZeRO (Rajbhandari et al. 2020,
+https://arxiv.org/abs/1910.02054, section 3). Activations are counted per operation as in Korthikanti et al.
+2022 (https://arxiv.org/abs/2205.05198, section 4.1), for the layers of `architecture.py`. `RESERVE` leaves
+room for fragmentation, kernel workspaces and the driver.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from mcp_bench.trainer.architecture import Architecture
 from mcp_bench.trainer.recipe import Recipe
 
 RESERVE = 0.9
-"""Share of a device's memory that a plan may fill."""
+"""Share of a device's memory that a recipe can use."""
 
 LOGIT_TOKENS, LOGIT_VOCABULARY = 4096, 32768
-"""The tile in which TRL 1.16 computes logits (`trl/kernels/chunked_logprob.py`, `trl/trainer/utils.py`)."""
+"""Size of TRL 1.16's logit tiles (`trl/kernels/chunked_logprob.py`, `trl/trainer/utils.py`)."""
 
 Part = Literal["weights", "gradients", "optimizer", "gathered", "activations", "logits"]
 
 
 def device_memory(recipe: Recipe) -> dict[Part, int]:
-    """Return the bytes that each part takes on one device, at the longest row."""
+    """Return the bytes that each part takes on one device, for the longest row."""
     trained, frozen = trained_parameters(recipe)
     shards = recipe.hardware.devices if recipe.hardware.sharding == "fsdp2" else 1
-    # bytes of a trained weight: peft keeps adapters in 32 bits, and accelerate what FSDP2 shards
+    # peft keeps adapters in 32 bits; so does accelerate with parameters sharded by FSDP2
     narrow = recipe.training.precision == "bf16" and recipe.lora is None and shards == 1
     wide = 2 if narrow else 4
     compute = compute_bytes(recipe)
-    # a frozen weight needs no 32-bit copy to add small updates to
+    # frozen weights need no 32-bit copy for small updates
     return {
         "weights": (trained * wide + frozen * compute) // shards,
         "gradients": trained * wide // shards,
@@ -42,7 +42,7 @@ def device_memory(recipe: Recipe) -> dict[Part, int]:
 
 
 def host_memory(recipe: Recipe) -> int:
-    """Return the bytes of layer inputs that one device keeps in the host's memory."""
+    """Return the bytes of layer inputs that one device offloads to host memory."""
     if recipe.training.checkpointing != "offload":
         return 0
     size = recipe.model.architecture
@@ -50,7 +50,7 @@ def host_memory(recipe: Recipe) -> int:
 
 
 def trained_parameters(recipe: Recipe) -> tuple[int, int]:
-    """Return how many parameters are trained, and how many are frozen."""
+    """Return the numbers of trained and frozen parameters."""
     total = sum(recipe.model.architecture.parameters().values())
     if recipe.lora is None:
         return total, 0
@@ -58,7 +58,7 @@ def trained_parameters(recipe: Recipe) -> tuple[int, int]:
 
 
 def device_tokens(recipe: Recipe) -> int:
-    """Return the tokens that one device holds at once, at the longest row."""
+    """Return the number of tokens that one device holds at once, for the longest row."""
     tokens = recipe.training.sequences_per_device * recipe.data.max_length
     return -(-tokens // recipe.hardware.context_parallel)
 
@@ -68,10 +68,10 @@ def compute_bytes(recipe: Recipe) -> int:
 
 
 def _gathered(recipe: Recipe) -> int:
-    """Weights in the precision of the computation, beside those that are stored.
+    """Return the bytes of temporary weights in compute precision, besides the stored weights.
 
-    FSDP2 gathers a layer at a time, the next one ahead, and reduces one layer's gradients; the embedding
-    and the head are in no layer and stay gathered. Without it, autocast keeps a 16-bit copy of the weights.
+    FSDP2 gathers one layer, prefetches the next, and reduces the gradients of one. Embedding and head belong
+    to no layer and stay gathered. Without FSDP2, autocast keeps a 16-bit copy of the weights.
     """
     parts = recipe.model.architecture.parameters()
     compute = compute_bytes(recipe)
@@ -84,7 +84,11 @@ def _gathered(recipe: Recipe) -> int:
 
 
 def _activations(recipe: Recipe) -> int:
-    """What the backward pass needs: every layer's, or each layer's input and one layer's at a time."""
+    """Return the bytes of activations kept for the backward pass.
+
+    Without checkpointing these are those of all layers, else the input of each layer and the activations of
+    one.
+    """
     size = recipe.model.architecture
     tokens, compute = device_tokens(recipe), compute_bytes(recipe)
     eager = recipe.data.max_length if recipe.training.attention == "eager" else 0
@@ -98,11 +102,15 @@ def _activations(recipe: Recipe) -> int:
 
 
 def _layer_bytes(size: Architecture, compute: int, eager: int) -> tuple[int, int, int]:
-    """Return the bytes per token that are saved by full attention, linear attention and the MLP.
+    """Return the bytes per token saved by full attention, linear attention and the MLP.
 
-    RMSNorm computes in 32 bits and saves its input so; every projection saves its input, attention its
-    queries, keys, values and output. `eager` is the length of the score matrix's rows, 0 where a fused
-    kernel never stores them.
+    RMSNorm saves its input in 32 bits. Each projection saves its input; attention saves queries, keys, values
+    and output.
+
+    Args:
+        size: the architecture.
+        compute: bytes per number in compute precision.
+        eager: row length of the attention matrix, or 0 for fused kernels, which do not store it.
     """
     queries = size.num_attention_heads * size.head_dim
     keys = size.num_key_value_heads * size.head_dim
@@ -112,15 +120,18 @@ def _layer_bytes(size: Architecture, compute: int, eager: int) -> tuple[int, int
     gate = queries if size.model_type == "qwen3_5_text" else 0
     rows = size.num_attention_heads * (eager * (4 + compute) or 4)  # scores, or the softmax's sums
     full = norm + 2 * (queries + 2 * keys) * compute + (queries + gate) * compute + rows
-    # before and after the convolution, the gate, the output, and what its norm keeps in 32 bits
+    # input and output of the convolution, the gate, the output, and its norm's input in 32 bits
     linear = norm + 2 * (2 * key + value) * compute + 2 * value * compute + value * 4
     mlp = norm + 4 * size.intermediate_size * compute
     return full, linear, mlp
 
 
 def _logits(recipe: Recipe, *, trained_head: bool) -> int:
-    """A tile of logits and of their gradient in 32 bits, the last hidden states and their gradient, and the
-    32-bit sum of the head's gradient where it is trained: the whole matrix of logits is never there."""
+    """Return the bytes for logits. TRL computes them in tiles, never as a whole matrix.
+
+    Counted are a tile of logits and its gradient in 32 bits, the last hidden states and their gradient, and
+    the 32-bit gradient of the head if it is trained.
+    """
     size, tokens = recipe.model.architecture, device_tokens(recipe)
     tile = min(tokens, LOGIT_TOKENS) * min(size.vocab_size, LOGIT_VOCABULARY)
     hidden = tokens * size.hidden_size * (compute_bytes(recipe) + 4)

@@ -1,4 +1,4 @@
-"""What a recipe would do, worked out without a GPU and without torch."""
+"""Plan a training run without a GPU and without torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from mcp_bench.trainer.refusals import refusals
 
 @dataclass(frozen=True)
 class Plan:
-    """A recipe's figures. Memory is in bytes per device, at the longest row; None is what cannot be known
-    without the data, or without its tokens."""
+    """The figures of a recipe. Memory is in bytes per device, for the longest row.
+
+    Figures that need the data or its token counts are None without them.
+    """
 
     recipe: str
     summary: str
@@ -45,16 +47,22 @@ class Plan:
 
 
 def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared | None = None) -> Plan:
-    """Work out a plan from a recipe and, where they are known, the number of rows or the tokenised rows.
+    """Plan a recipe.
 
-    A step is `sequences_per_step` rows, or packs of rows where the recipe packs; `tokens_per_step` is its
-    upper bound, reached when every sequence is as long as `max_length`.
+    A step has `sequences_per_step` rows, or packs of rows if the recipe packs. `tokens_per_step` is the upper
+    bound, reached if every sequence has `max_length` tokens.
+
+    Args:
+        name: name of the recipe.
+        recipe: the recipe.
+        rows: number of rows, if known.
+        prepared: the tokenised rows, if known.
     """
     per_step = recipe.sequences_per_step
     used = len(prepared.examples) if prepared else rows
     sequences = used
     if recipe.data.packing:
-        # first-fit leaves a little space, so it may be a step more
+        # a lower bound: first-fit packing leaves some space unused
         sequences = math.ceil(prepared.tokens / recipe.data.max_length) if prepared else None
     epoch = math.ceil(sequences / per_step) if sequences is not None else None
     return Plan(

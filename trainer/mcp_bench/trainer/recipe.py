@@ -1,7 +1,7 @@
-"""Recipes: what to train and how, in small YAML files.
+"""Recipes: small YAML files that describe a training run.
 
-A recipe is named by the name of one that ships or by the path of a file. Unknown keys are refused: a
-setting that is misspelt and silently ignored costs a training run.
+A recipe is selected by built-in name or by path. Unknown keys are errors, since a misspelt setting that is
+silently ignored wastes a training run.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ KERNELS: dict[Attention, str] = {
     "kernels-community/flash-attn2": "kernels",
     "kernels-community/flash-attn3": "kernels",
 }
-"""FlashAttention, and the module it needs: the kernel itself, or what fetches it from the hub."""
+"""FlashAttention variants and the module that each needs: the kernel, or the package that downloads it."""
 
 
 def _word(value: object) -> object:
-    """Turn back what YAML 1.1 makes of a bare `on` or `off`."""
+    """Undo YAML 1.1's conversion of `on` and `off` to booleans."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
@@ -52,18 +52,17 @@ class Section(BaseModel):
 
 
 class ModelSource(Section):
-    """The model to start from: a folder or a hub's name, or `null` for random weights of `architecture`."""
+    """The base model: a folder, a Hub name, or `null` for random weights of `architecture`."""
 
     base: str | None
     tokenizer: str | None = None
-    """Folder or hub name of the tokenizer. Default: the base's own."""
+    """Folder or Hub name of the tokenizer. Default: the base model's."""
     chat_template: str | None = None
-    """File with the template to train on. Default: the tokenizer's, or TRL's training variant of it."""
+    """File with the training template. Default: the tokenizer's, or TRL's training variant of it."""
     serve_with: Literal["training", "stock"] = "training"
-    """Template that the trained model is served with: the one it was trained on, which is saved with the
-    checkpoint, or the tokenizer's own."""
+    """Template for serving, saved with the checkpoint: the training template, or the tokenizer's."""
     thinking: bool | None = None
-    """What the template is told as `enable_thinking` when the model is served. Default: not told."""
+    """Value of `enable_thinking` for the template. Default: not set."""
     architecture: Architecture
 
 
@@ -78,24 +77,24 @@ class Lora(Section):
 
 class Data(Section):
     max_length: PositiveInt
-    """Tokens. A longer row is dropped and counted, never cut."""
+    """Maximum tokens of a row. Longer rows are dropped and counted, never cut."""
     packing: bool = False
     group_by_length: bool = False
-    """Put rows of like length into a batch: less padding, less chance."""
+    """Batch rows of similar length: less padding, less random batches."""
 
 
 class Generation(Section):
-    """How the trained model is to be asked, saved with the checkpoint. Default: as its base."""
+    """Generation settings saved with the trained model. Default: those of the base."""
 
     temperature: NonNegativeFloat = 0.0
-    """0 takes the likeliest token."""
+    """0 is greedy decoding."""
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: PositiveInt | None = None
 
     @model_validator(mode="after")
-    def _greedy_chooses_from_nothing(self) -> Self:
+    def _greedy_has_no_sampling_settings(self) -> Self:
         if self.temperature == 0 and (self.top_p or self.top_k):
-            raise ValueError("top_p and top_k mean nothing with temperature 0: give it one above 0")
+            raise ValueError("top_p and top_k have no effect at temperature 0: set a temperature above 0")
         return self
 
 
@@ -103,9 +102,9 @@ class Training(Section):
     epochs: PositiveFloat = 1.0
     sequences_per_device: PositiveInt = 1
     accumulate: PositiveInt = 1
-    """Micro batches whose gradients make one step."""
+    """Micro-batches per step (gradient accumulation)."""
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """`muon` is for the matrices inside the layers, beside AdamW for the rest."""
+    """`muon` trains the matrices inside the layers with Muon and everything else with AdamW."""
     learning_rate: PositiveFloat
     muon_learning_rate: PositiveFloat = 0.02
     scheduler: Literal["constant", "cosine", "linear"] = "cosine"
@@ -113,11 +112,11 @@ class Training(Section):
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: PositiveFloat = 1.0
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
-    """`bf16-mixed` computes in 16 bits and keeps what is trained in 32. `bf16` keeps that in 16, too, but not
-    adapters, nor what FSDP2 shards."""
+    """`bf16-mixed` computes in 16 bits and stores trained weights in 32. `bf16` stores them in 16 bits too,
+    except adapters and weights sharded by FSDP2."""
     attention: Attention = "sdpa"
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
-    """Keep only each layer's input for the backward pass: on the device, or in host memory (`offload`)."""
+    """Activation checkpointing: keep only each layer's input, on the device or in host memory (`offload`)."""
     seed: int = 0
     save_every: PositiveInt = 100
     """Steps between checkpoints."""
@@ -128,10 +127,10 @@ class Hardware(Section):
     devices: PositiveInt = 1
     devices_per_node: PositiveInt = 8
     memory_gib: PositiveFloat
-    """Of one device."""
+    """Memory of one device."""
     sharding: Literal["none", "fsdp2"] = "none"
     context_parallel: PositiveInt = 1
-    """Devices that share one sequence."""
+    """Number of devices that share one sequence."""
 
 
 class Recipe(Section):
@@ -145,7 +144,7 @@ class Recipe(Section):
 
     @property
     def replicas(self) -> int:
-        """How many different sequences are worked on at once, per sequence of a device."""
+        """Number of data-parallel replicas."""
         return max(1, self.hardware.devices // self.hardware.context_parallel)
 
     @property
@@ -154,7 +153,7 @@ class Recipe(Section):
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """Return a recipe as it is stored: it means the same files from any working directory."""
+    """Return a recipe as YAML with absolute paths, independent of the working directory."""
     content = recipe.model_dump(mode="json", exclude_unset=True)
     for key in ("base", "tokenizer", "chat_template"):
         if name := content["model"].get(key):
@@ -163,22 +162,22 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def anchored(name: str) -> str:
-    """Return the whole path of a file or folder that is there; else the name, which may be a hub's."""
+    """Return the absolute path of an existing file or folder, or the name unchanged (a Hub name)."""
     return str(Path(name).absolute()) if Path(name).exists() else name
 
 
 def shipped() -> dict[str, Path]:
-    """Return the recipes of this package: name to file, in alphabetical order."""
+    """Return the built-in recipes: name to file, in alphabetical order."""
     folder = Path(str(resources.files("mcp_bench.trainer"))) / "recipes"
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
-    """Read a recipe by shipped name or path, with `key.key=value` put over it; return its name, too.
+    """Load a recipe by built-in name or path, apply `key.key=value` overrides, and return name and recipe.
 
     Raises:
-        UnknownNameError: no such recipe.
-        WrongUseError: a file that is no recipe, or a wrong override; the text names file, key and fault.
+        UnknownNameError: there is no such recipe.
+        WrongUseError: the file or an override is invalid; the text names file, key and fault.
     """
     known = shipped()
     path = known.get(name, Path(name))
@@ -191,7 +190,7 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise WrongUseError(f"{path}: not YAML: {error}") from error
     if not isinstance(content, dict):
-        raise WrongUseError(f"{path}: a recipe is a mapping of {', '.join(Recipe.model_fields)}")
+        raise WrongUseError(f"{path}: a recipe must be a mapping of {', '.join(Recipe.model_fields)}")
     where = str(path)
     for override in overrides:
         _override(content, override)
@@ -206,7 +205,7 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
 def _override(content: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise WrongUseError(f"--set {override}: write key=value, such as training.learning_rate=1e-5")
+        raise WrongUseError(f"--set {override}: use key=value, such as training.learning_rate=1e-5")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -218,7 +217,7 @@ def _override(content: dict[str, Any], override: str) -> None:
             inner[parent] = {}
         inner = inner[parent]
         if not isinstance(inner, dict):
-            raise WrongUseError(f"--set {override}: {parent!r} holds a value, no keys")
+            raise WrongUseError(f"--set {override}: {parent!r} is a value and has no keys")
     inner[last] = value
 
 
@@ -236,7 +235,7 @@ def _faults(error: ValidationError) -> Iterable[str]:
 
 
 def _keys_beside(place: list[str]) -> Iterable[str]:
-    """Return the keys that are known where an unknown one stands."""
+    """Return the valid keys of the section that contains the unknown key."""
     section: Any = Recipe
     for part in place[:-1]:
         annotation = section.model_fields[part].annotation

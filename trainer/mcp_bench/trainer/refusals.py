@@ -1,4 +1,4 @@
-"""What a recipe asks for that cannot work, known before anything is loaded."""
+"""Check a recipe for settings that cannot work, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ GIB = 2**30
 
 
 def refusals(recipe: Recipe) -> list[str]:
-    """Return the reasons not to start, each with what to change; an empty list where there is none."""
+    """Return the reasons why a recipe cannot work, each with a remedy."""
     return [*_splitting(recipe), *_devices(recipe), *_lengths(recipe), *_adapters(recipe), *_memory(recipe)]
 
 
 def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
-    """Raises:
-    WrongUseError: the recipe cannot work; the text has every reason, `more` included.
+    """Check that a recipe can work.
+
+    Args:
+        recipe: the recipe.
+        more: further reasons to refuse it.
+
+    Raises:
+        WrongUseError: the recipe cannot work; the text lists every reason.
     """
     if reasons := [*refusals(recipe), *more]:
         raise WrongUseError("the recipe cannot work:" + "".join(f"\n- {reason}" for reason in reasons))
@@ -31,25 +37,24 @@ def _splitting(recipe: Recipe) -> Iterator[str]:
     if size.linear_layers:
         yield (
             f"hardware.context_parallel is {shared}, but {size.linear_layers} of {size.num_hidden_layers} "
-            "layers are linear attention: they carry a state along the sequence, every device would restart "
-            "it, and the gradients would be wrong without failing. "
-            "Set it to 1: one whole sequence per device"
+            "layers are linear attention. These carry a state along the sequence, which every device would "
+            "restart: gradients would be silently wrong. Set it to 1, so that each device has whole sequences"
         )
     if recipe.data.packing:
         yield (
-            "data.packing with hardware.context_parallel: context parallelism drops the mask that keeps "
-            "packed rows apart, so they would attend to each other. Set one of the two off"
+            "data.packing with hardware.context_parallel: context parallelism drops the mask between "
+            "packed rows, so they would attend to each other. Disable one of the two"
         )
     if recipe.hardware.sharding != "fsdp2":
-        yield "hardware.context_parallel needs hardware.sharding: fsdp2 (accelerate has it for FSDP2 only)"
+        yield "hardware.context_parallel needs hardware.sharding: fsdp2 (accelerate supports no other)"
     if recipe.training.attention != "sdpa":
         yield (
-            f"hardware.context_parallel needs training.attention: sdpa, not {recipe.training.attention}: "
-            "torch splits scaled_dot_product_attention and nothing else"
+            f"hardware.context_parallel needs training.attention: sdpa, not {recipe.training.attention}. "
+            "torch can only split scaled_dot_product_attention"
         )
     if recipe.hardware.devices % shared:
         devices = recipe.hardware.devices
-        yield f"hardware.devices ({devices}) is no multiple of hardware.context_parallel ({shared})"
+        yield f"hardware.devices ({devices}) is not a multiple of hardware.context_parallel ({shared})"
 
 
 def _devices(recipe: Recipe) -> Iterator[str]:
@@ -57,33 +62,33 @@ def _devices(recipe: Recipe) -> Iterator[str]:
     fused = training.attention in KERNELS
     if hardware.device == "cpu":
         if hardware.sharding != "none":
-            yield "hardware.sharding fsdp2 is for GPUs: on CPUs accelerate would leave it out without a word"
+            yield "hardware.sharding fsdp2 is for GPUs: on CPUs accelerate silently ignores it. Use none"
         if fused:
-            yield f"training.attention {training.attention} runs on CUDA only; use sdpa on a CPU"
+            yield f"training.attention {training.attention} runs on CUDA only: use sdpa on a CPU"
         if training.checkpointing == "offload":
-            yield "training.checkpointing offload moves data from a GPU to the host; on a CPU use on or off"
+            yield "training.checkpointing offload moves data from a GPU to the host: use on or off on a CPU"
     if fused and training.precision == "fp32":
-        yield f"training.attention {training.attention} computes in 16 bits; fp32 needs sdpa or eager"
+        yield f"training.attention {training.attention} computes in 16 bits: use sdpa or eager with fp32"
     if recipe.data.packing and not fused:
         yield (
-            f"data.packing needs a FlashAttention kernel: with {training.attention} packed rows attend to "
-            "each other. Set training.attention: kernels-community/flash-attn3, or packing off"
+            f"data.packing needs a FlashAttention kernel: with {training.attention}, packed rows attend to "
+            "each other. Set training.attention: kernels-community/flash-attn3, or disable packing"
         )
     if hardware.sharding == "fsdp2" and hardware.devices == 1:
-        yield "hardware.sharding fsdp2 with one device shards nothing; set it to none"
+        yield "hardware.sharding fsdp2 with one device shards nothing: use none"
     if hardware.sharding == "fsdp2" and training.optimizer == "muon":
-        yield "training.optimizer muon works on whole matrices, and fsdp2 splits them: use adamw"
+        yield "training.optimizer muon works on whole matrices, but fsdp2 splits them: use adamw"
     if hardware.devices > hardware.devices_per_node and hardware.devices % hardware.devices_per_node:
         yield (
-            f"hardware.devices ({hardware.devices}) is no multiple of hardware.devices_per_node "
-            f"({hardware.devices_per_node}): every machine starts as many processes"
+            f"hardware.devices ({hardware.devices}) is not a multiple of hardware.devices_per_node "
+            f"({hardware.devices_per_node}): every machine starts the same number of processes"
         )
 
 
 def _lengths(recipe: Recipe) -> Iterator[str]:
     longest = recipe.model.architecture.max_position_embeddings
     if recipe.data.max_length > longest:
-        yield f"data.max_length ({recipe.data.max_length}) is over the model's {longest} positions"
+        yield f"data.max_length ({recipe.data.max_length}) exceeds the model's {longest} positions"
 
 
 def _adapters(recipe: Recipe) -> Iterator[str]:
@@ -92,9 +97,9 @@ def _adapters(recipe: Recipe) -> Iterator[str]:
         if name not in known:
             yield f"lora.targets: the model has no {name!r}{suggestion(name, known)}"
     if recipe.lora and recipe.training.optimizer == "muon":
-        yield "training.optimizer muon is for whole weights; adapters want adamw"
+        yield "training.optimizer muon does not support lora: use adamw"
     if recipe.lora and recipe.model.base is None:
-        yield "lora needs weights to adapt: model.base is null, which means random ones"
+        yield "lora needs a base model, but model.base is null (random weights)"
 
 
 def _memory(recipe: Recipe) -> Iterator[str]:
@@ -104,15 +109,15 @@ def _memory(recipe: Recipe) -> Iterator[str]:
         return
     largest = max(parts, key=lambda part: parts[part])
     advice = {
-        "weights": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
-        "gradients": "shard them (hardware.sharding: fsdp2), use more devices, or lora",
-        "optimizer": "shard it (hardware.sharding: fsdp2), use more devices, or lora",
+        "weights": "shard them (hardware.sharding: fsdp2), add devices, or use lora",
+        "gradients": "shard them (hardware.sharding: fsdp2), add devices, or use lora",
+        "optimizer": "shard it (hardware.sharding: fsdp2), add devices, or use lora",
         "gathered": "use lora, or, on one device, precision bf16",
-        "activations": "training.checkpointing on or offload, a shorter data.max_length, or fewer "
-        "sequences_per_device",
-        "logits": "a shorter data.max_length, or fewer sequences_per_device",
+        "activations": "set training.checkpointing to on or offload, or lower data.max_length or "
+        "training.sequences_per_device",
+        "logits": "lower data.max_length or training.sequences_per_device",
     }[largest]
     yield (
-        f"needs about {need / GIB:.1f} GiB on each device, of {recipe.hardware.memory_gib:g} GiB (a tenth is "
-        f"left for fragmentation); most of it is {largest}: {advice}"
+        f"needs about {need / GIB:.1f} GiB per device, which has {recipe.hardware.memory_gib:g} GiB (10 % "
+        f"are reserved for fragmentation). The largest part is {largest}: {advice}"
     )

@@ -1,7 +1,7 @@
-"""Reads training rows: JSON lines with `messages` and `tools`, the export's format `trl`, also compressed.
+"""Read training rows: JSON lines with `messages` and `tools` (export format `trl`), plain or compressed.
 
-Arrow is not used: it gives every call's arguments the keys of all other calls, with nulls in them, and chat
-templates print those. Arguments stay the objects that were recorded.
+This module does not use Arrow. Arrow gives the arguments of every call the keys of all other calls, filled
+with nulls, and chat templates print those. Here arguments stay as recorded.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SHOWN = 10
 
 
 class BrokenRowsError(BenchError):
-    """Rows that cannot be trained on; the text names file and line of each, and what is wrong with it."""
+    """Malformed rows; the text gives file, line and fault of each."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One conversation. `place` is its file and line."""
+    """One conversation. `place` is `FILE:LINE`."""
 
     place: str
     messages: list[dict[str, Any]]
@@ -34,11 +34,11 @@ class Row:
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """Read every row of the files, in their order.
+    """Read all rows of the files, in order.
 
     Raises:
-        WrongUseError: no file of that name, or no row in any of them.
-        BrokenRowsError: a row is broken. All files are read first, so that one run names them all.
+        WrongUseError: a file cannot be read, or there are no rows.
+        BrokenRowsError: rows are malformed. All files are read first, to report every malformed row.
     """
     rows, faults = [], []
     names = [str(path) for path in paths]
@@ -53,7 +53,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
         raise BrokenRowsError(f"{len(faults)} broken rows:\n" + "\n".join(faults[:SHOWN]) + more)
     if not rows:
         raise WrongUseError(
-            f"no row in {', '.join(names)}: did nothing pass the export's filter? Lower --min-partial, or "
+            f"no row in {', '.join(names)}. If nothing passed the export's filter, lower --min-partial or "
             "record more"
         )
     return rows
@@ -69,14 +69,18 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     except OSError as error:
         raise WrongUseError(f"cannot read {path}: {error.strerror or error}") from error
     except damage() as error:
-        raise WrongUseError(f"cannot read {path} behind line {number}: {error}") from error
+        raise WrongUseError(f"cannot read {path} after line {number}: {error}") from error
 
 
 def _row(place: str, line: bytes) -> Row:
-    """Parse one line; ValueError says what is wrong with it."""
+    """Parse one line.
+
+    Raises:
+        ValueError: the row is malformed; the text says how.
+    """
     row = json.loads(line, parse_constant=_no_number)
     if not isinstance(row, dict):
-        raise ValueError("a row is an object with messages and tools")
+        raise ValueError("a row must be an object with messages and tools")
     if "messages" not in row:
         raise ValueError(
             f"no messages (keys: {', '.join(row)}); write it with: mcp-bench export --format trl"
@@ -109,17 +113,17 @@ def _check_message(message: dict[str, Any]) -> None:
         raise ValueError(f"role is {message.get('role')!r}, not one of {', '.join(ROLES)}")
     for key in ("content", "reasoning_content"):
         if not isinstance(message.get(key), str | None):
-            raise ValueError(f"{key} is no text")
+            raise ValueError(f"{key} is not a string")
     for call in _objects("tool_calls", message.get("tool_calls") or []):
         function = call.get("function")
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise ValueError("a tool call has no function.name")
         if not isinstance(function.get("arguments"), dict):
-            raise ValueError(f"arguments of {function['name']} is no object (templates print it as it is)")
+            raise ValueError(f"arguments of {function['name']} is not an object (templates print it as is)")
 
 
 def _check_filled(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
-    """Refuse what Arrow does to rows: a null argument that the tool does not have, but another tool has."""
+    """Detect rows that went through Arrow: null arguments that belong to other tools."""
     known = {}
     for tool in tools:
         function = tool.get("function", tool)
@@ -135,6 +139,6 @@ def _check_filled(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -
             filled = sorted(key for key, value in arguments.items() if value is None and key in foreign)
             if filled:
                 raise ValueError(
-                    f"null arguments of other tools in a call of {name} ({', '.join(filled)}): the file went "
-                    "through Arrow, which fills them in. Use the export as it was written"
+                    f"null arguments of other tools in a call of {name} ({', '.join(filled)}): the file was "
+                    "probably rewritten by Arrow, which adds them. Use the original export"
                 )

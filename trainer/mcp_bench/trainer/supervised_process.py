@@ -1,8 +1,8 @@
-"""A child through the supervisor that agents have: nothing that it started outlives it, or us.
+"""Child processes under the agents' supervisor: no descendant outlives the command or this process.
 
-What starts processes of its own (vLLM one per GPU, a recording its agents) ends with all of them, and as well
-when this process is killed: the supervisor's control socket closes then. Its protocol is described in
-mcp_bench.bridge.process.supervisor.
+vLLM starts a process per GPU, and a recording starts agents. All of them end with the command. They also
+end if this process is killed, because that closes the supervisor's control socket. The protocol is
+described in mcp_bench.bridge.process.supervisor.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from mcp_bench.bridge.process import supervisor
 from mcp_bench.servers.errors import BenchError
 
 Stream = IO[Any] | int
-"""An open file, or its descriptor."""
+"""An open file or its descriptor."""
 STOP_SECONDS = 10.0
-"""To end by itself after SIGTERM; what is left then is killed."""
+"""Time to end after SIGTERM, before SIGKILL."""
 END_SECONDS = 30.0
 
 
 class SupervisedProcess:
-    """A running command. `exit_code` is negative for a signal, and None while it runs."""
+    """A running command. `exit_code` is None while it runs, and negative if a signal ended it."""
 
     def __init__(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Stream, stderr: Stream
     ) -> None:
-        """Start it, in a session of its own: a terminal's Ctrl-C is ours to pass on.
+        """Start the command in a new session, so that Ctrl-C in a terminal reaches only this process.
 
         Raises:
-            BenchError: it could not be started.
+            BenchError: the command could not be started.
         """
         self.exit_code: int | None = None
         self._received = b""
@@ -54,59 +54,59 @@ class SupervisedProcess:
                 env={},
                 start_new_session=True,
             )
-        self._tell({"argv": list(argv), "env": dict(env), "cwd": str(cwd)})
-        told = self._reply(END_SECONDS) or {}
-        if "started" not in told:
+        self._send({"argv": list(argv), "env": dict(env), "cwd": str(cwd)})
+        reply = self._reply(END_SECONDS) or {}
+        if "started" not in reply:
             self.end()
-            raise BenchError(f"{argv[0]} cannot be started: {told.get('failed', 'its supervisor died')}")
-        self.pid = int(str(told["started"]))
+            raise BenchError(f"cannot start {argv[0]}: {reply.get('failed', 'its supervisor died')}")
+        self.pid = int(str(reply["started"]))
 
     def wait(self, seconds: float = math.inf) -> int | None:
-        """Return the exit code as soon as it has ended, or None after so long."""
+        """Wait until the command ends and return its exit code, or None after `seconds`."""
         deadline = time.monotonic() + seconds
         while self.exit_code is None:
-            told = self._reply(deadline - time.monotonic())
-            if told is None:
+            reply = self._reply(deadline - time.monotonic())
+            if reply is None:
                 return None
-            self._note(told)
+            self._note(reply)
         return self.exit_code
 
     def interrupt(self) -> None:
-        """Send it what Ctrl-C sends; not to what it started, which is its own to end."""
+        """Send SIGINT to the command, but not to its children: it ends those itself."""
         if self.wait(0) is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGINT)
 
     def stop(self) -> None:
-        """Have it end, by force after a while; return when it and everything that it started is gone."""
+        """End the command and its descendants with SIGTERM, then SIGKILL. Return when all are gone."""
         try:
             if self.exit_code is None:
-                self._tell({"stop": STOP_SECONDS})
+                self._send({"stop": STOP_SECONDS})
                 self.wait(STOP_SECONDS + END_SECONDS)
         finally:
             self.end()
 
     def end(self) -> None:
-        """Kill what is left of it and of what it started; return when all of it is gone."""
+        """Kill the command and its descendants. Return when all are gone."""
         try:
-            self._tell({"end": True})
-            while not (told := self._reply(END_SECONDS) or {"lost": True}).keys() & {"ended", "lost"}:
-                self._note(told)
-        finally:  # where we were interrupted, the closed socket has the supervisor kill what is left
+            self._send({"end": True})
+            while not (reply := self._reply(END_SECONDS) or {"lost": True}).keys() & {"ended", "lost"}:
+                self._note(reply)
+        finally:  # after an interrupt, closing the socket makes the supervisor kill the rest
             self._control.close()
             self._supervisor.wait()
 
-    def _note(self, told: Mapping[str, object]) -> None:
-        code = told.get("exited")
+    def _note(self, reply: Mapping[str, object]) -> None:
+        code = reply.get("exited")
         if isinstance(code, int):
             self.exit_code = code
 
-    def _tell(self, message: Mapping[str, object]) -> None:
+    def _send(self, message: Mapping[str, object]) -> None:
         with suppress(OSError):  # a lost supervisor shows in the next reply
             self._control.sendall(json.dumps(message).encode() + b"\n")
 
     def _reply(self, seconds: float) -> dict[str, object] | None:
-        """Return the next message, or None where there was none for so many seconds."""
+        """Return the next message, or None after `seconds`."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._received:
             left = max(0.001, deadline - time.monotonic())

@@ -1,9 +1,9 @@
-"""Which chat template a model is trained on, which it is served with, and whether the two agree.
+"""Choose the chat templates for training and serving, and check that they agree.
 
-The loss is put on what the model says after a prefix. If the server renders that prefix differently from
-the training text, the model is asked something it was never trained on; nothing fails, scores just drop.
-TRL trains Qwen3 on a template with an empty `<think>` block in every turn, which the stock template leaves
-out of the history: exactly that.
+The model learns to continue prefixes of the training text. If the server renders such a prefix differently,
+the model gets input that it was not trained on: nothing fails, but scores drop. This happens with Qwen3:
+TRL's training template has an empty `<think>` block in every turn, which the stock template omits from the
+history.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ AROUND = 60
 
 
 class TemplateSkewError(BenchError):
-    """The text at inference time is no prefix of the text in training."""
+    """The prompt at inference time is not a prefix of the training text."""
 
 
 @dataclass(frozen=True)
 class Templates:
-    """Jinja sources, and what they are told."""
+    """Jinja sources of the templates, and the value of `enable_thinking`."""
 
     training: str
     serving: str
     thinking: bool | None = None
 
     def train_text(self, tokenizer: Any, row: Row) -> str:
-        """Render the whole conversation as it is trained on."""
+        """Render the whole conversation for training."""
         return self._render(tokenizer, row, row.messages, self.training, prompt=False)
 
     def served_text(self, tokenizer: Any, row: Row, turn: int) -> str:
-        """Render what the server puts before the assistant's turn at that index of the messages."""
+        """Render the prompt that the server makes for the assistant's turn at index `turn`."""
         return self._render(tokenizer, row, row.messages[:turn], self.serving, prompt=True)
 
     @property
-    def told(self) -> dict[str, Any]:
-        """Variables for the templates, beside messages and tools."""
+    def variables(self) -> dict[str, Any]:
+        """Variables for the templates besides messages and tools."""
         return {} if self.thinking is None else {"enable_thinking": self.thinking}
 
     def _render(
@@ -53,9 +53,9 @@ class Templates:
         try:
             text = tokenizer.apply_chat_template(
                 messages, tools=row.tools, chat_template=template, tokenize=False,
-                add_generation_prompt=prompt, **self.told,
+                add_generation_prompt=prompt, **self.variables,
             )  # fmt: skip
-        except Exception as error:  # a template raises whatever it likes
+        except Exception as error:  # templates can raise anything
             raise BenchError(
                 sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
             ) from error
@@ -63,10 +63,10 @@ class Templates:
 
 
 def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
-    """Find the template to train on (with marks around what the assistant says) and the one to serve with.
+    """Return the training template, which marks the assistant's tokens, and the serving template.
 
     Raises:
-        WrongUseError: there is no template, or none that marks the assistant's part.
+        WrongUseError: there is no template, or none that marks the assistant's tokens.
     """
     stock = tokenizer.chat_template
     if isinstance(stock, dict):
@@ -78,12 +78,13 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
             raise WrongUseError(f"model.chat_template: cannot read {model.chat_template}: {error}") from error
         if "generation %}" not in training and "generation -%}" not in training:
             raise WrongUseError(
-                f"{model.chat_template} does not mark what the assistant says: put "
-                "{% generation %} and {% endgeneration %} around it"
+                f"{model.chat_template} does not mark the assistant's tokens: put "
+                "{% generation %} and {% endgeneration %} around them"
             )
     elif stock is None:
         raise WrongUseError(
-            "the tokenizer has no chat template: is it a base model's? Name a file in model.chat_template"
+            "the tokenizer has no chat template (base models often have none): set model.chat_template to "
+            "the path of one"
         )
     else:
         training = _training_variant(tokenizer, stock)
@@ -101,17 +102,17 @@ def _training_variant(tokenizer: Any, stock: str) -> str:
         variant = get_training_chat_template(tokenizer)
     except ValueError as error:
         raise WrongUseError(
-            "the tokenizer's chat template does not mark what the assistant says, and TRL has no training "
-            "variant of it: write one with {% generation %} marks and name it in model.chat_template"
+            "the tokenizer's chat template does not mark the assistant's tokens, and TRL has no training "
+            "variant of it: write one with {% generation %} marks and set model.chat_template to its file"
         ) from error
     return stock if variant is None else str(variant)
 
 
 def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -> None:
-    """Compare, for every turn of the assistant in every row, the served prefix with the training text.
+    """Check for every assistant turn of every row that the served prompt is a prefix of the training text.
 
     Raises:
-        TemplateSkewError: at the first row where the prefix is no prefix; the text shows where they part.
+        TemplateSkewError: a prompt differs; the text shows where.
     """
     for row in rows:
         text = templates.train_text(tokenizer, row)
@@ -128,11 +129,11 @@ def _difference(row: Row, turn: int, text: str, served: str) -> str:
     at = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(text), len(served)))
     start, end = max(0, at - AROUND), at + AROUND
     return (
-        f"{row.place}: what the server renders before messages[{turn}] is no prefix of the training text. "
-        f"They part at character {at}, after {text[start:at]!r}:\n"
+        f"{row.place}: the prompt that the server renders before messages[{turn}] is not a prefix of the "
+        f"training text. They differ from character {at}, after {text[start:at]!r}:\n"
         f"  in training: {text[at:end]!r}\n"
         f"  when served: {served[at:end]!r}\n"
-        "Serve with the template that is trained on (model.serve_with: training), or name one in "
-        "model.chat_template that renders history as it was trained. A template for models that do not think "
-        "wants rows without reasoning (mcp-bench export --reasoning drop)"
+        "Serve with the training template (model.serve_with: training), or set model.chat_template to one "
+        "that renders the history as in training. Templates of models that do not reason need rows without "
+        "reasoning (mcp-bench export --reasoning drop)"
     )

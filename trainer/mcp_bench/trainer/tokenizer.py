@@ -1,4 +1,4 @@
-"""Loads a tokenizer from a folder, or from a model hub by name."""
+"""Load a tokenizer from a folder or by Hub name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mcp_bench.servers.errors import WrongUseError
 
 
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer of a folder or hub name.
+    """Return the tokenizer of a folder or Hub name.
 
     Raises:
-        WrongUseError: there is none of that name, or its files cannot be read.
+        WrongUseError: there is none, or its files cannot be read.
     """
     from transformers import AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(name)
-    except Exception as error:  # transformers, the hub client and tokenizers each raise their own
-        what = "folder" if Path(name).is_dir() else "model of that name here or on the hub"
+    except Exception as error:  # transformers, the Hub client and tokenizers raise different types
+        what = "folder" if Path(name).is_dir() else "not a folder, and not available on the Hub"
         raise WrongUseError(f"no tokenizer in {name!r} ({what}): {str(error).splitlines()[0]}") from error

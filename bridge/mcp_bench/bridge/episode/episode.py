@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.scan.scan import scan
@@ -173,7 +173,7 @@ async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
 
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
-    messages = merge(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    messages = align(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
     messages = join_model_calls(run.recording, episode, messages)
     run.recording.end_episode(
         episode,

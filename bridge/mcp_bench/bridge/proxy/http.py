@@ -17,7 +17,7 @@ from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
 from mcp_bench.bridge.proxy.recording import proxy_run
 from mcp_bench.bridge.tap.traffic import client_info
-from mcp_bench.recorder.conversations.load import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, new_id, now_us
 from mcp_bench.recorder.store.database import Durability
@@ -153,7 +153,7 @@ class ProxyEpisodes:
         return episode
 
     def _end(self, episode: str, connections: int, invalid: str | None = None) -> None:
-        messages = merge("", [], self._recording.recorded_calls(episode))
+        messages = align("", [], self._recording.recorded_calls(episode))
         end = EpisodeEnd(
             termination="agent_exit", invalid=invalid, connections=connections, ended_us=now_us()
         )

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from mcp_bench.bridge.tap.pump import Lines
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
-from mcp_bench.recorder.conversations.align import merge
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.frames.jsonrpc import Frame
 from mcp_bench.recorder.records import (
@@ -118,7 +118,7 @@ class SessionRecording:
         with self._lock:
             recording = self._run.recording
             try:
-                messages = merge("", [], recording.recorded_calls(self.episode))
+                messages = align("", [], recording.recorded_calls(self.episode))
                 recording.end_episode(
                     self.episode,
                     EpisodeEnd(

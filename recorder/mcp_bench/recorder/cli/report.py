@@ -113,7 +113,7 @@ def _page(
     found = _found(read, sides, names) if sides else None
     pictures = make_page(html, read, names, found, loop, loop_sections)
     if as_json:
-        from mcp_bench.recorder.scores.scores import report as summarise
+        from mcp_bench.recorder.scores.scores import summarise
 
         click.echo(json.dumps(found or summarise(read, names)))
     where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
@@ -122,7 +122,7 @@ def _page(
 
 def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:
     from mcp_bench.recorder.cli.score_table import print_scores
-    from mcp_bench.recorder.scores.scores import report as summarise
+    from mcp_bench.recorder.scores.scores import summarise
 
     rows = summarise(episodes, names)
     if as_json:

@@ -1,1 +1,1 @@
-"""Episodes as conversations: model turns aligned with the recorded calls."""
+"""Conversations of episodes: the agent's transcript aligned with the recorded calls."""

@@ -1,6 +1,6 @@
-"""One conversation from two accounts: what the agent says it did, and what went over the wire.
+"""Align the agent's transcript with the recorded calls.
 
-The transcript gives text, reasoning and order; the recording is the truth about calls.
+The transcript provides text, reasoning and order. The recording is authoritative for calls.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
 
-def merge(prompt: str, transcript: Sequence[Message], calls: Sequence[RecordedCall]) -> list[Message]:
+def align(prompt: str, transcript: Sequence[Message], calls: Sequence[RecordedCall]) -> list[Message]:
     """Return the conversation of an episode, starting with the prompt as the user's message.
 
-    - A transcript call takes the result of the first recorded call (in execution order) of the
-      same name with equal arguments that no call before it took.
-    - Recorded calls that the transcript lacks are put in where they ran: before the message with
-      the next known call, into a message whose parallel calls ran around them, behind the last
-      known call; where no call is known, before the final answer.
-    - Transcript calls that never reached the wire keep the transcript's own result.
+    - Each transcript call takes the result of the first unused recorded call (in execution order)
+      with the same name and equal arguments.
+    - Recorded calls that the transcript lacks are inserted where they ran: before the message with
+      the next matched call, into a message whose parallel calls ran around them, or after the last
+      matched call. If no call matches, they go before the final answer.
+    - Transcript calls that never reached the wire keep the transcript's result.
     - Every tool call is followed by exactly one tool message, and ids are unique.
 
-    Without a transcript, every recorded call becomes an assistant message of its own.
+    Without a transcript, every recorded call becomes a separate assistant message.
     """
     turns = [message for message in transcript if message.role != "system"]
     if turns and turns[0].role == "user" and turns[0].content == prompt:
         turns = turns[1:]
-    merged = _Merge(turns, calls)
-    return [Message(role="user", content=prompt), *merged.messages()]
+    aligned = _Alignment(turns, calls)
+    return [Message(role="user", content=prompt), *aligned.messages()]
 
 
-class _Merge:
+class _Alignment:
     def __init__(self, turns: Sequence[Message], calls: Sequence[RecordedCall]) -> None:
         self._calls = calls
-        self._told: dict[str, deque[Message]] = defaultdict(deque)
+        self._results_by_id: dict[str, deque[Message]] = defaultdict(deque)
         for message in turns:
             if message.role == "tool":
-                self._told[message.tool_call_id or ""].append(message)
+                self._results_by_id[message.tool_call_id or ""].append(message)
         self._turns = [message for message in turns if message.role != "tool"]
         self._matches = matched(self._turns, calls)
         known = {index for turn in self._matches for index in turn if index is not None}
@@ -89,12 +89,14 @@ class _Merge:
         results: list[Message] = []
         for call, index in zip(turn.tool_calls, matches, strict=True):
             tool_call = call.model_copy(update={"id": self._unique(call.id)})
-            told = self._told[call.id].popleft() if self._told[call.id] else None
+            stored = self._results_by_id[call.id].popleft() if self._results_by_id[call.id] else None
             tool_calls.append(tool_call)
             results.append(
-                _told_result(tool_call, told) if index is None else _result(tool_call, self._calls[index])
+                _transcript_result(tool_call, stored)
+                if index is None
+                else _result(tool_call, self._calls[index])
             )
-        while self._missing and self._missing[0] < last:  # it ran between two of these calls
+        while self._missing and self._missing[0] < last:  # ran between two of these calls
             recorded = self._calls[self._missing.popleft()]
             tool_calls.append(_tool_call(self._unique(""), recorded))
             results.append(_result(tool_calls[-1], recorded))
@@ -109,8 +111,10 @@ class _Merge:
 
 
 def matched(turns: Sequence[Message], calls: Sequence[RecordedCall | ExecutedCall]) -> list[list[int | None]]:
-    """Return, for every call of every turn, the index of its recorded call: the first of the same tool and
-    arguments that no call before it took."""
+    """Return the index of the recorded call for every call of every turn.
+
+    That is the first unused recorded call with the same tool and arguments, or None.
+    """
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index, call in enumerate(calls):
         waiting[_key(call.tool, call.arguments)].append(index)
@@ -127,8 +131,8 @@ def _key(name: str, arguments: object) -> str:
 
 
 def plain(value: object) -> object:
-    """Return a JSON value in the form in which equal ones compare equal."""
-    # JavaScript agents write 2.0 as 2; True stays apart from 1
+    """Normalise a JSON value so that equal values compare equal."""
+    # JavaScript agents write 2.0 as 2; True stays distinct from 1
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -148,11 +152,11 @@ def _result(tool_call: ToolCall, call: RecordedCall) -> Message:
     )
 
 
-def _told_result(tool_call: ToolCall, told: Message | None) -> Message:
+def _transcript_result(tool_call: ToolCall, result: Message | None) -> Message:
     return Message(
         role="tool",
-        content=(told.content if told else None) or "",
+        content=(result.content if result else None) or "",
         tool_call_id=tool_call.id,
         name=tool_call.function.name,
-        is_error=told is None or told.is_error,
+        is_error=result is None or result.is_error,
     )

@@ -1,4 +1,4 @@
-"""Captured model calls and the conversation they made: which answer became which turn."""
+"""Match captured model calls with the turns of the conversation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mcp_bench.recorder.conversations.align import plain
 from mcp_bench.recorder.model_api.dialects import DIALECTS
-from mcp_bench.recorder.model_api.dialects.dialect import AskedCall, JSONObject, Reply
+from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Reply, RequestedCall
 from mcp_bench.recorder.model_api.exchange import reply_of
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers
 from mcp_bench.recorder.store.recording import Recording
@@ -15,31 +15,35 @@ from mcp_bench.recorder.store.signatures import tag_rows
 from mcp_bench.recorder.trajectory import Message, ModelCall, ToolCall
 
 Answer = tuple[str, str, JSONObject]
-"""Id of a call, its dialect, and the answer in one piece."""
+"""Call id, dialect name, and the complete answer."""
 
 _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 def match_turns(messages: Sequence[Message], replies: Iterable[Reply]) -> list[int | None]:
-    """Return for every reply the index of the message that is it, in order; None where there is none.
+    """Return the index of the matching message for every reply, or None.
 
-    A reply is the first message behind those before it that has a call with an id of its own, else the first
-    that has one of its calls by tool and arguments, or, where neither has calls, the same text.
+    Matches are in order: each search starts after the previous match. A message that shares a call id
+    is preferred. Otherwise one that shares a call (tool and arguments) matches, or, if neither has
+    calls, one with the same text.
     """
     found: list[int | None] = []
     start = 0
     for reply in replies:
-        behind = [i for i in range(start, len(messages)) if messages[i].role == "assistant"]
-        index = next((i for same in (_shares_id, _says) for i in behind if same(messages[i], reply)), None)
+        later = [i for i in range(start, len(messages)) if messages[i].role == "assistant"]
+        index = next((i for same in (_shares_id, _says) for i in later if same(messages[i], reply)), None)
         found.append(index)
         start = start if index is None else index + 1
     return found
 
 
 def join_model_calls(recording: Recording, episode: str, messages: list[Message]) -> list[Message]:
-    """Store which message came of which captured call; return the messages with the reasoning that the
-    model told and the agent's transcript lacks."""
+    """Store which captured call produced which message.
+
+    Returns:
+        The messages, with reasoning added that the model sent and the agent's transcript lacks.
+    """
     with recording.writer.reading() as db:
         answers = list(_replies(read_answers(db, episode)))
     positions = match_turns(messages, (reply for _, reply in answers))
@@ -63,7 +67,7 @@ def join_model_calls(recording: Recording, episode: str, messages: list[Message]
 
 
 def model_turns(calls: Iterable[StoredModelCall], answers: Iterable[Answer]) -> list[ModelCall]:
-    """Return the calls that became turns, with the tokens that their answers told."""
+    """Return the calls that became turns, with the tokens that their answers contain."""
     replies = dict(_replies(answers))
     turns = []
     for call in calls:
@@ -98,15 +102,15 @@ def _shares_id(message: Message, reply: Reply) -> bool:
 
 def _says(message: Message, reply: Reply) -> bool:
     if message.tool_calls or reply.calls:
-        return any(_same_call(call, asked) for call in message.tool_calls for asked in reply.calls)
+        return any(_same_call(call, requested) for call in message.tool_calls for requested in reply.calls)
     return bool(message.content) and _words(message.content) == _words(reply.text)
 
 
-def _same_call(call: ToolCall, asked: AskedCall) -> bool:
-    """Agents offer a tool under a longer name, and JavaScript writes 10.0 as 10."""
+def _same_call(call: ToolCall, requested: RequestedCall) -> bool:
+    # agents offer tools under longer names; JavaScript writes 10.0 as 10
     function = call.function
-    same_arguments = plain(asked.arguments) == plain(function.arguments)
-    return same_arguments and _letters(function.name) in _letters(asked.name)
+    same_arguments = plain(requested.arguments) == plain(function.arguments)
+    return same_arguments and _letters(function.name) in _letters(requested.name)
 
 
 def _letters(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Files that rows are kept in: JSON lines, plain or compressed, and Parquet."""
+"""Read and write files of rows: JSON lines (plain or compressed) and Parquet."""

@@ -1,4 +1,4 @@
-"""Streams of bytes, compressed in a way that gives the same bytes each time."""
+"""Compressed byte streams. Compression is reproducible: the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, BinaryIO, cast
 from mcp_bench.servers.errors import MissingDependencyError
 
 ZSTD_CHUNK = 1 << 14
-"""Bytes that are decompressed at once: what compresses well may become some thousand times as much."""
+"""Compressed bytes to decompress at once. The output can be a few thousand times as large."""
 
 
 def compressed(file: io.RawIOBase, compression: str | None) -> BinaryIO:
-    """Return a stream to write to; closing it leaves `file` open.
+    """Return a writable stream that compresses into `file`. Closing it leaves `file` open.
 
     Raises:
-        MissingDependencyError: it is zstd, and zstandard is not installed.
+        MissingDependencyError: `compression` is zstd, and zstandard is not installed.
     """
     buffered = io.BufferedWriter(_Lent(file), 1 << 20)
     match compression:
         case "gzip":
-            # a name or a time in the header would make the same rows other bytes
+            # name and time in the header would make the bytes differ
             stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=buffered, mtime=0, compresslevel=6)
             return cast(BinaryIO, _Outer(stream, buffered))
         case "zstd":
@@ -35,11 +35,11 @@ def compressed(file: io.RawIOBase, compression: str | None) -> BinaryIO:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file to read what was in it before it was compressed, as its first bytes tell.
+    """Open a file and decompress it if its first bytes are those of gzip or zstd.
 
     Raises:
-        MissingDependencyError: it is zstd, and zstandard is not installed.
-        OSError: it cannot be read.
+        MissingDependencyError: the file is zstd, and zstandard is not installed.
+        OSError: the file cannot be read.
     """
     file = path.open("rb")
     start = file.peek(4)[:4]
@@ -51,17 +51,17 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """Return what reading a damaged file that was opened may raise, beside OSError."""
+    """Return the exceptions, besides OSError, that reading a damaged file can raise."""
     zstandard = sys.modules.get("zstandard")
     return (EOFError, zlib.error, zstandard.ZstdError) if zstandard else (EOFError, zlib.error)
 
 
 def zstd_bytes(data: bytes) -> bytes:
-    """Return what was compressed to `data`.
+    """Decompress zstd data.
 
     Raises:
         MissingDependencyError: zstandard is not installed.
-        ValueError: it is no zstd.
+        ValueError: the data is not zstd.
     """
     zstandard = _zstd()
     try:
@@ -72,7 +72,7 @@ def zstd_bytes(data: bytes) -> bytes:
 
 
 class _ZstdReader(io.RawIOBase):
-    """What was in zstd frames. The library's own reader takes a file that was cut off for one that ends."""
+    """Decompresses zstd frames. Unlike the library's own reader, it reports truncated files."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -89,7 +89,7 @@ class _ZstdReader(io.RawIOBase):
                 self._compressed = self._file.read(ZSTD_CHUNK)
             if not self._compressed:
                 if self._frame is not None:
-                    raise EOFError("the file ends within a zstd frame")
+                    raise EOFError("truncated: the file ends within a zstd frame")
                 return 0
             frame = self._frame or self._library.ZstdDecompressor().decompressobj()
             self._plain = io.BytesIO(frame.decompress(self._compressed))
@@ -109,7 +109,7 @@ def _zstd() -> Any:
 
 
 class _Lent(io.RawIOBase):
-    """A file that whoever it is lent to cannot close."""
+    """A wrapper whose close leaves the file open."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
@@ -122,7 +122,7 @@ class _Lent(io.RawIOBase):
 
 
 class _Outer(io.BufferedIOBase):
-    """A stream around another one that is closed with it."""
+    """A stream that closes the inner stream with it."""
 
     def __init__(self, stream: Any, inner: Any) -> None:
         self._stream, self._inner = stream, inner

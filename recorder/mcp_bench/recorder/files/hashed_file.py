@@ -1,4 +1,4 @@
-"""A file that knows the hash of what was written to it."""
+"""A file that computes the hash of its content as it is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HashedFile(io.RawIOBase):
-    """A new file; writing only appends. `sha256` and `size` (bytes) are those of all of it."""
+    """A new, append-only file. `sha256` and `size` (bytes) cover everything written so far."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb")
@@ -42,7 +42,7 @@ class HashedFile(io.RawIOBase):
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file when all of it is on the disk; closing twice is fine."""
+        """Sync the file to disk and close it. Closing twice is allowed."""
         if not self._file.closed:
             try:
                 self._file.flush()

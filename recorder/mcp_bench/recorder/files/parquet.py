@@ -1,8 +1,8 @@
-"""Parquet files whose nested values are JSON.
+"""Parquet files with nested values stored as JSON.
 
-Arrow would give all objects of a column the same keys and fill in nulls, so that a call's arguments come
-back as another call. Nested values are therefore stored as Arrow's JSON type, with the note in the
-schema by which `datasets` (5.0 and later) knows its feature `Json`; other readers see the text.
+Arrow structs would give all objects of a column the same keys and fill in nulls, which changes the
+arguments of calls. Nested values therefore use Arrow's JSON type. Metadata in the schema lets `datasets`
+(5.0 and later) load them as its feature `Json`; other readers see JSON text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcp_bench.recorder.formats import Column
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 
 GROUP_BYTES = 16 << 20
-"""Size of a row group: as soon as so much text waits, it is written."""
+"""A row group is written once it holds this much text."""
 GROUP_ROWS = 1000
 
 _FEATURES: dict[Column, Any] = {
@@ -31,7 +31,7 @@ _FEATURES: dict[Column, Any] = {
 
 
 class Parquet:
-    """One open Parquet file. `compression` is gzip, zstd, or None for Parquet's usual snappy."""
+    """An open Parquet file. `compression` is gzip, zstd, or None for Parquet's default, snappy."""
 
     def __init__(self, file: io.RawIOBase, columns: Mapping[str, Column], compression: str | None) -> None:
         self._arrow, parquet = _pyarrow()
@@ -41,7 +41,7 @@ class Parquet:
         self._size = 0
 
     def write(self, encoded: dict[str, Any]) -> None:
-        """Write a row as `cells` made it."""
+        """Write a row that `cells` has encoded."""
         self._waiting.append(encoded)
         self._size += sum(_size(cell) for cell in encoded.values())
         if self._size >= GROUP_BYTES or len(self._waiting) >= GROUP_ROWS:
@@ -66,26 +66,26 @@ class Parquet:
 
 
 def cells(columns: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of a row, nested values as texts.
+    """Return the cells of a row, with nested values as JSON text.
 
     Raises:
-        BenchError: the row has a key that is no column.
+        BenchError: the row has a key without a column.
     """
     unknown = row.keys() - columns.keys()
     if unknown:
         raise BenchError(
-            f"the format has no column for {', '.join(sorted(unknown))}, which Parquet needs: add it to the "
-            "format's `columns`, or write JSON lines"
+            f"cannot write Parquet: the format declares no column for {', '.join(sorted(unknown))}. Add it "
+            "to the format's `columns`, or write JSON lines"
         )
     return {name: _cell(row.get(name), column) for name, column in columns.items()}
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file, nested values as they were.
+    """Yield the rows of a file, with nested values decoded.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
-        ValueError: it is no Parquet file.
+        ValueError: the file is not a readable Parquet file.
     """
     arrow, parquet = _pyarrow()
     try:
@@ -95,7 +95,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 for row in batch.to_pylist():
                     yield {name: _value(cell) if kinds[name] else cell for name, cell in row.items()}
     except arrow.ArrowException as error:
-        raise ValueError(f"not a Parquet file that can be read: {error}") from error
+        raise ValueError(f"not a readable Parquet file: {error}") from error
 
 
 def _schema(arrow: Any, columns: Mapping[str, Column]) -> Any:

@@ -1,4 +1,4 @@
-"""Rows into files, one after the other: memory holds a few at a time."""
+"""Write rows to files one at a time, with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mcp_bench.recorder.files.compression import compressed
 from mcp_bench.recorder.formats import Column
 
 Encode = Callable[[Mapping[str, Any]], Any]
-"""Makes of a row what its writer takes; it can be pickled, so that another process may do it."""
+"""Encodes a row for a `RowWriter`. Picklable, so worker processes can run it."""
 
 
 class RowWriter(Protocol):
     def write(self, encoded: Any) -> None:
-        """Write what `row_encoder` made of a row."""
+        """Write a row encoded by the function from `row_encoder`."""
         ...
 
     def close(self) -> None:
-        """Write what is left; the file stays open."""
+        """Write buffered rows. The file stays open."""
         ...
 
 
@@ -47,7 +47,7 @@ def json_line(row: Mapping[str, Any]) -> bytes:
 
 
 def row_encoder(columns: Mapping[str, Column], *, parquet: bool) -> Encode:
-    """Return what makes rows with these columns ready to be written."""
+    """Return the function that encodes rows with these columns."""
     if not parquet:
         return json_line
     from mcp_bench.recorder.files.parquet import cells
@@ -58,10 +58,10 @@ def row_encoder(columns: Mapping[str, Column], *, parquet: bool) -> Encode:
 def row_writer(
     file: io.RawIOBase, columns: Mapping[str, Column], *, parquet: bool, compression: str | None
 ) -> RowWriter:
-    """Return a writer of encoded rows with these columns.
+    """Return a writer for encoded rows with these columns.
 
     Raises:
-        MissingDependencyError: what Parquet or zstd needs is not installed.
+        MissingDependencyError: the package for Parquet or zstd is not installed.
     """
     if not parquet:
         return JsonLines(file, compression)

@@ -1,1 +1,1 @@
-"""A report as one page of HTML, with its charts as pictures beside it."""
+"""Reports as a single HTML page, with its charts also saved as PNG files."""

@@ -1,4 +1,4 @@
-"""Tasks that flipped: to the right what became solved, to the left what no longer is."""
+"""Bar charts of flipped tasks: newly solved ones to the right, newly failed ones to the left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def draw_flips(chart: FlipChart, title: str) -> Figure:
     rows = Rows(chart.rows, 1, title, right=0.12)
     shown = slice(len(rows.labels))
     fixed, broken = chart.fixed[shown], chart.broken[shown]
-    # zero is in the middle: which side is longer is seen at once, and a figure has room beside each bar
+    # zero is centred to compare both sides; the margin leaves room for the numbers
     most = max(1, *fixed, *broken)
     rows.span(-most * 1.15, most * 1.15)
     for counts, role, way in ((broken, "broken", -1), (fixed, "fixed", 1)):

@@ -1,4 +1,4 @@
-"""The sheet that charts are drawn on: narrow enough for a phone, in inches with fixed margins."""
+"""The canvas for charts: narrow enough for a phone, with fixed margins in inches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": LIGHT["ink"],
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.parse_math": False,  # names can contain dollar signs
     "axes.edgecolor": LIGHT["rule"],
     "axes.facecolor": "none",
     "axes.labelcolor": LIGHT["muted"],
@@ -44,9 +44,9 @@ STYLE: Any = {
 
 
 def sheet(height: float, title: str, *, left: float, right: float, bottom: float) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes, which is `height` inches high; all in inches.
+    """Return a figure with one pair of axes, `height` inches high. All sizes are in inches.
 
-    A title, which only pictures outside a page have, and the legend stand above the axes.
+    The legend is above the axes, and the title above that. Only PNG files have a title.
     """
     top = LEGEND + (TITLE if title else 0)
     whole = height + bottom + top
@@ -67,7 +67,7 @@ def sheet(height: float, title: str, *, left: float, right: float, bottom: float
 
 
 def legend(figure: Figure, handles: list[Any], title: str) -> None:
-    """Put a legend into the line above the axes."""
+    """Put a one-line legend above the axes."""
     whole = figure.get_size_inches()[1]
     at = 1 - ((TITLE if title else 0) + 0.03) / whole
     figure.legend(
@@ -86,7 +86,7 @@ def legend(figure: Figure, handles: list[Any], title: str) -> None:
 
 
 def mark(role: Role, *, hollow: bool = False) -> dict[str, Any]:
-    """Return the style of a dot. Strict has diamonds, beside its colour."""
+    """Return the style of a dot. Strict scores differ in shape (diamonds) as well as colour."""
     diamond = role == "strict"
     return {
         "linestyle": "none",
@@ -105,7 +105,10 @@ def draw_interval(
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` in one line of so many characters at most. Its middle goes: names differ at the ends."""
+    """Return `text` as one line of at most `most` characters.
+
+    The middle is cut, since names tend to differ at their ends.
+    """
     text = sanitize_line(text)
     if len(text) <= most:
         return text

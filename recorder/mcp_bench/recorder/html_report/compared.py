@@ -1,4 +1,4 @@
-"""The section about two sides on the same tasks."""
+"""The section that compares two sides on the same tasks."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from mcp_bench.recorder.scores.comparison import FACTS
 
 
 def compared(found: dict[str, Any]) -> Section:
-    """Return the section of what `comparison.compare` returned."""
+    """Return the section for a result of `comparison.compare`."""
     a, b = found["a"], found["b"]
     words = [
-        f"A is {a}, B is {b}. Differences are B - A, on the tasks that both have: right of zero, B is better."
+        f"A is {a}, B is {b}. Differences are B - A over the tasks that both attempted; "
+        "values above zero favour B."
     ]
     rows = [row for row in found["rows"] if row["common_tasks"]]
     if not rows:
-        return Section(
-            "A against B", [*words, "There is no task for which both have a valid graded episode."]
-        )
+        return Section("A against B", [*words, "No task has a valid graded episode on both sides."])
     names = labels(rows, [name for name in FACTS if name in rows[0]])
     flips = _flips(rows, names)
     return Section(
@@ -57,17 +56,17 @@ def _differences(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Chart:
         ]
         lowered = [signed(row["invalid_as_0"][kind]) for kind in ("partial", "strict")] if invalid else []
         cells.append([name, row["common_tasks"], *sides, *scores, *lowered])
-    ticks = "; upright ticks count each invalid episode as 0" if invalid else ""
+    ticks = "; vertical ticks: invalid episodes count as 0" if invalid else ""
     return DotChart(
         name="difference",
         title="B - A on the same tasks",
-        says="n is at the right of each row; dots are means of paired differences, bars are 95 % bootstrap "
-        f"intervals over the pairs{ticks}.",
+        says="Dots: means of paired differences; bars: 95 % bootstrap intervals over the pairs; the number "
+        f"of tasks is at the right of each row{ticks}.",
         table=Table("Paired differences", columns, cells),
         rows=[(name, counted(row["common_tasks"], "task")) for name, row in zip(names, rows, strict=True)],
         series=[
             Dots("partial", "partial", [_difference(row, "partial") for row in rows]),
-            Dots("strict (all of it)", "strict", [_difference(row, "strict") for row in rows]),
+            Dots("strict", "strict", [_difference(row, "strict") for row in rows]),
         ],
     )
 
@@ -78,7 +77,12 @@ def _difference(row: dict[str, Any], kind: str) -> Score:
 
 
 def signed(found: dict[str, Any], lowered: float | None = None) -> Score:
-    """Return a paired difference as `comparison.compare` has it; `lowered` is that with invalid as 0."""
+    """Return a paired difference from `comparison.compare`.
+
+    Args:
+        found: the difference and its interval.
+        lowered: the difference with invalid episodes as 0.
+    """
     interval = found["difference_ci"]
     return Score(found["difference"], tuple(interval) if interval else None, lowered, signed=True)
 
@@ -89,8 +93,8 @@ def _flip_chart(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Chart:
     return FlipChart(
         name="flips",
         title="Tasks that flipped",
-        says=f"Of {counted(sum(tasks), 'task')}, {sum(fixed)} that A fails are solved by B (right), and "
-        f"{sum(broken)} that A solves are failed by B (left); solved is in more than half of the attempts.",
+        says=f"Of {counted(sum(tasks), 'task')}, B solves {sum(fixed)} that A fails (right), and fails "
+        f"{sum(broken)} that A solves (left). Solved means in more than half of the attempts.",
         table=Table(
             "Tasks that flipped",
             ["on", "common tasks", "fixed", "broken"],

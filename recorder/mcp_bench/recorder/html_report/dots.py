@@ -1,4 +1,4 @@
-"""Scores with their intervals, a row for each group, and the figures at the right."""
+"""Dot charts: one row per group, with scores, intervals and values at the right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bench.recorder.html_report.rows import Rows
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, DotChart, Dots, Score
 
 _REACHES = (0.1, 0.25, 0.5, 1.0)
-"""How far to either side of zero differences are shown: the first that all are within."""
+"""Axis limits for differences, on either side of zero. The first that covers all values is used."""
 
 
 def draw_dots(chart: DotChart, title: str) -> Figure:
@@ -31,7 +31,7 @@ def draw_dots(chart: DotChart, title: str) -> Figure:
 
 
 def _lanes(series: Sequence[Dots]) -> list[int]:
-    """Return the line within a row that each series is on: what came before is on that of what follows."""
+    """Return the lane of each series within a row. A hollow series shares the lane of the next one."""
     found, lane = [], 0
     for dots in series:
         found.append(lane)
@@ -70,7 +70,7 @@ def _handles(chart: DotChart) -> list[Line2D]:
         for dots in chart.series
         if not dots.hollow
     ]
-    for dots in [dots for dots in chart.series if dots.hollow][:1]:  # all of them are of the same model, say
+    for dots in [dots for dots in chart.series if dots.hollow][:1]:  # hollow series share one name
         style = {**mark(dots.role, hollow=True), "markeredgecolor": LIGHT["muted"]}
         handles.append(Line2D([], [], label=shorten(dots.name, 20), **style))
     if any(score.lowered is not None for score in _scores(chart)):

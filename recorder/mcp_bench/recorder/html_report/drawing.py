@@ -1,4 +1,4 @@
-"""Charts as matplotlib figures, and those as pictures: SVG that follows the page's colours, and PNG."""
+"""Render charts with matplotlib: SVG that follows the page's colours, and PNG."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _ID = re.compile(r' id="([^"]*)"')
 
 
 def svg(chart: Chart, key: str) -> str:
-    """Return a chart as an `<svg>` element for a page: its colours are the page's CSS variables, its letters
-    the page's.
+    """Return a chart as an `<svg>` element that uses the page's fonts and CSS colour variables.
 
-    `key` is unique on the page, and made of letters, digits and hyphens: ids of parts begin with it.
+    Args:
+        chart: the chart.
+        key: prefix of the element ids. Unique on the page; letters, digits and hyphens only.
     """
     with _style(key):
         out = io.StringIO()
@@ -40,14 +41,14 @@ def svg(chart: Chart, key: str) -> str:
     referred = set(re.findall(r"#([\w-]+)", text))
 
     def mend(tag: re.Match[str]) -> str:
-        # within tags only: what stands between them may be an agent's text
+        # only within tags: text between them can come from agents
         found = _COLOUR.sub(lambda m: f"{m[1]}: {_variable(m[2])}", tag[0])
         return _ID.sub(lambda m: m[0] if m[1] in referred else "", found)
 
     text = _TAG.sub(mend, text)
     opening, rest = text.split(">", 1)
     _, _, width, height = (float(part) for part in re.findall(r'viewBox="([^"]*)"', opening)[0].split())
-    left = MARGIN * 72  # points; a page has a margin of its own
+    left = MARGIN * 72  # points; the page has its own margin
     box = f'viewBox="{left} 0 {width - left} {height}"'
     return (
         f'<svg {box} role="img" aria-labelledby="{key}-title {key}-says" xmlns="http://www.w3.org/2000/svg"'
@@ -56,7 +57,7 @@ def svg(chart: Chart, key: str) -> str:
 
 
 def png(chart: Chart) -> bytes:
-    """Return a chart with its title as a PNG."""
+    """Return a chart, including its title, as PNG data."""
     with _style(chart.name):
         out = io.BytesIO()
         _draw(chart, chart.title).savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": "mcp-bench"})
@@ -71,7 +72,7 @@ def _draw(chart: Chart, title: str) -> Figure:
             return draw_lines(chart, title)
         case FlipChart():
             return draw_flips(chart, title)
-    raise TypeError(f"no way to draw a {type(chart).__name__}")
+    raise TypeError(f"cannot draw a {type(chart).__name__}")
 
 
 def _variable(colour: str) -> str:
@@ -81,8 +82,8 @@ def _variable(colour: str) -> str:
 @contextmanager
 def _style(salt: str) -> Iterator[None]:
     with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcdefaults()  # whatever a matplotlibrc of the user's says
+        mpl.rcdefaults()  # ignore the user's matplotlibrc
         mpl.rcParams.update({**STYLE, "svg.hashsalt": salt})
-        # letters that the font of a PNG lacks are boxes there; the page has a browser's fonts
+        # a PNG shows boxes for letters its font lacks; the page uses the browser's fonts
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")
         yield

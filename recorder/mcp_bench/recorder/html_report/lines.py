@@ -1,4 +1,4 @@
-"""Scores over turns, and losses over steps."""
+"""Line charts: scores over turns, and losses over steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bench.recorder.html_report.sections import Line, LineChart
 _MOST_IN_LEGEND = 5
 _WIDTH = 1.4
 _BESIDE = 0.07
-"""How far lines are moved apart, in turns, so that their intervals do not hide each other."""
+"""Horizontal shift between lines, in turns, so that their intervals do not overlap."""
 
 
 def draw_lines(chart: LineChart, title: str) -> Figure:
@@ -46,7 +46,7 @@ def _draw_line(axes: Axes, line: Line, shift: float, *, marks: bool) -> None:
         if score.value is not None
     ]
     xs, ys = [x for x, *_ in points], [y for _, y, *_ in points]
-    lone = "." if len(points) == 1 and not marks else None  # a line of one point is nothing to see
+    lone = "." if len(points) == 1 and not marks else None  # a line of one point would be invisible
     axes.plot(xs, ys, color=colour, linewidth=_WIDTH, alpha=line.strength, marker=lone, clip_on=False)
     for x, y, score, hollow in points if marks else ():
         if score.interval:
@@ -58,7 +58,7 @@ def _draw_line(axes: Axes, line: Line, shift: float, *, marks: bool) -> None:
 
 def _handles(chart: LineChart) -> list[Line2D]:
     shown = list(chart.lines)
-    if len(shown) > _MOST_IN_LEGEND:  # those between are between them in strength, too
+    if len(shown) > _MOST_IN_LEGEND:  # line strength increases from the first to the last
         shown = [shown[0], shown[len(shown) // 2], shown[-1]]
     handles = []
     for line in shown:

@@ -1,4 +1,4 @@
-"""From what was asked for to the page."""
+"""Assemble the sections of a page from recordings, a comparison and a loop."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from mcp_bench.servers.registry import load
 
 
 def kept(episodes: Iterable[StoredEpisode]) -> list[StoredEpisode]:
-    """Return the episodes that are over, to be read more than once: without their long texts."""
+    """Return the ended episodes without their long texts, so that all of them fit in memory."""
     return [replace(episode, prompt="", answer=None) for episode in episodes if finished(episode)]
 
 
 def sections_of_loop(folder: Path) -> Sequence[Section]:
-    """Return what the trainer has to say of a loop (entry point `loop` of `mcp_bench.report_sections`).
+    """Return the trainer's sections about a loop (entry point `loop` of `mcp_bench.report_sections`).
 
     Raises:
         MissingDependencyError: the trainer is not installed.
-        WrongUseError: there is no loop in the folder.
+        WrongUseError: the folder has no loop.
     """
     try:
         read = load("report_section", "loop")
     except UnknownNameError as error:
         raise MissingDependencyError(
-            "--loop needs the trainer, which is not installed: pip install mcp-bench-trainer (in a checkout: "
+            "--loop needs the trainer. Install it: pip install mcp-bench-trainer (in a checkout: "
             "pip install -e ./trainer)"
         ) from error
     sections: Sequence[Section] = read(folder)
@@ -48,10 +48,10 @@ def make_page(
     by: Sequence[str],
     comparison: dict[str, Any] | None,
     loop: Path | None,
-    told: Sequence[Section],
+    loop_sections: Sequence[Section],
 ) -> list[Path]:
-    """Write the page about a loop, a comparison and recordings, where there are any; return the pictures."""
-    sections = [*told, *([compared(comparison)] if comparison else [])]
+    """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files."""
+    sections = [*loop_sections, *([compared(comparison)] if comparison else [])]
     lines = [f"In {loop.absolute()}"] if loop else []
     if episodes or not sections:
         sections += recorded(episodes, by)

@@ -1,4 +1,4 @@
-"""Sections as one HTML file that needs nothing else, and its charts as PNGs in a folder beside it."""
+"""Write sections as one self-contained HTML file, and its charts as PNG files in a folder beside it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 NOTHING = "-"
 MOST_LINES = 1000
-"""Of a table: what is over is counted below it."""
+"""Maximum rows of a table. A note below the table counts the rest."""
 
 
 def check(path: Path) -> None:
-    """Check that a page can be made, before anything is read for it.
+    """Check that a page can be written, before reading any data for it.
 
     Raises:
         MissingDependencyError: matplotlib or Jinja2 is not installed.
-        WrongUseError: the name of the file is not that of a page.
+        WrongUseError: the file name does not end with .html or .htm.
     """
     if path.suffix.lower() not in {".html", ".htm"}:
-        raise WrongUseError(f"--html {path}: the name of a page ends with .html")
+        raise WrongUseError(f"--html {path}: the file name must end with .html")
     for name in ("jinja2", "matplotlib"):
         try:
             import_module(name)
@@ -41,9 +41,15 @@ def check(path: Path) -> None:
 
 
 def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[Section]) -> list[Path]:
-    """Write the page and its pictures, in place of older ones; return the paths of the pictures.
+    """Write the page and its PNG files, replacing those of an earlier page. Return the PNG paths.
 
-    `about` are lines below the title. The pictures of `report.html` are in `report-png/`.
+    The PNG files of `report.html` are in `report-png/`.
+
+    Args:
+        path: the HTML file.
+        title: the page's title.
+        about: lines below the title.
+        sections: the content.
 
     Raises:
         BenchError: the files cannot be written.
@@ -72,16 +78,16 @@ def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[
 
 
 def _remove_older(folder: Path) -> None:
-    """Remove the pictures of an earlier page of the same name, and nothing that we did not make."""
+    """Remove the PNG files of an earlier page. Files that mcp-bench did not write are kept."""
     for path in folder.glob("*.png"):
         with path.open("rb") as file:
-            ours = b"tEXtSoftware\0mcp-bench" in file.read(256)  # it stands before the picture
+            ours = b"tEXtSoftware\0mcp-bench" in file.read(256)  # precedes the image data
         if ours:
             path.unlink()
 
 
 def _names(sections: Sequence[Section]) -> dict[int, str]:
-    """Return a name for each chart, by its id: of a file, and of ids within the page."""
+    """Return a unique name for each chart, by `id(chart)`, for its file and its element ids."""
     found: dict[int, str] = {}
     taken: set[str] = set()
     for chart in (chart for section in sections for chart in section.charts):
@@ -105,7 +111,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # everything on the page but our own markup: what hides or reorders text is written out
+        # escape characters that hide or reorder text in everything except our own markup
         finalize=lambda value: (
             sanitize_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
         ),
@@ -124,7 +130,7 @@ def _rows_left_out(chart: Chart) -> int:
 
 
 def cell(value: Cell) -> str:
-    """Return what a table shows: three decimals as on a terminal, a dash for nothing."""
+    """Return the text of a table cell: three decimals as on the terminal, a dash for None."""
     match value:
         case None:
             return NOTHING

@@ -1,8 +1,8 @@
-"""Colours, by what they stand for.
+"""Colours by role.
 
-Blue and orange-red, green and purple: pairs that people with any of the usual kinds of colour blindness tell
-apart (after Okabe and Ito 2008, https://jfly.uni-koeln.de/color/). Each has a darker form for a light page,
-and a lighter one for a dark page.
+Blue with orange-red and green with purple are distinguishable with all common kinds of colour blindness
+(after Okabe and Ito 2008, https://jfly.uni-koeln.de/color/). Each colour has a darker form for light pages
+and a lighter form for dark pages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIGHT = {
     "broken": "#aa3f88",
     "loss": "#6a4fb3",
 }
-"""In these the charts are drawn, so no two may be the same."""
+"""Charts are drawn in these colours and mapped to roles afterwards, so each must be unique."""
 
 DARK = {
     "ink": "#e6e8eb",

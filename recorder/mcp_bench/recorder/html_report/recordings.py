@@ -18,7 +18,7 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.scores.scores import report, usual_attempts
+from mcp_bench.recorder.scores.scores import summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -32,13 +32,13 @@ _SPENT = (
     ("verified", "verified"),
 )
 MOST_GROUPS = 8
-"""That get charts of their own."""
+"""Maximum number of groups with their own charts."""
 
 
 def recorded(episodes: Sequence[StoredEpisode], by: Sequence[str]) -> list[Section]:
-    """Return the sections about episodes that are over, grouped by some of `report.GROUPS`."""
+    """Return the sections about ended episodes, grouped by some of `scores.GROUPS`."""
     groups = _groups(episodes, by)
-    rows = {key: report(group, by)[0] for key, group in groups.items()}
+    rows = {key: summarise(group, by)[0] for key, group in groups.items()}
     names = labels(list(rows.values()), by)
     named = dict(zip(rows, names, strict=True))
     sections = [_scores(list(rows.values()), names, by)]
@@ -52,7 +52,7 @@ def recorded(episodes: Sequence[StoredEpisode], by: Sequence[str]) -> list[Secti
 
 
 def about(episodes: Sequence[StoredEpisode]) -> str:
-    """Return a line that says which recordings a page is about."""
+    """Return a line that summarises which recordings the page covers."""
     if not episodes:
         return "No recordings."
     days = sorted({_day(episode.started_us) for episode in episodes})
@@ -62,37 +62,45 @@ def about(episodes: Sequence[StoredEpisode]) -> str:
 
 
 def labels(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
-    """Return what to call each row: the values of the fields in which they differ; of a single one, all."""
+    """Return a label for each row: the values of the fields that differ between rows, or of all fields."""
     differ = [name for name in by if len({row[name] for row in rows}) > 1] or by
     found = [" · ".join(str(row[name]) for name in differ if row[name] is not None) for row in rows]
     return [label or "all" for label in found]
 
 
 def score(row: Row, name: str) -> Score:
-    """Return partial or strict of a row of a report."""
+    """Return the partial or strict score of a report row."""
     interval = row[f"{name}_ci"]
     lowered = row[f"{name}_invalid_as_0"] if row["invalid"] else None
     return Score(row[name], tuple(interval) if interval else None, lowered)
 
 
 def score_chart(name: str, title: str, noun: str, parts: Sequence[tuple[str, Row]]) -> DotChart:
-    """Return the chart of partial and strict of labelled rows; `noun` heads the labels in its table."""
+    """Return a chart of the partial and strict scores of labelled rows.
+
+    Args:
+        name: prefix of the file name.
+        title: the chart's title.
+        noun: heading of the label column.
+        parts: labels and report rows.
+    """
     scores = {kind: [score(row, kind) for _, row in parts] for kind in ("partial", "strict")}
     invalid = any(row["invalid"] for _, row in parts)
     columns = [noun, "episodes", "invalid", "tasks", "partial", "strict"]
     columns += ["partial, invalid as 0", "strict, invalid as 0"] if invalid else []
     tasks = sum(row["tasks"] for _, row in parts)
-    n = f"n = {counted(tasks, 'task')}" if len(parts) == 1 else "n is at the right of each row"
-    ticks = "; upright ticks are the scores with every invalid episode as 0" if invalid else ""
+    several = "the number of tasks is at the right of each row"
+    n = counted(tasks, "task") if len(parts) == 1 else several
+    ticks = "; vertical ticks: scores with invalid episodes as 0" if invalid else ""
     return DotChart(
         name=name,
         title=title,
-        says=f"{n}; dots are means over valid graded episodes, {INTERVALS}{ticks}.",
+        says=f"Dots: means over valid graded episodes; {INTERVALS}; {n}{ticks}.",
         table=Table(title, columns, [_figures(label, row, lowered=invalid) for label, row in parts]),
         rows=[(label, _note(row)) for label, row in parts],
         series=[
             Dots("partial", "partial", scores["partial"]),
-            Dots("strict (all of it)", "strict", scores["strict"]),
+            Dots("strict", "strict", scores["strict"]),
         ],
     )
 
@@ -107,7 +115,7 @@ def _groups(
 
 
 def _by_domain(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
-    return [(row["domain"], row) for row in report(episodes, ["domain"])]
+    return [(row["domain"], row) for row in summarise(episodes, ["domain"])]
 
 
 def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
@@ -115,16 +123,16 @@ def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
     for episode in episodes:
         if (found := level(episode.task)) is not None:
             levels.setdefault(found, []).append(episode)
-    return [(f"level {number}", report(levels[number], ())[0]) for number in sorted(levels)]
+    return [(f"level {number}", summarise(levels[number], ())[0]) for number in sorted(levels)]
 
 
 def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Section:
     if not rows:
-        return Section("Scores", ["There are no recordings yet. Make some with `mcp-bench record`."])
+        return Section("Scores", ["No recordings yet. Create some with `mcp-bench record`."])
     same = [f"{name} {rows[0][name]}" for name in by if len({row[name] for row in rows}) == 1]
-    words = [f"All of {', '.join(same)}."] if same and len(rows) > 1 else []
+    words = [f"All groups: {', '.join(same)}."] if same and len(rows) > 1 else []
     words += _trouble(rows)
-    chart = score_chart("scores", "Partial and strict", "of", list(zip(names, rows, strict=True)))
+    chart = score_chart("scores", "Partial and strict", "group", list(zip(names, rows, strict=True)))
     return Section("Scores", words, _facts(rows), [_whole(rows, names)], [chart])
 
 
@@ -141,25 +149,25 @@ def _facts(rows: Sequence[Row]) -> list[Fact]:
              f"{sum(row['failed_calls'] for row in rows):,} failed"),
     ]  # fmt: skip
     spent = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
-    return [*facts, *([Fact("cost", f"${sum(spent):.2f}", "as the agents told it")] if spent else [])]
+    return [*facts, *([Fact("cost", f"${sum(spent):.2f}", "as reported by the agents")] if spent else [])]
 
 
 def _trouble(rows: Sequence[Row]) -> list[str]:
     reasons: Counter[str] = sum((Counter(row["invalid_reasons"]) for row in rows), Counter())
     if not reasons:
         return []
-    told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     episodes = sum(row["episodes"] for row in rows)
     return [
-        f"{reasons.total():,} of {episodes:,} episodes are invalid ({told}): they say "
-        "nothing about the agent and are in no score, except where each of them counts as 0."
+        f"{reasons.total():,} of {episodes:,} episodes are invalid ({listed}). Invalid episodes failed for "
+        "reasons outside the agent; scores exclude them unless marked `invalid as 0`."
     ]
 
 
 def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return the table of all that there is to say of each group, its price included."""
+    """Return the table of all figures of each group, including usage and cost."""
     columns: list[tuple[str, list[Cell]]] = [
-        ("of", list(names)),
+        ("group", list(names)),
         ("episodes", [row["episodes"] for row in rows]),
         ("invalid", [row["invalid"] for row in rows]),
         ("partial", [score(row, "partial") for row in rows]),
@@ -171,22 +179,26 @@ def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
         for title, name in (("attempts, k", "k"), ("pass@k", "pass_at_k"), ("pass^k", "pass_hat_k"))
     ]
     columns += [(title, [row[name] for row in rows]) for title, name in _SPENT]
-    told = [(title, cells) for title, cells in columns if any(cell is not None for cell in cells)]
+    known = [(title, cells) for title, cells in columns if any(cell is not None for cell in cells)]
     return Table(
-        "What each group scored, and what it took",
-        [title for title, _ in told],
-        list(zip(*(cells for _, cells in told), strict=True)),
+        "Scores and usage by group",
+        [title for title, _ in known],
+        list(zip(*(cells for _, cells in known), strict=True)),
     )
 
 
 def _parts(title: str, noun: str, groups: Mapping[str, Sequence[tuple[str, Row]]]) -> list[Section]:
-    """Return the section with a chart for each group that has parts; none where none has more than one."""
-    told = {label: parts for label, parts in groups.items() if len(parts) > 1}
-    if not told:
+    """Return a section with a chart for each group that has several parts, if there is any."""
+    divided = {label: parts for label, parts in groups.items() if len(parts) > 1}
+    if not divided:
         return []
-    shown = dict(list(told.items())[:MOST_GROUPS])
-    more = len(told) - len(shown)
-    words = [f"The first {len(shown)} groups; {more} more have no chart here (--by, --run)."] if more else []
+    shown = dict(list(divided.items())[:MOST_GROUPS])
+    more = len(divided) - len(shown)
+    words = []
+    if more:
+        words.append(
+            f"Only the first {len(shown)} groups have charts; {more} more do not. Use --by or --run."
+        )
     charts = [
         score_chart(f"{noun} {label}", f"{label}: by {noun}" if len(groups) > 1 else title, noun, parts)
         for label, parts in shown.items()

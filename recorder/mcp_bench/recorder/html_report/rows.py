@@ -1,4 +1,4 @@
-"""Charts of rows, one below the other: a label and a note above what is drawn of each."""
+"""The layout of charts with rows: each row has a label and a note above its marks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETTERS = 52
 
 
 class Rows:
-    """A sheet with room for the first `MOST_ROWS` rows: heights are in inches, x is in the chart's unit."""
+    """A canvas for the first `MOST_ROWS` rows. Heights are in inches, x is in the chart's unit."""
 
     def __init__(self, rows: Sequence[tuple[str, str]], lanes: int, title: str, *, right: float) -> None:
         self._slot = _LABEL + LANE * lanes + _GAP
@@ -35,11 +35,11 @@ class Rows:
             self._write(1, at, note, "muted", "right")
 
     def y(self, row: int, lane: int) -> float:
-        """Return the middle of a lane of a row."""
+        """Return the vertical centre of a lane."""
         return row * self._slot + _LABEL + LANE * (lane + 0.5)
 
     def span(self, low: float, high: float) -> None:
-        """Set the ends of the x axis, with room for the half of a mark."""
+        """Set the limits of the x axis, with a margin of half a mark."""
         margin = (high - low) * 0.015
         self.axes.set_xlim(low - margin, high + margin)
         if low < 0:

@@ -1,6 +1,6 @@
-"""What a page is made of: sections with facts, charts and tables. Data only; how it is drawn is elsewhere.
+"""The content of a page: sections with facts, charts and tables. Other modules render them.
 
-Texts may come from agents: they are put on the page as text, never as markup.
+Texts can come from agents. They are shown as text, never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Role = Literal["partial", "strict", "fixed", "broken", "loss"]
-"""What a mark stands for; the same role has the same colour everywhere."""
+"""What a mark stands for. A role has the same colour in all charts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A mean (None where nothing was graded) with its 95 % interval (None with fewer than two tasks)."""
+    """A mean (None if nothing was graded) with its 95 % interval (None with fewer than two tasks)."""
 
     value: float | None
     interval: tuple[float, float] | None = None
     lowered: float | None = None
-    """The mean with every invalid episode as 0, where there are any."""
+    """The mean with invalid episodes as 0, if there are any."""
     signed: bool = False
-    """It is a difference."""
+    """True for differences."""
 
 
 Cell = str | int | float | Score | None
@@ -30,7 +30,7 @@ Cell = str | int | float | Score | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Figures in rows. `note` stands below."""
+    """A table. `note` is shown below it."""
 
     caption: str
     columns: Sequence[str]
@@ -40,12 +40,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture: what it is called, a sentence that says what is seen, and its figures."""
+    """A chart with its title, a one-sentence caption, and its values as a table."""
 
     name: str
-    """Begins the name of its PNG; made of words of ours or of names, which need not be unique."""
+    """Prefix of the PNG's file name. Need not be unique or safe as a file name."""
     title: str
     says: str
+    """The caption."""
     table: Table
 
 
@@ -57,12 +58,12 @@ class Dots:
     role: Role
     scores: Sequence[Score]
     hollow: bool = False
-    """What came before: it is on the same line as the dots that follow."""
+    """Drawn hollow, for earlier values, in the same lane as the next series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotChart(Chart):
-    """Scores with intervals, for each row a label and a note such as how many tasks there were."""
+    """Scores with intervals. Each row has a label and a note, such as its number of tasks."""
 
     rows: Sequence[tuple[str, str]]
     series: Sequence[Dots]
@@ -70,7 +71,7 @@ class DotChart(Chart):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points from left to right. `hollow` are places in `x` whose marks are not filled."""
+    """Points from left to right. `hollow` lists the indices of points with hollow marks."""
 
     name: str
     role: Role
@@ -78,7 +79,7 @@ class Line:
     scores: Sequence[Score]
     hollow: Sequence[int] = ()
     strength: float = 1.0
-    """0..1: how much it stands out from others of its role."""
+    """Opacity, 0..1, to distinguish lines of the same role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +89,25 @@ class LineChart(Chart):
     x_label: str
     lines: Sequence[Line]
     ticks: Mapping[float, str] = field(default_factory=dict)
-    """Names of places on the x axis; without any, they are numbers."""
+    """Labels of positions on the x axis. If empty, the axis shows numbers."""
     hollow_means: str = ""
     share: bool = True
-    """The values are 0..1; else they are 0 or more."""
+    """True for values in 0..1, false for any values from 0 up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipChart(Chart):
-    """How many tasks became solved (to the right), and how many no longer are (to the left)."""
+    """Numbers of newly solved tasks (to the right) and newly failed tasks (to the left)."""
 
     rows: Sequence[tuple[str, str]]
-    """As of a DotChart."""
+    """Label and note of each row."""
     fixed: Sequence[int]
     broken: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure to see at once."""
+    """A key figure, shown in large type."""
 
     label: str
     value: str
@@ -124,10 +125,10 @@ class Section:
 
 
 MOST_ROWS = 20
-"""Of a chart: its table has all."""
+"""Maximum rows of a chart. Its table has all rows."""
 DIRECTIONS = {"fail_to_pass": "fail → pass", "pass_to_fail": "pass → fail"}
-"""Of tasks that flip, in words."""
-INTERVALS = "bars are 95 % bootstrap intervals clustered by task"
+"""Labels of the two kinds of flips."""
+INTERVALS = "bars: 95 % bootstrap intervals clustered by task"
 
 
 def counted(number: int, word: str) -> str:

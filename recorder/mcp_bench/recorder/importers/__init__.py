@@ -1,5 +1,7 @@
-"""Importers of other tools' trajectories. Entry points of the group `mcp_bench.importers` name a class
-without arguments."""
+"""Importers of other tools' trajectories.
+
+Each entry point of the group `mcp_bench.importers` names a class whose constructor takes no arguments.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,11 @@ from mcp_bench.recorder.importers.attempt import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a file. `where` says which (`line 3`); `attempts` reads it, and may raise anything that
-    reading data of another shape than expected raises."""
+    """One row of a file, parsed lazily.
+
+    `where` is its place (`line 3`). `attempts` parses it and may raise any error that malformed data
+    causes.
+    """
 
     where: str
     attempts: Callable[[], Iterable[Attempt]]
@@ -25,17 +30,17 @@ class Importer(Protocol):
     summary: str
     """One line for listings."""
     patterns: tuple[str, ...]
-    """Which files of a folder it reads, as for `Path.rglob`."""
+    """Glob patterns of the files that it reads from a folder, as for `Path.rglob`."""
 
     def recognises(self, path: Path) -> bool:
-        """Say whether the file is of this format for sure."""
+        """Return whether the file is certainly in this format."""
         ...
 
     def rows(self, path: Path) -> Iterator[Row]:
         """Yield the rows of a file.
 
         Raises:
-            RowError: it is no file of this format at all.
-            OSError: it cannot be read.
+            RowError: the file is not in this format.
+            OSError: the file cannot be read.
         """
         ...

@@ -1,7 +1,8 @@
-"""Harbor's Agent Trajectory Interchange Format, 1.0 to 1.8: documents of one trajectory, or one in a line.
+"""Harbor's Agent Trajectory Interchange Format, versions 1.0 to 1.8.
 
-https://www.harborframework.com/docs/agents/trajectory-format. The format has no grade: ours is in `extra`,
-Harbor's in `result.json` beside the folder of the agent, where it is found.
+A file has one trajectory, or one per line. The format has no field for grades. Our exports store them in
+`extra`; Harbor stores them in `result.json` in the parent of the agent's folder.
+https://www.harborframework.com/docs/agents/trajectory-format
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _each(verdict: Mapping[str, Any], row: dict[str, Any]) -> Iterator[Attempt]:
 
 def _attempt(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
     if not str(row.get("schema_version", "")).startswith("ATIF-"):
-        raise RowError("it has no schema_version of ATIF")
+        raise RowError("schema_version is missing or does not start with ATIF-")
     agent = row["agent"]
     messages = paired([message for step in row["steps"] for message in _step(step)])
     metrics = row.get("final_metrics") or {}
@@ -57,7 +58,7 @@ def _attempt(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
         "cost_usd": metrics.get("total_cost_usd"),
     }
     prompt = next((m.content for m in messages if m.role == "user"), None)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "task": task_of(prompt),
         "agent": agent["name"],
         "agent_version": agent["version"] if agent.get("version") != UNKNOWN else None,
@@ -67,7 +68,7 @@ def _attempt(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
         **verdict,
         **facts((row.get("extra") or {}).get(KEY)),
     }
-    return Attempt(messages=messages, tools=tool_schemas(agent.get("tool_definitions")), **told)
+    return Attempt(messages=messages, tools=tool_schemas(agent.get("tool_definitions")), **fields)
 
 
 def _step(step: Mapping[str, Any]) -> Iterator[Message]:
@@ -86,7 +87,7 @@ def _step(step: Mapping[str, Any]) -> Iterator[Message]:
         case "user" | "system" as role:
             yield Message(role=role, content=text or "")
         case source:
-            raise RowError(f"step {step.get('step_id')} is of {source!r}, which is not known")
+            raise RowError(f"step {step.get('step_id')}: unknown source {source!r}")
     for result in (step.get("observation") or {}).get("results") or []:
         if step["source"] == "agent" and step.get("tool_calls"):
             yield Message(
@@ -95,12 +96,12 @@ def _step(step: Mapping[str, Any]) -> Iterator[Message]:
                 tool_call_id=result.get("source_call_id"),
                 is_error=bool((result.get("extra") or {}).get("is_error")),
             )
-        elif told := text_of(result.get("content")):
-            yield Message(role="user", content=told)  # what an agent without calls was shown
+        elif observed := text_of(result.get("content")):
+            yield Message(role="user", content=observed)  # an observation without a call
 
 
 def _verdict(path: Path) -> dict[str, Any]:
-    """Return what Harbor's result of the trial says: `TRIAL/agent/trajectory.json`, `TRIAL/result.json`."""
+    """Return task and grade from `TRIAL/result.json` for the trajectory `TRIAL/agent/trajectory.json`."""
     result = _document(path.parent.parent / "result.json")
     rewards = (result.get("verifier_result") or {}).get("rewards")
     if not isinstance(rewards, dict) or not result.get("task_name"):

@@ -1,4 +1,4 @@
-"""An attempt as another tool recorded it."""
+"""An attempt that another tool recorded."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.trajectory import Message, Model, ToolSchema, Usage
 
 IMPORTED = "imported"
-"""Benchmark, agent or split of which the source says nothing."""
+"""Stands for a benchmark, agent or split that the source does not name."""
 
 
 class RowError(ValueError):
-    """A row cannot be imported; the text says why."""
+    """A row that cannot be imported; the text says why."""
 
 
 class Attempt(Model):
-    """What a source tells of an attempt. Without `partial` it has no grade.
+    """An attempt as its source describes it. It is ungraded if `partial` is None.
 
-    `messages` are complete and in order: each call has an id of its own, and its result, where it got
-    one, follows its turn.
+    `messages` are complete and in order. Call ids are unique, and each result follows the turn that
+    made its call.
     """
 
     messages: list[Message] = Field(min_length=1)
@@ -38,14 +38,14 @@ class Attempt(Model):
     seed: int = Field(default=0, ge=-(2**63), lt=2**63)
     partial: float | None = Field(default=None, ge=0, le=1)
     strict: bool | None = None
-    """Default: whether partial is 1."""
+    """Default: true if `partial` is 1."""
     assertions: list[dict[str, JsonValue]] = Field(default_factory=list)
     metrics: dict[str, JsonValue] = Field(default_factory=dict)
     final_state: JsonValue = None
     usage: Usage | None = None
     termination: Termination | None = None
     error: str | None = None
-    """Why the source counts it as failed to run; it is then invalid."""
+    """Why the attempt failed to run, according to the source. It is then invalid."""
     id: str | None = None
     """The source's own id."""
     started_us: int | None = Field(default=None, ge=0, lt=2**63)
@@ -61,22 +61,22 @@ class Attempt(Model):
         return last.content if last.role == "assistant" and not last.tool_calls else None
 
     def digest(self) -> str:
-        """Return the hash of what happened and how it was graded, whichever file it is read from."""
-        told = self.model_dump(
+        """Return a hash of content and grade, independent of the file and its format."""
+        content = self.model_dump(
             include={"messages", "benchmark", "task", "agent", "model", "seed", "partial", "strict", "error"}
         )
-        text = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def number(value: Any) -> float | None:
-    """Return a grade as a number; None where it is none."""
+    """Return a grade as a float, or None if it is not a number."""
     if isinstance(value, bool | int | float):
         return float(value)
     return None
 
 
 def partial_grade(reward: Any) -> float | None:
-    """Return a reward as a partial grade, within 0 and 1; None where it is no number."""
+    """Return a reward clipped to 0..1, or None if it is not a number."""
     value = number(reward)
     return None if value is None else min(max(value, 0.0), 1.0)

@@ -1,6 +1,6 @@
-"""Zapier AutomationBench's `--export-json`: one document with all tasks of an evaluation.
+"""The `--export-json` document of Zapier AutomationBench, with all tasks of an evaluation.
 
-`score` is the partial grade, `passed` the strict one, as its rubric gave them.
+`score` is the partial grade and `passed` the strict grade.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AutomationBench:
     def rows(self, path: Path) -> Iterator[Row]:
         document = json_object(parse(path.read_bytes()), "the document")
         if not isinstance(document.get("tasks"), list):
-            raise RowError("it has no tasks: it is not of --export-json")
+            raise RowError("the document has no list of tasks; it was not written by --export-json")
         meta = document.get("meta") if isinstance(document.get("meta"), dict) else {}
         for place, task in enumerate(document["tasks"], start=1):
             yield Row(f"task {place}", partial(_attempts, meta or {}, task))
@@ -57,7 +57,7 @@ def _attempts(meta: Mapping[str, Any], task: Any) -> list[Attempt]:
             model=str(meta["model"]) if meta.get("model") else None,
             partial=number(row.get("score")),
             strict=bool(row["passed"]) if row.get("passed") is not None else None,
-            assertions=[_assertion(told) for told in row.get("assertion_results") or []],
+            assertions=[_assertion(result) for result in row.get("assertion_results") or []],
             metrics={
                 name: row[name]
                 for name in ("assertions_total", "assertions_passed", "steps", "finish_reasons")
@@ -69,11 +69,11 @@ def _attempts(meta: Mapping[str, Any], task: Any) -> list[Attempt]:
     ]
 
 
-def _assertion(told: Mapping[str, Any]) -> dict[str, Any]:
-    name = str(told.get("type") or "assertion")
-    return {**told, "name": name, "passed": bool(told.get("passed"))}
+def _assertion(result: Mapping[str, Any]) -> dict[str, Any]:
+    name = str(result.get("type") or "assertion")
+    return {**result, "name": name, "passed": bool(result.get("passed"))}
 
 
 def _usage(row: Mapping[str, Any]) -> Usage | None:
-    told = Usage(input_tokens=row.get("input_tokens"), output_tokens=row.get("output_tokens"))
-    return told if told != Usage() else None
+    usage = Usage(input_tokens=row.get("input_tokens"), output_tokens=row.get("output_tokens"))
+    return usage if usage != Usage() else None

@@ -1,4 +1,4 @@
-"""Chat messages, a conversation a row: plain OpenAI rows, TRL's, prime-rl's, and our exports of each."""
+"""Chat messages, one conversation per row: OpenAI, TRL and prime-rl rows, and our exports of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from mcp_bench.recorder.importers.task_name import task_of
 
 
 class Chat:
-    """Rows with `messages`, or with `prompt` and `completion`; facts in the row itself or in `metadata`."""
+    """Rows with `messages`, or with `prompt` and `completion`.
+
+    Grade, task and other facts are in the row itself or in `metadata`.
+    """
 
     name = ""
     summary = ""
@@ -32,13 +35,15 @@ class Chat:
         if said is None and "prompt" in row and "completion" in row:
             said = [*_list(row["prompt"], "user"), *_list(row["completion"], "assistant")]
         if said is None:
-            raise RowError("it has neither messages nor prompt and completion")
+            raise RowError("the row has neither messages nor prompt and completion")
         metadata = row.get("metadata")
         about = {**row, **metadata} if isinstance(metadata, dict) else row
         messages = chat_messages(said, failed_calls(about))
-        told = facts(about)
-        told.setdefault("task", task_of(messages[0].content if messages else None))
-        yield Attempt(messages=messages, tools=tool_schemas(row.get("tools") or row.get("tool_defs")), **told)
+        fields = facts(about)
+        fields.setdefault("task", task_of(messages[0].content if messages else None))
+        yield Attempt(
+            messages=messages, tools=tool_schemas(row.get("tools") or row.get("tool_defs")), **fields
+        )
 
 
 class OpenAI(Chat):
@@ -69,5 +74,5 @@ def _list(said: Any, role: str) -> list[Any]:
     if isinstance(said, str):
         return [{"role": role, "content": said}]
     if not isinstance(said, list):
-        raise RowError("prompt or completion is neither text nor a list")
+        raise RowError("prompt or completion is neither a string nor a list")
     return said

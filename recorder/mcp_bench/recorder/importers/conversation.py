@@ -1,4 +1,4 @@
-"""Messages in the shapes of chat APIs, made canonical."""
+"""Convert messages and tools of chat APIs to our `Message` and `ToolSchema`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant"
 
 
 def chat_messages(rows: Any, failed: Iterable[str] = ()) -> list[Message]:
-    """Return messages of the Chat Completions API and its relatives; `failed` are ids of calls whose
-    results are errors.
+    """Convert messages of the Chat Completions API and its variants.
 
-    Arguments are an object or a string of JSON; calls are nested (`function.name`), flat (`name`), or
-    strings of JSON with either; content is text or parts.
+    Arguments can be an object or a JSON string. Calls can be nested (`function.name`), flat (`name`),
+    or JSON strings of either. Content can be text or parts.
+
+    Args:
+        rows: the messages.
+        failed: ids of the calls whose results are errors.
 
     Raises:
-        RowError: a message has a role or a call that makes no sense.
+        RowError: a message is malformed.
     """
     if not isinstance(rows, list):
-        raise RowError("the messages are no list")
+        raise RowError("messages is not a list")
     errors = set(failed)
     messages = []
     for place, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise RowError(f"message {place} is no JSON object")
+            raise RowError(f"message {place} is not a JSON object")
         try:
             messages.append(_message(row, errors))
         except RowError as error:
@@ -40,25 +43,25 @@ def chat_messages(rows: Any, failed: Iterable[str] = ()) -> list[Message]:
 
 
 def tool_schemas(rows: Any) -> list[ToolSchema]:
-    """Return tools given as OpenAI has them, flat, or as MCP lists them; also a string of JSON."""
+    """Convert tools in OpenAI's form, flat, or as MCP lists them, or a JSON string of such a list."""
     if isinstance(rows, str):
         rows = parse(rows.encode()) if rows.strip() else []
     return [_tool(row if isinstance(row, dict) else parse(str(row).encode())) for row in rows or []]
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
-    """Return a call; its arguments may be an object, a string of JSON, or nothing.
+    """Return a call. `arguments` can be an object, a JSON string, or None.
 
     Raises:
-        RowError: there is no name, or the arguments are no object.
+        RowError: the name is missing, or the arguments are not an object.
     """
     if not isinstance(name, str) or not name:
-        raise RowError("a call names no tool")
+        raise RowError("a call has no tool name")
     return ToolCall(id=str(call_id or ""), function=FunctionCall(name=name, arguments=_arguments(arguments)))
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a content; parts are joined by line breaks, images and the like are named."""
+    """Return the text of a message's content. Parts are joined by newlines; media become placeholders."""
     if content is None or isinstance(content, str):
         return content or None
     if isinstance(content, list):
@@ -67,13 +70,12 @@ def text_of(content: Any) -> str | None:
 
 
 def paired(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with unique ids of calls, and results that have the id and the tool of theirs.
+    """Make call ids unique and give each result the id and the tool of its call.
 
-    A result without an id, or with that of no open call, is of the oldest open call; one more than there
-    are calls cannot be told whose it is.
+    A result without the id of an open call belongs to the oldest open call.
 
     Raises:
-        RowError: there are results without calls.
+        RowError: there are more results than calls.
     """
     taken: set[str] = set()
     fresh = (f"call_{number}" for number in itertools.count(1))
@@ -93,7 +95,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
             message = message.model_copy(update={"tool_calls": calls})
         elif message.role == "tool":
             if not waiting:
-                raise RowError(f"message {place} is the result of no call")
+                raise RowError(f"message {place} is a tool result without a call")
             mine = next((entry for entry in waiting if entry[0] == message.tool_call_id), waiting[0])
             waiting.remove(mine)
             update = {"tool_call_id": mine[1].id, "name": mine[1].function.name}
@@ -105,7 +107,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
 def _message(row: Mapping[str, Any], failed: set[str]) -> Message:
     role = _ROLES.get(str(row.get("role")))
     if role is None:
-        raise RowError(f"the role {row.get('role')!r} is not known")
+        raise RowError(f"unknown role {row.get('role')!r}")
     content = row.get("content")
     if role == "tool":
         call_id = row.get("tool_call_id")
@@ -119,7 +121,7 @@ def _message(row: Mapping[str, Any], failed: set[str]) -> Message:
         )
     calls = row.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise RowError("tool_calls is no list")
+        raise RowError("tool_calls is not a list")
     if role != "assistant":
         return Message.model_validate({"role": role, "content": text_of(content) or ""})
     return Message(
@@ -145,7 +147,7 @@ def _call(call: Any) -> ToolCall:
     if isinstance(call, str):
         call = parse(call.encode())
     if not isinstance(call, dict):
-        raise RowError("a call is no JSON object")
+        raise RowError("a call is not a JSON object")
     function = call.get("function")
     if isinstance(function, dict):
         return tool_call(call.get("id"), function.get("name"), function.get("arguments"))
@@ -161,7 +163,7 @@ def _arguments(arguments: Any) -> dict[str, Any]:
     if arguments is None:
         return {}
     if not isinstance(arguments, dict):
-        raise RowError("the arguments of a call are no JSON object")
+        raise RowError("the arguments of a call are not a JSON object")
     return arguments
 
 
@@ -174,7 +176,7 @@ def _part(part: Any) -> str:
         case "text" | "input_text" | "output_text":
             return str(part.get("text") or "")
         case "reasoning" | "thinking":
-            return ""  # is kept apart
+            return ""  # stored as the message's reasoning
         case "image_url" | "image" | "audio" | "input_audio" | "video" as kind:
             return _media(str(kind), part)
         case _:
@@ -182,7 +184,7 @@ def _part(part: Any) -> str:
 
 
 def _media(kind: str, part: Mapping[str, Any]) -> str:
-    """Name what is no text, as it is named where it is recorded."""
+    """Return the placeholder for media; recordings use the same."""
     source = part.get(kind) or part.get("source") or part
     place = (
         source.get("url") or source.get("path") or source.get("data") if isinstance(source, dict) else source
@@ -196,12 +198,14 @@ def _media(kind: str, part: Mapping[str, Any]) -> str:
 
 
 def _tool(row: Mapping[str, Any]) -> ToolSchema:
-    told = row["function"] if isinstance(row.get("function"), dict) else row
-    parameters = told.get("parameters") or told.get("inputSchema") or told.get("input_schema") or {}
-    if hasattr(parameters, "items") and isinstance(told.get("name"), str):
+    function = row["function"] if isinstance(row.get("function"), dict) else row
+    parameters = (
+        function.get("parameters") or function.get("inputSchema") or function.get("input_schema") or {}
+    )
+    if hasattr(parameters, "items") and isinstance(function.get("name"), str):
         return ToolSchema(
             function=FunctionSchema(
-                name=told["name"], description=told.get("description") or "", parameters=parameters
+                name=function["name"], description=function.get("description") or "", parameters=parameters
             )
         )
-    raise RowError("a tool has no name, or no parameters that make sense")
+    raise RowError("a tool has no name, or its parameters are not an object")

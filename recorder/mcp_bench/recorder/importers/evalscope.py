@@ -1,6 +1,7 @@
-"""evalscope's outputs: `reviews/` has the scores, `predictions/` of the same name the model's side.
+"""evalscope's outputs: `reviews/` has the scores, `predictions/` the model outputs.
 
-https://github.com/modelscope/evalscope. A review is enough; a prediction without a review has no grade.
+A review contains the conversation as well. A prediction alone is imported without a grade.
+https://github.com/modelscope/evalscope
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class EvalScope:
 
 def _attempts(path: Path, row: dict[str, Any]) -> Iterator[Attempt]:
     if "index" not in row or "messages" not in row:
-        raise RowError("it has no index or no messages")
+        raise RowError("the row has no index or no messages")
     sample = row.get("sample_score") or {}
     score = sample.get("score") or {}
     values = score.get("value") or {}
@@ -61,16 +62,16 @@ _FOLDERS = ("reviews", "predictions")
 
 
 def _assertion(name: str, value: Any, score: Mapping[str, Any]) -> dict[str, Any]:
-    told = number(value)
+    grade = number(value)
     return {
         "name": name,
-        "passed": told is not None and told >= 1,
+        "passed": grade is not None and grade >= 1,
         "detail": str(score.get("explanation") or ""),
     }
 
 
 def _usage(output: Any) -> Usage | None:
-    told = output.get("usage") if isinstance(output, dict) else None
-    if not isinstance(told, dict):
+    usage = output.get("usage") if isinstance(output, dict) else None
+    if not isinstance(usage, dict):
         return None
-    return Usage(input_tokens=told.get("input_tokens"), output_tokens=told.get("output_tokens"))
+    return Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens"))

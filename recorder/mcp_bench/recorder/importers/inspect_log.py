@@ -1,8 +1,8 @@
-"""Inspect's logs (`.eval`), of any version that keeps a sample in a file: read without Inspect itself.
+"""Read Inspect's `.eval` logs without Inspect, in any version that stores one sample per file.
 
-https://inspect.aisi.org.uk/eval-logs.html. The log is a zip, in newer versions compressed with zstd,
-which Python's zipfile does not know before 3.14. A score is the partial grade: a number, or Inspect's
-letters, C, P, N and I.
+https://inspect.aisi.org.uk/eval-logs.html. A log is a zip archive. Newer versions compress it with zstd,
+which Python's zipfile supports from 3.14 on only. The score becomes the partial grade: a number, or one of
+Inspect's letters C, P, N and I.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class InspectLog:
             with zipfile.ZipFile(path) as archive:
                 entries = {entry.filename: entry for entry in archive.infolist()}
                 samples = [name for name in sorted(entries) if name.startswith("samples/")]
-                # a log that was cut off has no header, but its beginning
+                # an incomplete log has no header but starts with the same data
                 head = next((name for name in (_HEADER, "_journal/start.json") if name in entries), None)
                 if head is None or not samples:
-                    raise RowError("a zip without Inspect's header and samples")
+                    raise RowError("not an Inspect log: the zip has no header or no samples")
                 header = json_object(parse(_entry(path, archive, entries[head])), head)
                 for name in samples:
                     yield Row(name, partial(_attempts, header, path, archive, entries[name]))
         except zipfile.BadZipFile as error:
-            raise RowError(f"not a zip that can be read: {error}") from error
+            raise RowError(f"not a readable zip: {error}") from error
 
 
 def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
@@ -63,9 +63,9 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> byte
         return archive.read(entry)
     with path.open("rb") as file:
         file.seek(entry.header_offset)
-        header = file.read(30)  # APPNOTE.TXT, 4.3.7: lengths of name and extra field are at its end
+        header = file.read(30)  # APPNOTE.TXT, 4.3.7: ends with the lengths of name and extra field
         if len(header) < 30:
-            raise RowError("the zip is cut off")
+            raise RowError("the zip is truncated")
         name, extra = struct.unpack("<HH", header[26:])
         file.seek(name + extra, 1)
         return zstd_bytes(file.read(entry.compress_size))
@@ -79,7 +79,7 @@ def _attempts(
     messages = _attached(sample["messages"], sample.get("attachments") or {})
     scores = sample.get("scores") or {}
     values = {name: _value(score.get("value")) for name, score in scores.items()}
-    told = next((value for value in values.values() if value is not None), None)
+    grade = next((value for value in values.values() if value is not None), None)
     error = sample.get("error")
     limit = (sample.get("limit") or {}).get("type")
     return [
@@ -91,7 +91,7 @@ def _attempts(
             agent=spec.get("solver") or None,
             model=spec.get("model"),
             seed=int(sample.get("epoch") or 1) - 1,
-            partial=told,
+            partial=grade,
             metrics={"scores": {name: score.get("value") for name, score in scores.items()}},
             assertions=[_assertion(name, values[name], score) for name, score in scores.items()],
             usage=_usage(sample.get("model_usage") or {}),
@@ -104,7 +104,7 @@ def _attempts(
 
 
 def _attached(value: Any, attachments: Mapping[str, str]) -> Any:
-    """Return a value with the long texts that are kept apart put back."""
+    """Replace references to attachments, where Inspect stores long texts, with their texts."""
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attachments.get(value.removeprefix(_ATTACHED), value)
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def _attached(value: Any, attachments: Mapping[str, str]) -> Any:
 
 
 def _value(value: Any) -> float | None:
-    """Return a score as a grade; of several, their mean."""
+    """Return a score as a grade, or the mean of several scores."""
     if isinstance(value, str):
         found = _LETTERS.get(value)
     elif isinstance(value, dict) and value:
@@ -133,7 +133,7 @@ def _assertion(name: str, value: float | None, score: Mapping[str, Any]) -> dict
 
 
 def _tools(sample: Mapping[str, Any]) -> list[Any]:
-    """Return the tools that the model was first offered."""
+    """Return the tools of the first model call that offered any."""
     attachments = sample.get("attachments") or {}
     for event in sample.get("events") or []:
         if isinstance(event, dict) and event.get("event") == "model" and event.get("tools"):
@@ -141,12 +141,12 @@ def _tools(sample: Mapping[str, Any]) -> list[Any]:
     return []
 
 
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    if not told:
+def _usage(by_model: Mapping[str, Any]) -> Usage | None:
+    if not by_model:
         return None
 
     def total(*names: str) -> int:
-        return sum(int(usage.get(name) or 0) for usage in told.values() for name in names)
+        return sum(int(usage.get(name) or 0) for usage in by_model.values() for name in names)
 
     return Usage(
         input_tokens=total("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write"),
@@ -155,5 +155,5 @@ def _usage(told: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def _microseconds(told: Any) -> int | None:
-    return int(datetime.fromisoformat(told).timestamp() * 1_000_000) if isinstance(told, str) else None
+def _microseconds(time: Any) -> int | None:
+    return int(datetime.fromisoformat(time).timestamp() * 1_000_000) if isinstance(time, str) else None

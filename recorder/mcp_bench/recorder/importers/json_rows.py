@@ -1,4 +1,4 @@
-"""Rows of JSON: lines, plain or compressed, one document, or Parquet."""
+"""Read rows from JSON lines (plain or compressed) or Parquet."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 
 LINE_BYTES = 512 << 20
-"""A line that is longer is no row."""
+"""Maximum length of a line, in bytes."""
 LINE_PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet")
 
 _PARQUET = b"PAR1"
 
 
 def rows(path: Path, read: Callable[[dict[str, Any]], Iterable[Attempt]]) -> Iterator[Row]:
-    """Yield the rows of a file of JSON lines or of Parquet; `read` makes attempts of an object.
+    """Yield the rows of a JSON lines or Parquet file. `read` converts a JSON object to attempts.
 
     Raises:
-        RowError: it is neither.
-        OSError: it cannot be read.
+        RowError: the file is damaged, or in neither format.
+        OSError: the file cannot be read.
     """
     for where, load in _loads(path):
         yield Row(where, partial(_read, load, read))
 
 
 def first(path: Path) -> dict[str, Any]:
-    """Return the first row, as far as it is an object; empty where it is not, or cannot be read."""
+    """Return the first row, or an empty dict if it cannot be read or is not an object."""
     try:
         _, load = next(_loads(path))
         return load()
@@ -40,10 +40,10 @@ def first(path: Path) -> dict[str, Any]:
 
 
 def parse(data: bytes) -> Any:
-    """Parse JSON so that all of it can be written as UTF-8 again: halves of surrogate pairs become `?`.
+    """Parse JSON. Lone surrogates become `?`, so that the value can be written as UTF-8.
 
     Raises:
-        RowError: it is no JSON, has numbers that JSON has not, or is no UTF-8.
+        RowError: the data is not JSON, not UTF-8, or has NaN or Infinity.
     """
     try:
         value = json.loads(data, parse_constant=_no_number)
@@ -60,13 +60,13 @@ def parse(data: bytes) -> Any:
 
 
 def json_object(value: Any, what: str = "the row") -> dict[str, Any]:
-    """Return an object.
+    """Return the value if it is a JSON object.
 
     Raises:
         RowError: it is something else.
     """
     if not isinstance(value, dict):
-        raise RowError(f"{what} is no JSON object")
+        raise RowError(f"{what} is not a JSON object")
     return value
 
 
@@ -84,7 +84,7 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 
         try:
             for number, row in enumerate(read_rows(path), start=1):
-                # what a column has no value for is left out, as it is in JSON lines
+                # drop nulls: JSON lines leave out missing keys
                 kept = {name: value for name, value in row.items() if value is not None}
                 yield f"row {number}", partial(json_object, kept)
         except ValueError as error:
@@ -98,7 +98,7 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                 if line.strip():
                     yield f"line {number}", partial(_line, line)
     except damage() as error:
-        raise RowError(f"damaged behind line {number}: {error}") from error
+        raise RowError(f"damaged after line {number}: {error}") from error
 
 
 def _line(line: bytes) -> dict[str, Any]:
@@ -108,4 +108,4 @@ def _line(line: bytes) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> float:
-    raise RowError(f"{word} is no JSON number")
+    raise RowError(f"{word} is not a JSON number")

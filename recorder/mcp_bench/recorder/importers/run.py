@@ -1,4 +1,4 @@
-"""Files of other tools' trajectories into the store, row by row."""
+"""Import files of other tools' trajectories into the store, row by row."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mcp_bench.recorder.importers.store import ImportedRuns, known_episodes
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load, registered
 
-ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a row of another shape than expected may raise."""
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Exceptions raised by parsing a malformed row."""
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """`where` is empty where the whole file is meant."""
+    """A row that was left out, or a whole file if `where` is empty."""
 
     file: str
     where: str
@@ -34,7 +34,7 @@ class Outcome:
     format: str
     imported: int = 0
     known: int = 0
-    """Rows that the store had."""
+    """Number of rows that were in the store already."""
     bad: list[BadRow] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
 
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What is said of rows on the command line; a row's own word on these gives way to it."""
+    """Values from the command line. They override the values in the rows."""
 
     benchmark: str | None = None
     agent: str | None = None
@@ -56,18 +56,25 @@ class Defaults:
 
 
 def import_paths(paths: Sequence[Path], form: str | None, defaults: Defaults) -> Outcome:
-    """Import files, and those in folders that the format reads. Rows that make no sense are left out, and
-    told of; all others are in the store when this returns, and none if it raises.
+    """Import files, and the files in folders that match the format's patterns.
+
+    Malformed rows are left out and reported. All other rows are in the store when this returns; if it
+    raises, none are.
+
+    Args:
+        paths: files and folders.
+        form: name of the format; None detects it.
+        defaults: values that override those in the rows.
 
     Raises:
-        WrongUseError: a path is not there, a folder has no such file, or the format is not given and
-            cannot be told.
-        UnknownNameError: there is no such format.
+        WrongUseError: a path does not exist, a folder has no matching file, or the format cannot be
+            detected.
+        UnknownNameError: the format is unknown.
         StorageError: the store cannot be written.
     """
     for path in paths:
         if not path.exists():
-            raise WrongUseError(f"{path} is not there")
+            raise WrongUseError(f"{path} does not exist")
     importer = _importer(form) if form is not None else guess(paths)
     outcome = Outcome(importer.name)
     with ImportedRuns(importer.name, known_episodes()) as runs:
@@ -80,10 +87,10 @@ def import_paths(paths: Sequence[Path], form: str | None, defaults: Defaults) ->
 
 
 def guess(paths: Sequence[Path]) -> Importer:
-    """Return the importer that knows a file for its own: the first file that is known for sure.
+    """Return the importer of the first file whose format is certain.
 
     Raises:
-        WrongUseError: none does, or more than one.
+        WrongUseError: no importer recognises a file, or more than one does.
     """
     importers = [_importer(name) for name in registered("importer")]
     candidates: list[tuple[Path, Importer]] = []
@@ -93,16 +100,16 @@ def guess(paths: Sequence[Path]) -> Importer:
         else:
             candidates += [(path, importer) for importer in importers]
     if not candidates:
-        raise WrongUseError("there is nothing to import: no file of a known kind")
+        raise WrongUseError("nothing to import: no file in a known format")
     for file, pairs in itertools.groupby(sorted(candidates, key=lambda one: one[0]), key=lambda one: one[0]):
         sure = [importer for _, importer in pairs if importer.recognises(file)]
         if len(sure) == 1:
             return sure[0]
         if sure:
             both = " and ".join(importer.name for importer in sure)
-            raise WrongUseError(f"{file} may be of {both}: say which with --format")
+            raise WrongUseError(f"{file} could be {both}: choose one with --format")
     known = ", ".join(sorted(registered("importer")))
-    raise WrongUseError(f"the format of {candidates[0][0]} is not plain: give --format, one of {known}")
+    raise WrongUseError(f"cannot detect the format of {candidates[0][0]}: use --format with one of {known}")
 
 
 def _importer(name: str) -> Importer:
@@ -118,12 +125,14 @@ def _files(paths: Sequence[Path], importer: Importer) -> Iterator[Path]:
         found = files_in(path, importer)
         if not found:
             patterns = ", ".join(importer.patterns)
-            raise WrongUseError(f"{path} has no file of {importer.name} ({patterns}): name the files")
+            raise WrongUseError(
+                f"{path} has no file of the format {importer.name} ({patterns}): name the files instead"
+            )
         yield from found
 
 
 def files_in(folder: Path, importer: Importer) -> list[Path]:
-    """Return the files of a folder, and of those in it, that the importer reads."""
+    """Return the files in a folder and its subfolders that match the importer's patterns."""
     found = {path for pattern in importer.patterns for path in folder.rglob(pattern) if path.is_file()}
     return sorted(found)
 
@@ -141,10 +150,10 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
     try:
         attempts = [defaults.apply(attempt) for attempt in row.attempts()]
         for attempt in attempts:
-            attempt.digest()  # what is nested too deeply to be written down must not stop a row halfway
+            attempt.digest()  # fail on nesting too deep to serialise before anything of the row is stored
     except BenchError:
         raise
-    except ODD as error:
+    except MALFORMED as error:
         outcome.bad.append(BadRow(str(path), row.where, reason_of(error)))
         return
     for attempt in attempts:
@@ -155,7 +164,7 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
 
 
 def reason_of(error: Exception) -> str:
-    """Say why a row cannot be read, which raised one of `ODD`."""
+    """Return why a row cannot be parsed. `error` is one of `MALFORMED`."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -163,5 +172,5 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, RowError):
         return str(error)
     if isinstance(error, KeyError):
-        return f"it has no {error.args[0]!r}"
-    return f"of another shape than expected: {type(error).__name__}: {error}"
+        return f"{error.args[0]!r} is missing"
+    return f"malformed: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""ShareGPT conversations, ours and other people's."""
+"""ShareGPT conversations, from our exports and other tools."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ShareGPT:
 
 def _attempts(row: dict[str, Any]) -> Iterator[Attempt]:
     turns = row["conversations"]
-    told = row.get(KEY)
-    ours: dict[str, Any] = told if isinstance(told, dict) else {}
+    exported = row.get(KEY)
+    ours: dict[str, Any] = exported if isinstance(exported, dict) else {}
     if ours.get("unanswered") is not None:
         last = turns[-1]["from"] if turns else ""
         kind = "observation" if last == "function_call" else "human"
@@ -72,7 +72,7 @@ def _attempts(row: dict[str, Any]) -> Iterator[Attempt]:
             case "observation" | "tool":
                 messages += [Message(role="tool", content=result) for result in _results(text, calls)]
             case role:
-                raise RowError(f"turn {number} is from {role!r}, which is not known")
+                raise RowError(f"turn {number}: unknown sender {role!r}")
     failed = set(failed_calls(ours))
     messages = [
         message.model_copy(update={"is_error": message.tool_call_id in failed})

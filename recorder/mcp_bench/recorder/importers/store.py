@@ -1,7 +1,7 @@
-"""Attempts into run folders of the store, like any other run, marked as imported.
+"""Store imported attempts in run folders, marked as imported.
 
-A run's calls get frames that are made here from the conversation: they say what was called and what came
-back, in MCP's words, and are not what went over any wire.
+The frames of their calls are synthesised from the conversation: they are valid MCP messages, but no
+connection ever carried them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,25 @@ from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_
 from mcp_bench.recorder.trajectory import Message
 
 SOURCE_ERROR = "source_error"
-"""Reason code of an attempt that its source says failed to run."""
+"""Invalid reason of an attempt that failed to run according to its source."""
 
 _log = logging.getLogger(__name__)
 
 
 class ImportedRuns:
-    """The runs that one import makes: one for each benchmark, with grades and without.
+    """The runs of one import: for each benchmark one with grades and one without. A context manager.
 
-    They are written aside, and moved among the others when all is done: what is interrupted leaves
-    nothing. A context manager.
+    They are written to a temporary folder and moved to the store at the end, so an interrupted import
+    leaves nothing behind.
     """
 
     def __init__(self, form: str, known: set[str]) -> None:
-        """`known` are the digests and ids of what is in the store (see `known_episodes`)."""
+        """Prepare an import.
+
+        Args:
+            form: name of the format.
+            known: digests and ids of the episodes in the store, from `known_episodes`.
+        """
         self._form = form
         self._known = known
         self._aside = home() / "importing" / new_id("import")
@@ -48,7 +53,7 @@ class ImportedRuns:
         self.runs: list[str] = []
 
     def add(self, attempt: Attempt, source: dict[str, Any]) -> bool:
-        """Store an attempt; return False where the store has it."""
+        """Store an attempt. Return False if the store has it already."""
         digest = attempt.digest()
         if digest in self._known or attempt.id in self._known:
             return False
@@ -60,7 +65,7 @@ class ImportedRuns:
         return True
 
     def commit(self) -> None:
-        """Move the runs among the others."""
+        """Move the runs into the store."""
         for folder in self._folders.values():
             folder.close()
         root = runs_dir()
@@ -109,8 +114,10 @@ class ImportedRuns:
 
 
 def known_episodes() -> set[str]:
-    """Return the digests of what was imported so far, and the ids of all episodes: an export of this store
-    that comes back is nothing new."""
+    """Return the digests of imported attempts and the ids of other episodes.
+
+    The ids recognise exports of this store.
+    """
     known: set[str] = set()
     for path in sorted(runs_dir().glob(f"*/{RECORDINGS}")):
         with closing(open_reader(path, schema.recordings)) as db:
@@ -122,11 +129,11 @@ def known_episodes() -> set[str]:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove what an import that was killed left; one that goes on keeps its own."""
+    """Remove the files of killed imports. Running imports keep theirs."""
     for aside in folder.glob("import_*"):
         runs = [path for path in aside.iterdir() if path.is_dir()]
         if runs and not any(is_being_written(run) for run in runs):
-            _log.info("removing what an interrupted import left in %s", aside)
+            _log.info("removing files of an interrupted import: %s", aside)
             shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -183,7 +190,7 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
 
 
 def _frames(messages: list[Message]) -> Iterator[tuple[Any, bytes]]:
-    """Yield what a wire would have carried, with who sends it."""
+    """Yield the synthesised frames with their senders."""
     numbers: dict[str, int] = {}
     for message in messages:
         for call in message.tool_calls:

@@ -1,4 +1,4 @@
-"""Names of tasks that a source does not name."""
+"""Names for tasks that the source does not name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from mcp_bench.recorder.importers.attempt import IMPORTED
 
 
 def task_of(prompt: str | None) -> str:
-    """Name a task by what was asked, so that attempts at one are known as such."""
+    """Return a task name made from a hash of the prompt: attempts at one task share it."""
     digest = hashlib.sha256(json.dumps(prompt).encode()).hexdigest()
     return f"{IMPORTED}-{digest[:12]}"

@@ -1,7 +1,7 @@
 """Rollouts of verifiers: `results.jsonl` of versions before 0.2, and `traces.jsonl` of 0.4.
 
-https://github.com/PrimeIntellect-ai/verifiers. The reward is taken as the partial grade, within 0 and 1,
-and 1 as solved.
+The reward, clipped to 0..1, becomes the partial grade; 1 counts as solved.
+https://github.com/PrimeIntellect-ai/verifiers
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _attempts(metadata: Mapping[str, Any], row: dict[str, Any]) -> Iterator[Atte
     elif "completion" in row:
         yield _result(metadata, row)
     else:
-        raise RowError("it has neither traces nor a completion")
+        raise RowError("the row has neither traces nor a completion")
 
 
 def _result(metadata: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
@@ -72,10 +72,10 @@ def _trace(episode: Mapping[str, Any], trace: Mapping[str, Any]) -> Attempt:
     data = task.get("data") or {}
     agent = trace.get("agent") or {}
     rewards = {name: reward for name, reward in (trace.get("rewards") or {}).items() if reward}
-    reward = sum(told["score"] * told.get("weight", 1.0) for told in rewards.values()) if rewards else None
+    reward = sum(one["score"] * one.get("weight", 1.0) for one in rewards.values()) if rewards else None
     errors = [*(trace.get("errors") or []), *(episode.get("errors") or [])]
     root_tools = nodes[path[0]].get("tools") if path else None
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "benchmark": (episode.get("env") or {}).get("id") or None,
         "task": str(data.get("id") or data.get("name") or task.get("key") or data.get("idx")),
         "agent": agent.get("name"),
@@ -90,18 +90,20 @@ def _trace(episode: Mapping[str, Any], trace: Mapping[str, Any]) -> Attempt:
         metrics=trace.get("metrics") or {},
         error=_error(errors[-1] if errors and not trace.get("ok", True) else None),
         termination="timeout" if trace.get("is_timeout") else None,
-        **told,
+        **fields,
     )
 
 
 def _longest(nodes: list[Any]) -> list[int]:
-    """Return the places of the nodes from a root to the last leaf of greatest depth: what was said before
-    a context was cut short or written anew is on other branches."""
+    """Return the indices of the nodes from the root to the deepest leaf, the last one of several.
+
+    Other branches hold the messages from before a context was truncated or rewritten.
+    """
     depth: list[int] = []
     for node in nodes:
         parent = node.get("parent")
         if parent is not None and not 0 <= parent < len(depth):
-            raise RowError(f"a node has the parent {parent}, which does not come before it")
+            raise RowError(f"a node's parent {parent} does not precede it")
         depth.append(1 if parent is None else depth[parent] + 1)
     if not depth:
         raise RowError("a trace has no messages")
@@ -124,10 +126,10 @@ def _said(said: Any, role: str) -> list[Any]:
     return [{"role": role, "content": said}] if isinstance(said, str) else list(said)
 
 
-def _usage(told: Any) -> Usage | None:
-    if not isinstance(told, dict):
+def _usage(reported: Any) -> Usage | None:
+    if not isinstance(reported, dict):
         return None
-    known = {name: told.get(name) for name in ("input_tokens", "output_tokens")}
+    known = {name: reported.get(name) for name in ("input_tokens", "output_tokens")}
     return Usage(**{name: int(value) for name, value in known.items() if value is not None})
 
 
@@ -140,7 +142,7 @@ def _error(error: Any) -> str | None:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """Return what `metadata.json` beside the results says; its folder names environment and model, too."""
+    """Return environment and model from `metadata.json` beside the results, else from the folder's name."""
     try:
         found = json.loads((path.parent / "metadata.json").read_text("utf-8"))
         return found if isinstance(found, dict) else {}

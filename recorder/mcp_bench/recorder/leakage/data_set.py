@@ -13,7 +13,7 @@ from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt, RowError
 from mcp_bench.recorder.importers.conversation import chat_messages
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
-from mcp_bench.recorder.importers.run import ODD, files_in, guess, reason_of
+from mcp_bench.recorder.importers.run import MALFORMED, files_in, guess, reason_of
 from mcp_bench.recorder.importers.task_name import task_of
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.split_index import Leak, Row
@@ -110,7 +110,7 @@ def _rows(file: Path, read: _Reader, found: Searched) -> Iterator[tuple[str, Row
             found.rows += 1
             try:
                 attempts = list(row.attempts())
-            except ODD as error:
+            except MALFORMED as error:
                 found.unreadable.append((str(file), row.where, reason_of(error)))
                 continue
             yield from ((row.where, _row(attempt)) for attempt in attempts)

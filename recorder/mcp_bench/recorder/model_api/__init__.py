@@ -1,1 +1,1 @@
-"""Requests to model APIs, and the answers, as recorded by a proxy."""
+"""Parse captured requests to model APIs and their answers."""

@@ -1,6 +1,6 @@
-"""What one captured exchange with a model endpoint says, read from the bytes that were stored.
+"""Parse one captured exchange with a model endpoint from its stored bytes.
 
-Never raises on what an agent or an endpoint sent: what cannot be read is left out, and the bytes have it.
+Malformed input never raises. Unreadable parts are left out; the stored bytes still have them.
 """
 
 from __future__ import annotations
@@ -13,26 +13,32 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcp_bench.recorder.model_api.dialects import dialect_of
-from mcp_bench.recorder.model_api.dialects.dialect import ODD, Asked, Dialect, JSONObject, Reply
+from mcp_bench.recorder.model_api.dialects.dialect import (
+    MALFORMED,
+    Dialect,
+    JSONObject,
+    ModelRequest,
+    Reply,
+)
 from mcp_bench.recorder.model_api.dialects.sse import json_events
 from mcp_bench.recorder.trajectory import Usage
 
 Ending = Literal["complete", "cut", "abandoned"]
-"""How a response ended on the wire: whole, broken off by the endpoint, or left by the agent."""
+"""How a response ended: complete, cut off by the endpoint, or abandoned by the agent."""
 Outcome = Literal["ok", "error", "cut", "abandoned"]
 Kind = Literal["turn", "side", "other"]
 
 READABLE = 32 << 20
-"""Bytes up to which a body is read; a larger one is only stored."""
+"""Maximum size of a parsed body, in bytes. Larger bodies are stored but not parsed."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What was asked and what came back, as far as it can be told."""
+    """A request and its answer, as far as they can be parsed."""
 
     kind: Kind
-    """`turn`: asks for an answer, and offers tools; `side`: asks for one without tools (a title, a
-    probe); `other`: asks for no answer (counts tokens, lists models)."""
+    """`turn`: a completion request with tools. `side`: a completion request without tools (a title, a
+    probe). `other`: any other request (counting tokens, listing models)."""
     outcome: Outcome
     dialect: str | None = None
     model: str | None = None
@@ -40,7 +46,7 @@ class Exchange:
     usage: Usage | None = None
     finish: str | None = None
     answer: JSONObject | None = None
-    """The answer in one piece, also where it was streamed."""
+    """The complete answer; streamed answers are reassembled."""
 
 
 def read_exchange(
@@ -51,24 +57,24 @@ def read_exchange(
     ending: Ending,
     headers: Mapping[str, str],
 ) -> Exchange:
-    """Read an exchange. `headers` are those of the response, with names in lower case."""
+    """Parse an exchange. `headers` are those of the response, with names in lower case."""
     path = path.partition("?")[0]
     dialect = dialect_of(path)
     if dialect is None:
         return Exchange("other", _outcome(status, ending, None, None))
-    asked, answer, reply = Asked(None, {}, False), None, None
-    with suppress(*ODD):
-        asked = dialect.asked(path, _object(request))
-    with suppress(*ODD, zlib.error):
+    model_request, answer, reply = ModelRequest(None, {}, False), None, None
+    with suppress(*MALFORMED):
+        model_request = dialect.read_request(path, _object(request))
+    with suppress(*MALFORMED, zlib.error):
         answer = _answer(dialect, decoded(response, headers.get("content-encoding", "")), headers)
     if answer is not None:
         reply = reply_of(dialect, answer)
     return Exchange(
-        kind="turn" if asked.offers_tools else "side",
+        kind="turn" if model_request.offers_tools else "side",
         outcome=_outcome(status, ending, answer, reply, streamed=_streamed(headers)),
         dialect=dialect.name,
-        model=(reply.model if reply else None) or asked.model,
-        parameters=asked.parameters,
+        model=(reply.model if reply else None) or model_request.model,
+        parameters=model_request.parameters,
         usage=reply.usage if reply else None,
         finish=reply.finish if reply else None,
         answer=answer,
@@ -76,24 +82,24 @@ def read_exchange(
 
 
 def reply_of(dialect: Dialect, answer: JSONObject) -> Reply | None:
-    """Read an answer in one piece; None where it is none."""
-    with suppress(*ODD):
-        return dialect.reply(answer)
+    """Parse a complete answer; return None if it is malformed."""
+    with suppress(*MALFORMED):
+        return dialect.read_reply(answer)
     return None
 
 
 def decoded(body: bytes, coding: str) -> bytes:
-    """Undo a content coding, as far as it came.
+    """Undo a content coding. A truncated body is decoded as far as it goes.
 
     Raises:
-        ValueError: nobody here knows the coding.
-        zlib.error: the body has another one.
+        ValueError: the coding is not supported.
+        zlib.error: the body does not have that coding.
     """
     for name in reversed([part.strip().lower() for part in coding.split(",")]):
         if name in ("", "identity"):
             continue
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise ValueError(f"a body in the content coding {name!r} is only stored")
+            raise ValueError(f"content coding {name!r} is not supported")
         body = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(body, READABLE)
     return body
 
@@ -102,12 +108,12 @@ def _answer(dialect: Dialect, body: bytes, headers: Mapping[str, str]) -> JSONOb
     text = body.decode("utf-8", "replace")
     if _streamed(headers):
         events = list(json_events(text))
-        whole = dialect.whole(events) if events else None
+        whole = dialect.join_events(events) if events else None
         failed = next((event["error"] for event in events if event.get("error")), None)
         return {**whole, "error": failed} if whole is not None and failed else whole
     document = json.loads(text)
-    if isinstance(document, list):  # Gemini's stream of another form
-        return dialect.whole(document)
+    if isinstance(document, list):  # Gemini's stream without alt=sse
+        return dialect.join_events(document)
     return document if isinstance(document, dict) else None
 
 
@@ -118,7 +124,7 @@ def _streamed(headers: Mapping[str, str]) -> bool:
 def _object(body: bytes) -> JSONObject:
     document = json.loads(body)
     if not isinstance(document, dict):
-        raise ValueError("no JSON object")
+        raise ValueError("not a JSON object")
     return document
 
 
@@ -133,7 +139,7 @@ def _outcome(
     if (status is not None and status >= 400) or (answer and answer.get("error")):
         return "error"
     if reply is not None and reply.finish:
-        return "ok"  # an agent may go as soon as it has what it wants
+        return "ok"  # agents may disconnect as soon as they have the whole answer
     if ending != "complete":
         return ending
     return "cut" if streamed and reply is not None else "ok"

@@ -1,1 +1,1 @@
-"""Totals, rates with intervals, and comparisons."""
+"""Scores of recorded episodes: totals, means with confidence intervals, comparisons."""

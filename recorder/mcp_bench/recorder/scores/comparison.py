@@ -1,4 +1,4 @@
-"""Two agents, models or runs on the same tasks: paired differences, and the tasks that flipped."""
+"""Compare two agents, models or runs on the same tasks: paired differences and flipped tasks."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
-from mcp_bench.recorder.scores.totals import Tally, TaskTally, finished
+from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 KINDS = ("run", "agent", "model")
-"""What a side may be named by."""
+"""The kinds of names that can select a side."""
 
 FACTS = ("benchmark", "split", "domain")
-"""What comparisons may be grouped by."""
+"""The columns that a comparison can be grouped by."""
 
 
 class Side:
-    """The episodes of one side of a comparison.
+    """Selects the episodes of one side of a comparison.
 
-    A name is that of a run, an agent or a model, whichever has it; `agent=A,model=M` says it exactly.
+    A plain name can be a run, an agent or a model. `agent=A,model=M` is explicit.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,42 +42,40 @@ class Side:
         return bool(kinds) or (bool(exact) and all(values[kind] == value for kind, value in exact))
 
     def check(self, episodes: int) -> None:
-        """Check, when all episodes were seen, that the name meant something, and one thing only.
+        """Check that the name matched, and unambiguously. Call this after all episodes were matched.
 
         Raises:
-            UnknownNameError: no episode is of this side; the text lists near matches.
-            WrongUseError: the name is that of an agent and of a model, say.
+            UnknownNameError: no episode matched; the text lists near matches.
+            WrongUseError: the name is ambiguous, for example both an agent and a model.
         """
         if not episodes:
             raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
         if len(self._kinds) > 1:
             kinds = [kind for kind in KINDS if kind in self._kinds]
             exact = " or ".join(f"{kind}={self.name}" for kind in kinds)
-            raise WrongUseError(
-                f"{self.name!r} is the name of more than one ({', '.join(kinds)}): say {exact}"
-            )
+            raise WrongUseError(f"the name {self.name!r} is ambiguous ({', '.join(kinds)}): use {exact}")
 
 
 @dataclass
 class _Pair:
-    a: Tally = field(default_factory=Tally)
-    b: Tally = field(default_factory=Tally)
+    a: Totals = field(default_factory=Totals)
+    b: Totals = field(default_factory=Totals)
     episodes: dict[str, list[str]] = field(default_factory=dict)
-    """Valid graded ones, by task."""
+    """Ids of the valid graded episodes, by task."""
 
 
 def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]) -> dict[str, Any]:
     """Return `{"a": name, "b": name, "rows": [...]}`, with one row for each group, sorted.
 
-    A row pairs the tasks for which both sides have a valid graded episode. Every such task counts
-    once, with the mean of its attempts; a difference is B minus A, with a 95 % interval from a
-    bootstrap over the pairs (None with fewer than two). `invalid_as_0` has the same over all tasks
-    that both sides tried, an invalid episode as a failure. A task flips where one side solved it in
-    more than half of its attempts, and the other did not.
+    A row pairs the tasks for which both sides have a valid graded episode. Each such task counts
+    once, with the mean of its attempts. Differences are B minus A, with a 95 % interval from a
+    bootstrap over the pairs (None with fewer than two pairs). `invalid_as_0` covers all tasks that
+    both sides tried and scores invalid episodes as 0. A task flips if one side solved it in more
+    than half of its attempts and the other did not.
 
     Raises:
         UnknownNameError: a side has no episode.
-        WrongUseError: a side's name means several things, or both sides have the same episodes.
+        WrongUseError: a side's name is ambiguous, or an episode belongs to both sides.
     """
     sides = Side(a), Side(b)
     counts = [0, 0]
@@ -86,8 +84,8 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
         matched = [side.matches(episode) for side in sides]
         if all(matched):
             raise WrongUseError(
-                f"episode {episode.id} (agent {episode.agent}, model {episode.model}, run {episode.run})"
-                f" would be on both sides of the comparison of {a!r} and {b!r}: tell them apart"
+                f"cannot compare {a!r} and {b!r}: episode {episode.id} (agent {episode.agent}, model "
+                f"{episode.model}, run {episode.run}) is on both sides. Separate them with agent=A,model=M"
             )
         if any(matched):
             counts[matched.index(True)] += 1
@@ -136,16 +134,16 @@ def _row(pair: _Pair) -> dict[str, Any]:
     }
 
 
-def _means(task: TaskTally, *, invalid: bool = False) -> tuple[float, float]:
+def _means(task: TaskTotals, *, invalid: bool = False) -> tuple[float, float]:
     attempts = _attempts(task) if invalid else task.episodes
     return task.partial / attempts, task.strict / attempts
 
 
-def _attempts(task: TaskTally) -> int:
+def _attempts(task: TaskTotals) -> int:
     return task.episodes + task.invalid
 
 
-def _outcome(task: TaskTally) -> dict[str, Any]:
+def _outcome(task: TaskTotals) -> dict[str, Any]:
     return {"solved": task.strict, "episodes": task.episodes, "partial": task.partial / task.episodes}
 
 

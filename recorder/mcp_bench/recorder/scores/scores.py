@@ -10,13 +10,13 @@ from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
-from mcp_bench.recorder.scores.totals import Tally, finished
+from mcp_bench.recorder.scores.totals import Totals, finished
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError
 
 GROUPS = ("agent", "model", "benchmark", "split", "domain")
 SEVERAL = "*"
-"""Stands in a row for a field that has more than one value and was not grouped by."""
+"""The value of a field that differs within a row and was not grouped by."""
 
 _FACTS = (*GROUPS, "benchmark_version", "agent_version", "isolation", "home", "tools_mode")
 _facts_of = attrgetter(*_FACTS)
@@ -26,28 +26,28 @@ _facts_of = attrgetter(*_FACTS)
 class _Group:
     facts: tuple[Any, ...]
     """In the order of `_FACTS`."""
-    tally: Tally = field(default_factory=Tally)
+    totals: Totals = field(default_factory=Totals)
 
     def add(self, episode: StoredEpisode) -> None:
         found = _facts_of(episode)
         if found != self.facts:
             pairs = zip(self.facts, found, strict=True)
             self.facts = tuple(value if value == other else SEVERAL for value, other in pairs)
-        self.tally.add(episode)
+        self.totals.add(episode)
 
     def row(self) -> dict[str, Any]:
-        tally = self.tally
-        tasks = tally.graded().values()
+        totals = self.totals
+        tasks = totals.graded().values()
         partial = sum(task.partial for task in tasks)
         strict = sum(task.strict for task in tasks)
         graded = sum(task.episodes for task in tasks)
-        with_invalid = graded + tally.invalid.total()
+        with_invalid = graded + totals.invalid.total()
         intervals = bootstrap(
             [(task.partial, task.strict) for task in tasks], [task.episodes for task in tasks]
         )
         return {
             **dict(zip(_FACTS, self.facts, strict=True)),
-            **tally.counts(),
+            **totals.counts(),
             "tasks": len(tasks),
             "partial": mean(partial, graded),
             "partial_ci": intervals and list(intervals[0]),
@@ -56,31 +56,31 @@ class _Group:
             "partial_invalid_as_0": mean(partial, with_invalid),
             "strict_invalid_as_0": mean(strict, with_invalid),
             "pass_k": self._pass_k(),
-            "tool_calls_per_episode": mean(tally.calls, tally.episodes),
-            **{name: tally.usage.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")},
+            "tool_calls_per_episode": mean(totals.calls, totals.episodes),
+            **{name: totals.usage.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")},
         }
 
     def _pass_k(self) -> list[dict[str, Any]]:
-        # attempts of several agents are no attempts of one
+        # pass@k is about repeated attempts of a single agent
         if SEVERAL in self.facts[: GROUPS.index("benchmark")]:
             return []
         return [
             asdict(row)
-            for row in pass_k([(task.episodes, task.strict) for task in self.tally.graded().values()])
+            for row in pass_k([(task.episodes, task.strict) for task in self.totals.graded().values()])
         ]
 
 
 def usual_attempts(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the entry of a row's `pass_k` to show first: of the largest k that most of its tasks have."""
+    """Return the entry of `pass_k` with the largest k > 1 that most tasks of the row have, if any."""
     common = [entry for entry in row["pass_k"] if entry["k"] > 1 and 2 * entry["tasks"] > row["tasks"]]
     return common[-1] if common else None
 
 
 def groups(by: str) -> list[str]:
-    """Read a comma-separated `--by`.
+    """Parse a comma-separated `--by` value.
 
     Raises:
-        UnknownNameError: one of the names is none of `GROUPS`.
+        UnknownNameError: a name is not in `GROUPS`.
     """
     names = [name.strip() for name in by.split(",") if name.strip()]
     for name in names:
@@ -89,13 +89,12 @@ def groups(by: str) -> list[str]:
     return names
 
 
-def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row for each group, sorted. Episodes that still run are left out.
+def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Return one row for each group, sorted. Running episodes are left out.
 
     `partial` and `strict` are means over valid graded episodes, with 95 % intervals (None with fewer
-    than two tasks); `*_invalid_as_0` count an invalid episode as a failure. `pass_k` is about the
-    strict grade of valid attempts: empty where no task was tried twice, or where the row holds several
-    agents or models.
+    than two tasks). `*_invalid_as_0` score invalid episodes as 0. `pass_k` uses the strict grades of
+    valid attempts. It is empty if no task was tried twice or if the row mixes agents or models.
     """
     found: dict[tuple[Any, ...], _Group] = {}
     for episode in filter(finished, episodes):
@@ -109,8 +108,15 @@ def report(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[st
 def stored_episodes(
     paths: Iterable[Path], unfinished: list[RunSummary], unreadable: list[StorageError]
 ) -> Iterator[StoredEpisode]:
-    """Yield the episodes of many runs. Runs that are not done are noted in `unfinished`, and those that
-    cannot be read in `unreadable`: one damaged file hides no other run."""
+    """Yield the episodes of many runs.
+
+    One damaged file does not hide the other runs.
+
+    Args:
+        paths: databases of the runs.
+        unfinished: collects the runs that are not complete.
+        unreadable: collects the errors of the runs that cannot be read.
+    """
     for path in paths:
         try:
             with RunReader(path) as reader:

@@ -1,7 +1,8 @@
 """Statistics of attempts at tasks: means with confidence intervals, pass@k and pass^k.
 
-The unit is the task, not the episode: attempts at one task are not independent. (Miller 2024, "Adding
-error bars to evals", arXiv:2411.00640, on why; Efron and Tibshirani 1993, chapter 8, on how.)
+The unit of resampling is the task, not the episode, because attempts at one task are not independent
+(Miller 2024, "Adding error bars to evals", arXiv:2411.00640). For the method see Efron and Tibshirani
+1993, "An introduction to the bootstrap", chapter 8.
 """
 
 from __future__ import annotations
@@ -20,23 +21,29 @@ REPLICATES = 10_000
 LEVEL = 0.95
 _SEED = 20_170_427
 _DRAWS_AT_ONCE = 1 << 15
-"""Small enough that the linear algebra library does not wake its threads, which costs far more."""
+"""Larger batches would start the linear algebra library's threads, which costs far more."""
 _MOST_KEPT = 1 << 24
-"""Draws, a byte each, that are worth keeping for the next row."""
+"""Cache at most this many draws (1 byte each) for the next row."""
 
 
 def mean(total: float, count: int) -> float | None:
-    """Return `total / count`, None where nothing was counted."""
+    """Return `total / count`, or None if `count` is 0."""
     return total / count if count else None
 
 
 def bootstrap(sums: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Interval] | None:
-    """Return the 95 % percentile intervals of ratios of sums, by a clustered bootstrap.
+    """Return 95 % percentile intervals of ratios of sums, by a clustered bootstrap.
 
-    `sums` has a row for each task with the sums of m scores over its episodes, `weights` the number of
-    its episodes; the m ratios are `sum(sums) / sum(weights)`. Whole tasks are drawn with replacement,
-    `REPLICATES` times, from a generator with a fixed seed: the same rows in the same order give the same
-    intervals. None with fewer than two tasks: one task says nothing about the spread between tasks.
+    Each of the `REPLICATES` replicates draws whole tasks with replacement. The generator has a fixed
+    seed, so the same rows in the same order give the same intervals.
+
+    Args:
+        sums: for each task, the sums of m scores over its episodes; shape (tasks, m).
+        weights: the number of episodes of each task.
+
+    Returns:
+        An interval for each of the m ratios `sum(sums) / sum(weights)`, or None with fewer than two
+        tasks, since one task says nothing about the spread between tasks.
     """
     tasks = len(weights)
     if tasks < 2:
@@ -46,13 +53,13 @@ def bootstrap(sums: Sequence[Sequence[float]], weights: Sequence[float]) -> list
     totals = np.concatenate([times.astype(float) @ values for times in drawn])
     tail = (1 - LEVEL) / 2
     ratios = totals[:, :-1] / totals[:, -1:]
-    # rounded, so that the order in which a machine sums floats does not show
+    # round away differences from the order in which a machine sums floats
     low, high = np.quantile(ratios, [tail, 1 - tail], axis=0, method="nearest").round(12)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _drawn(tasks: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield how often each task is drawn, shape (some replicates, tasks), for all replicates."""
+    """Yield batches of draw counts, each of shape (replicates in the batch, tasks)."""
     generator = np.random.default_rng(_SEED)
     at_once = max(1, _DRAWS_AT_ONCE // tasks)
     for start in range(0, REPLICATES, at_once):
@@ -65,22 +72,24 @@ def _drawn(tasks: int) -> Iterator[npt.NDArray[np.uint8]]:
 
 @lru_cache(maxsize=4)
 def _kept(tasks: int) -> list[npt.NDArray[np.uint8]]:
-    # rows of a report often have equally many tasks
+    # rows of a report often have the same number of tasks
     return list(_drawn(tasks))
 
 
 def pass_at_k(attempts: int, solved: int, k: int) -> float:
-    """Return the chance that at least one of `k` attempts solves a task that `solved` of `attempts` did.
+    """Estimate the probability that at least one of `k` attempts solves the task.
 
-    The unbiased estimate of Chen et al. 2021, "Evaluating large language models trained on code",
-    arXiv:2107.03374. Needs `k <= attempts`.
+    The unbiased estimator of Chen et al. 2021, "Evaluating large language models trained on code",
+    arXiv:2107.03374. Requires `k <= attempts`.
     """
     return 1 - comb(attempts - solved, k) / comb(attempts, k)
 
 
 def pass_hat_k(attempts: int, solved: int, k: int) -> float:
-    """Return the chance that all of `k` attempts solve a task that `solved` of `attempts` did: pass^k of
-    Yao et al. 2024, "tau-bench", arXiv:2406.12045. Needs `k <= attempts`."""
+    """Estimate the probability that all of `k` attempts solve the task.
+
+    This is pass^k of Yao et al. 2024, "tau-bench", arXiv:2406.12045. Requires `k <= attempts`.
+    """
     return comb(solved, k) / comb(attempts, k)
 
 
@@ -97,8 +106,14 @@ class PassK:
 
 
 def pass_k(counts: Sequence[tuple[int, int]]) -> list[PassK]:
-    """Return pass@k and pass^k from `(attempts, solved)` of each task; nothing where no task was tried
-    twice. `k` is 1, 2, 4, ... and the largest number of attempts."""
+    """Return pass@k and pass^k for k = 1, 2, 4, ... and the largest number of attempts.
+
+    Args:
+        counts: `(attempts, solved)` of each task.
+
+    Returns:
+        One entry for each k; empty if no task was tried twice.
+    """
     most = max((attempts for attempts, _ in counts), default=0)
     if most < 2:
         return []

@@ -1,16 +1,16 @@
-"""What the id of a task says: saasworld's are `family.level.split.number`."""
+"""Parse task ids. Those of saasworld are `family.level.split.number`."""
 
 from __future__ import annotations
 
 
 def family(task: str, otherwise: str) -> str:
-    """Return what a task is a variant of: its id up to the first dot, or, where it has none, `otherwise`."""
+    """Return the family of a task: its id up to the first dot, or `otherwise` if it has no dot."""
     name, dot, _ = task.partition(".")
     return name if dot else otherwise
 
 
 def level(task: str) -> int | None:
-    """Return a task's level, if its id has one."""
+    """Return the level in a task id, or None if it has none."""
     match task.split("."):
         case [_, level, _, number] if level.isdecimal() and number.isdecimal():
             return int(level)

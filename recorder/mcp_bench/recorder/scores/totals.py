@@ -1,4 +1,4 @@
-"""What is counted of a set of episodes: scores by task, and everything that went wrong."""
+"""Totals of a set of episodes: scores by task, invalid episodes, verdicts, calls and usage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mcp_bench.recorder.taint import verified
 
 
 @dataclass(slots=True)
-class TaskTally:
-    """One task: `episodes` are graded and valid, `invalid` ones are apart; scores are sums."""
+class TaskTotals:
+    """Totals of one task. `episodes` counts valid graded episodes only; scores are sums over those."""
 
     episodes: int = 0
     partial: float = 0.0
@@ -21,23 +21,22 @@ class TaskTally:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts of episodes. Invalid ones are counted, never hidden; tokens and money are sums of what the
-    agents told, None where none told any."""
+class Totals:
+    """Totals of a set of episodes. `usage` sums the tokens and cost that the agents reported."""
 
-    tasks: dict[str, TaskTally] = field(default_factory=dict)
+    tasks: dict[str, TaskTotals] = field(default_factory=dict)
     episodes: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
-    """By reason."""
+    """Number of invalid episodes by reason."""
     ungraded: int = 0
     ends: Counter[str] = field(default_factory=Counter)
-    """How the valid episodes ended."""
+    """Number of valid episodes by termination."""
     taints: Counter[str] = field(default_factory=Counter)
-    """Of the valid episodes, by verdict."""
+    """Number of valid episodes by taint verdict."""
     verified: int = 0
-    """Of the valid episodes."""
+    """Number of verified valid episodes."""
     earlier: int = 0
-    """Attempts before the ones that are counted: retried, or of a run that was stopped and resumed."""
+    """Superseded attempts: retried, or from before a run was stopped and resumed."""
     calls: int = 0
     failed_calls: int = 0
     usage: dict[str, float] = field(default_factory=dict)
@@ -50,8 +49,8 @@ class Tally:
         for name, value in (episode.usage or {}).items():
             if value is not None:
                 self.usage[name] = self.usage.get(name, 0) + value
-        # one tally may hold several benchmarks, whose task ids may coincide
-        task = self.tasks.setdefault(f"{episode.benchmark}/{episode.task}", TaskTally())
+        # task ids of different benchmarks can coincide
+        task = self.tasks.setdefault(f"{episode.benchmark}/{episode.task}", TaskTotals())
         if episode.invalid is not None:
             self.invalid[episode.invalid] += 1
             task.invalid += 1
@@ -66,12 +65,12 @@ class Tally:
             task.partial += episode.partial
             task.strict += bool(episode.strict)
 
-    def graded(self) -> dict[str, TaskTally]:
+    def graded(self) -> dict[str, TaskTotals]:
         """Return the tasks with a valid graded episode, sorted by name."""
         return {name: task for name, task in sorted(self.tasks.items()) if task.episodes}
 
     def counts(self) -> dict[str, Any]:
-        """Return the part of a report's row that says how many there were, and what went wrong."""
+        """Return the counts of a report row: episodes, invalid ones with reasons, terminations, calls."""
         return {
             "episodes": self.episodes,
             "invalid": self.invalid.total(),
@@ -87,5 +86,5 @@ class Tally:
 
 
 def finished(episode: StoredEpisode) -> bool:
-    """Whether an episode is over, well or not: one that still runs is no part of a report."""
+    """Return whether an episode has ended, valid or not. Reports leave out running episodes."""
     return episode.ended_us is not None or episode.invalid is not None

@@ -1,1 +1,1 @@
-"""Whether better graded recordings train a better model: the same budget on cohorts that differ in grades."""
+"""Ablation: train with the same budget on cohorts that differ only in their grades."""

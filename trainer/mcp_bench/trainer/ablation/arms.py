@@ -1,12 +1,12 @@
-"""The arms of an ablation: a cohort, trained on from one base with one budget, once for each seed.
+"""The arms of an ablation: each cohort trains one model per seed, from the same base with the same budget.
 
-ablation.json, recipe.yaml   what was asked for
-base/                        the base model, where the recipe has none: the same for all
+ablation.json, recipe.yaml   settings
+base/                        the common base model, if the recipe has none
 high/data.jsonl              a cohort
-high/lengths.json            its tokens
+high/lengths.json            its token counts
 high/seed-0/train/           a training run
 high/seed-0/measure.json     its scores
-result.json                  what came of it all
+result.json                  the result
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.loop.training import make_base, train_model
 from mcp_bench.trainer.recipe import load_recipe
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Arms:
@@ -35,15 +35,16 @@ class Arms:
         self.settings = settings
         self.recipe = folder / "recipe.yaml"
 
-    def run(self, tell: Tell) -> dict[str, Outcome]:
-        """Run what is left; return of each cohort its data, and of each of its seeds the scores.
+    def run(self, report: Report) -> dict[str, Outcome]:
+        """Run the remaining steps and return, for each cohort, its data and the scores of its seeds.
 
-        Seeds come one after the other, with all cohorts in each: what is stopped early is still balanced.
+        Each seed runs with all cohorts before the next one, so an ablation that is stopped early stays
+        balanced.
 
         Raises:
-            StepFailedError: a command failed or was stopped. The same call goes on from there.
-            WrongUseError: a cohort has rows that are too long to train on, so that cohorts would differ in
-                more than their grades.
+            StepFailedError: a command failed or was stopped. Calling again continues with it.
+            WrongUseError: a cohort has rows that training would drop, so cohorts would differ in more
+                than their grades.
         """
         data = {name: once(self.folder / name / "data.json", partial(self._choose, name)) for name in COHORTS}
         rows = {name: Path(data[name]["data"]) for name in COHORTS}
@@ -55,13 +56,13 @@ class Arms:
             for name in COHORTS:
                 found = self._arm(name, seed, rows[name], base)
                 measured[name].append(found)
-                tell(
+                report(
                     f"{name}, seed {seed}: partial {share(found['partial'])}, strict {share(found['strict'])}"
                 )
         return {name: {**data[name], "model": self._model(name), "seeds": measured[name]} for name in COHORTS}
 
     def _model(self, cohort: str) -> str:
-        """Return what the models of a cohort are called in the recordings, whatever their seed."""
+        """Return the model name of a cohort in the recordings, the same for all seeds."""
         return model_name(f"{self.folder.name}-{cohort}")
 
     def _choose(self, cohort: str) -> Outcome:
@@ -72,31 +73,31 @@ class Arms:
         return export(out, [*chosen, "--cohort", cohort, "--size", str(self.settings.size)])
 
     def _base(self, data: list[Path]) -> str:
-        """Return the base model, which is made where the recipe has none."""
+        """Return the recipe's base model, or make one if it has none."""
         _, recipe = load_recipe(str(self.recipe))
         if recipe.model.base is not None:
             return recipe.model.base
         out = self.folder / "base"
-        asked = self.settings
+        settings = self.settings
 
         def work() -> Outcome:
-            make_base(self.recipe, data, out, 0, asked.base_steps)
+            make_base(self.recipe, data, out, 0, settings.base_steps)
             return {"model": str(out)}
 
         return str(once(self.folder / "base.json", work)["model"])
 
     def _check(self, cohort: str, data: Path, base: str) -> Outcome:
-        """Count tokens: a row that is too long, or has nothing to learn, would be left out in training."""
+        """Count the tokens of a cohort and check that training would drop no row."""
         _, recipe = load_recipe(str(self.recipe))
         tokenizer = recipe.model.tokenizer or base
-        asked = ["train", "plan", str(self.recipe), "--data", str(data), "--tokenizer", tokenizer, "--json"]
-        counted: Outcome = run(asked)["data"]
+        command = ["train", "plan", str(self.recipe), "--data", str(data), "--tokenizer", tokenizer, "--json"]
+        counted: Outcome = run(command)["data"]
         too_long, silent = len(counted["too_long"]), len(counted["untrainable"])
         if too_long or silent:
             raise WrongUseError(
-                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and in {silent} "
-                "the agent said nothing: they would be left out, and cohorts would differ in more than their "
-                "grades. Begin again with other runs (--run), or with a larger data.max_length (--set)"
+                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and {silent} have "
+                "no assistant tokens. Training would drop them, and cohorts would differ in more than their "
+                "grades. Start again with other runs (--run) or a larger data.max_length (--set)"
             )
         return counted
 
@@ -108,10 +109,10 @@ class Arms:
             return train_model(self.recipe, data, folder / "train", over)
 
         def measure() -> Outcome:
-            asked = self.settings
+            settings = self.settings
             model, port = Path(trained["model"]), folder / "measure.port"
-            with served(model, self._model(cohort), port, asked.engine, asked.max_tokens) as endpoint:
-                named = tasks(asked.benchmark, asked.dev, asked.jobs)
+            with served(model, self._model(cohort), port, settings.engine, settings.max_tokens) as endpoint:
+                named = tasks(settings.benchmark, settings.dev, settings.jobs)
                 return scores(record(folder / "measure.begun", [*endpoint, *named]))
 
         trained = once(folder / "train.json", train)

@@ -1,4 +1,4 @@
-"""What an ablation was asked for. It is stored when it begins, and holds when it goes on."""
+"""Settings of an ablation. They are stored at the start and used again on resume."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pydantic import PositiveInt
 from mcp_bench.trainer.loop.settings import TrialSettings
 
 COHORTS = ("high", "random", "low")
-"""Of each task the best, any, and the worst attempts; see recorder.curation.cohort."""
+"""The best, any, and the worst attempts at each task; see recorder.curation.cohort."""
 
 
 class AblationSettings(TrialSettings):
-    """Each cohort of `runs` trains `seeds` models, which work on `dev`."""
+    """Each cohort selected from `runs` trains `seeds` models, which are measured on `dev`."""
 
     runs: list[str]
-    """Recordings to choose from: those that there were when it began."""
+    """Runs to select from, fixed when the ablation starts."""
     size: PositiveInt
-    """Rows of each cohort."""
+    """Rows per cohort."""
     seeds: PositiveInt

@@ -1,4 +1,4 @@
-"""An ablation on a terminal."""
+"""Print the result of an ablation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = ("rows", "tasks", "episodes", "invalid", "partial", "strict", "partial
 
 
 def print_result(result: dict[str, Any]) -> None:
-    """Print a row for each cohort, and the verdict."""
+    """Print one row per cohort and the verdict."""
     rows = [(name, _cells(cohort)) for name, cohort in result["cohorts"].items()]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("cohort", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What an ablation comes to: cohorts compared on the same tasks, and a plain word."""
+"""The result of an ablation: cohorts compared on the same tasks, and a verdict."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from itertools import combinations
 from typing import Any
 
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.scores.scores import report
+from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.trainer.ablation.settings import COHORTS
 from mcp_bench.trainer.loop.gate import MOST_INVALID
 from mcp_bench.trainer.loop.scores import SCORES, episodes_of
 
 Arm = Mapping[str, Any]
-"""A cohort: the `model` name of all its seeds, and of each of `seeds` the scores and their `run`."""
+"""A cohort: the common `model` name, and for each of `seeds` the scores and their `run`."""
 
 
 def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
-    """Return the mean scores of each cohort over its seeds with 95 % intervals, the paired differences, and
-    the verdict.
+    """Return mean scores of each cohort with 95 % intervals, the paired differences, and the verdict.
 
-    The unit of the bootstrap is the task, with the mean of its episodes over all seeds. How much seeds differ
-    shows in their own scores, which stand beside it.
+    The bootstrap resamples tasks, with the mean of their episodes over all seeds. The scores of single seeds
+    show how much seeds differ.
     """
     episodes = {
         name: [one for seed in arm["seeds"] for one in episodes_of(seed["run"])] for name, arm in arms.items()
     }
     cohorts = {}
     for name, arm in arms.items():
-        [row] = report(episodes[name], ())
+        [row] = summarise(episodes[name], ())
         cohorts[name] = {**arm, **{key: row[key] for key in SCORES}}
     differences = []
     for better, worse in combinations(COHORTS, 2):
@@ -44,21 +43,21 @@ def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
 
 
 def verdict(cohorts: Mapping[str, Arm], differences: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words whether the best graded cohort trained a better model than the worst graded one."""
+    """Return as text whether the cohort `high` trained a better model than the cohort `low`."""
     for name in ("high", "low"):
         invalid, episodes = cohorts[name]["invalid"], cohorts[name]["episodes"]
         if episodes and invalid / episodes > MOST_INVALID:
-            return f"nothing to say: {invalid} of {episodes} episodes of the cohort {name} are invalid"
+            return f"inconclusive: {invalid} of {episodes} episodes of the cohort {name} are invalid"
     [found] = [row for row in differences if (row["a"], row["b"]) == ("low", "high")]
     difference, interval = found["partial"]["difference"], found["partial"]["difference_ci"]
     if difference is None or interval is None:
-        return "nothing to say: the cohorts have too few graded tasks in common"
-    told = (
-        f"high less low: partial {difference:+.3f} [{interval[0]:+.3f}, {interval[1]:+.3f}],"
+        return "inconclusive: the cohorts have too few graded tasks in common"
+    figures = (
+        f"high - low: partial {difference:+.3f} [{interval[0]:+.3f}, {interval[1]:+.3f}],"
         f" higher in {found['better_in']} of {found['seeds']} seeds"
     )
     if interval[0] > 0 and found["better_in"] == found["seeds"]:
-        return f"separated, the high cohort trains the better model ({told})"
+        return f"separated, the high cohort trains the better model ({figures})"
     if interval[1] < 0 and not found["better_in"]:
-        return f"separated the wrong way, the low cohort trains the better model ({told})"
-    return f"not separated ({told})"
+        return f"separated in reverse, the low cohort trains the better model ({figures})"
+    return f"not separated ({figures})"

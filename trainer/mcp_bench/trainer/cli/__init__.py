@@ -1,1 +1,1 @@
-"""The trainer's commands. They import click and the standard library at the top, the rest when they run."""
+"""The trainer's commands. For fast start-up, their modules import only click and the standard library."""

@@ -1,4 +1,4 @@
-"""`mcp-bench ablate`: does the grade of the data matter?"""
+"""`mcp-bench ablate`: test whether the grades of training data matter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mcp-bench record --agent codex --split train --limit 100 --repeat 4      good attempts and bad
+  mcp-bench record --agent codex --split train --limit 100 --repeat 4
   mcp-bench ablate --recipe my.yaml --size 100 --seeds 3 --dev 50
   mcp-bench ablate --recipe my.yaml --run run_01kbf3x9qv2m8t0 --size 500 --dev ids.txt --out ablation
   mcp-bench ablate --resume ablation
@@ -25,24 +25,22 @@ Examples:
 @click.command(epilog=EPILOG)
 @trial_options
 @click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="Run to choose from (repeatable; default: all)."
+    "--run", "runs", multiple=True, metavar="RUN", help="Run to select rows from (repeatable; default: all)."
 )
-@click.option("--size", type=click.IntRange(min=1), metavar="N", help="Rows of each cohort.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models for each cohort."
-)
+@click.option("--size", type=click.IntRange(min=1), metavar="N", help="Rows per cohort.")
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models per cohort.")
 @folder_options("ablation")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
            as_json: bool, **choices: Any) -> None:  # fmt: skip
-    """Find out whether better graded recordings train a better model.
+    """Test whether higher-graded recordings train a better model.
 
-    Three cohorts are chosen that have the same tasks, each as often: of each task the best, the worst, or any
-    attempts. Each trains a model from the same base with the same budget, once for each seed, and all models
-    work on the same tasks of dev. The verdict says whether `high` and `low` come apart: by an interval above
-    0, and in every seed.
+    Selects three cohorts with the same tasks, each equally often: the best attempts (`high`), the worst
+    (`low`) and any (`random`). Each cohort trains one model per seed, from the same base with the same
+    budget. All models are measured on the same dev tasks. `high` and `low` count as separated if the
+    interval of their difference is above 0 and `high` is better in every seed.
 
-    Ctrl-C stops it; --resume goes on with the step that was not done.
+    Ctrl-C stops the ablation. --resume continues with the first unfinished step.
     """
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.trainer.ablation.arms import Arms
@@ -54,7 +52,7 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
     try:
         arms = Arms(folder, settings).run(lambda line: click.echo(line, err=True))
     except BaseException:
-        click.echo(f"Go on with: mcp-bench ablate --resume {folder}", err=True)
+        click.echo(f"Resume with: mcp-bench ablate --resume {folder}", err=True)
         raise
     found = result(arms)
     write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
@@ -70,7 +68,7 @@ def _begun(folder: Path) -> tuple[Path, AblationSettings]:
 
     stored = folder / "ablation.json"
     if not stored.is_file():
-        raise WrongUseError(f"no ablation in {folder}: it has no ablation.json")
+        raise WrongUseError(f"cannot resume {folder}: it has no ablation.json, so it is not an ablation")
     return folder.absolute(), AblationSettings.model_validate_json(stored.read_text(encoding="utf-8"))
 
 
@@ -86,10 +84,10 @@ def _begin(
     from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
     if recipe is None or choices["size"] is None:
-        raise WrongUseError("name a --recipe and the --size of the cohorts, or an ablation to --resume")
-    runs = [path.name for path in run_paths(choices["runs"])]  # later ones would make cohorts differ
+        raise WrongUseError("use --recipe and --size to start an ablation, or --resume to continue one")
+    runs = [path.name for path in run_paths(choices["runs"])]  # fixed, since later runs would change cohorts
     if not runs:
-        raise WrongUseError("there are no runs to choose from: record some (see `mcp-bench record --help`)")
+        raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
     dev = task_ids(choices["benchmark"], "dev", choices.pop("dev"))
     settings = AblationSettings.model_validate({"recipe": recipe, "dev": dev, **choices, "runs": runs})
     text = trial_recipe(recipe, overrides)

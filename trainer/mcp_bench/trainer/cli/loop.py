@@ -1,4 +1,4 @@
-"""`mcp-bench loop`: recordings become a model, which makes recordings."""
+"""`mcp-bench loop`: repeat recording, training and measuring."""
 
 from __future__ import annotations
 
@@ -21,56 +21,59 @@ Examples:
   mcp-bench loop --recipe my.yaml --turns 3 --train ids.txt --dev dev-ids.txt --out loop
   mcp-bench loop --recipe qwen3.5-9b-lora-1gpu --teacher codex --turns 3 --train 500 --dev 100
   mcp-bench loop --resume loop
-  mcp-bench loop --show loop-0 --show loop-1       what came of two of them
+  mcp-bench loop --show loop-0 --show loop-1
 """
 
 
 @click.command(epilog=EPILOG)
 @trial_options
-@click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Turns at most.")
+@click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Maximum turns.")
 @click.option(
     "--train", default="100", show_default=True, metavar="N|FILE",
-    help="Tasks to learn from: the first N of the split, or the ids in a file.",
+    help="Training tasks: the first N of the split, or the ids in a file.",
 )  # fmt: skip
 @click.option(
     "--test", default="50", show_default=True, metavar="N|FILE",
-    help="Tasks whose scores are reported and never used; 0 for none.",
+    help="Test tasks, used for reported scores only; 0 for none.",
 )  # fmt: skip
 @click.option("--teacher", default="oracle", show_default=True, metavar="A", help="Agent of the first turn.")
-@click.option("--teacher-model", metavar="M", help="The model the teacher is to use.")
+@click.option("--teacher-model", metavar="M", help="Model of the teacher.")
 @click.option(
     "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-    help="Least share of a task's assertions that must hold, for an attempt to be learned from.",
+    help="Train only on attempts with at least this share of the task's assertions met.",
 )  # fmt: skip
 @click.option(
     "--attempts", type=click.IntRange(min=1), default=2, show_default=True,
-    help="Tries of the model at each training task, from the second turn on; as many are kept.",
+    help="The model's attempts per training task from the second turn on, and the number of attempts kept.",
 )  # fmt: skip
 @click.option(
     "--temperature", type=click.FloatRange(0, min_open=True), default=0.8, show_default=True,
-    help="Sampling temperature of these tries; what is measured is greedy unless the model says otherwise.",
+    help="Sampling temperature of these attempts. Measurements use the model's generation settings "
+    "(default: greedy).",
 )  # fmt: skip
 @click.option(
     "--patience", type=click.IntRange(min=1), default=2, show_default=True,
-    help="End after so many turns in a row that were not promoted.",
+    help="Stop after this many turns in a row without promotion.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the base model and the attempts.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the base model and the attempts."
+)
 @folder_options("loop")
 @click.option(
     "--show", "shown", multiple=True, metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="Print the scores of a loop that has ended; of several (repeatable), their mean as well.",
+    help="Print the scores of a finished loop. Repeat the option to average several loops.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the whole history as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the history as one JSON document.")
 def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
          shown: tuple[Path, ...], as_json: bool, **choices: Any) -> None:  # fmt: skip
-    """Record, curate, train, serve, measure, and again, until nothing gets better.
+    """Record, curate, train, serve and measure, repeatedly, until the model stops improving.
 
-    The teacher plays the training tasks; what went well is exported, a model is trained on it and served,
-    and works on `dev` and `test` as just another agent. From the second turn on its own best attempts join.
-    A model takes the place of the one before if it fixes at least as many tasks of `dev` as it breaks, and
-    scores higher on them.
+    The teacher attempts the training tasks. Its successful attempts are exported; a model is trained on them,
+    served, and measured on `dev` and `test` like any other agent. From the second turn on, the model's own
+    best attempts are added. A model is promoted if it fixes at least as many `dev` tasks as it breaks and its
+    mean score on them is higher.
 
-    Ctrl-C stops it; --resume goes on with the step that was not done.
+    Ctrl-C stops the loop. --resume continues with the first unfinished step.
     """
     from mcp_bench.trainer.loop.folder import LoopFolder
     from mcp_bench.trainer.loop.score_table import print_scores
@@ -92,13 +95,13 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
     try:
         history = run_loop(folder, settings, lambda line: click.echo(line, err=True))
     except BaseException:
-        click.echo(f"Go on with: mcp-bench loop --resume {folder.path}", err=True)
+        click.echo(f"Resume with: mcp-bench loop --resume {folder.path}", err=True)
         raise
     if as_json:
         click.echo(json.dumps(history))
     else:
         print_scores([history])
-    click.echo(f"The best model: {history['best']['model']}", err=True)
+    click.echo(f"Best model: {history['best']['model']}", err=True)
 
 
 def _begin(
@@ -110,11 +113,13 @@ def _begin(
     from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
     if recipe is None:
-        raise WrongUseError("name a --recipe (see `mcp-bench train recipes`), or a loop to --resume")
-    asked = {
+        raise WrongUseError(
+            "use --recipe (see `mcp-bench train recipes`) to start a loop, or --resume to continue one"
+        )
+    tasks = {
         split: task_ids(choices["benchmark"], split, choices.pop(split)) for split in ("train", "dev", "test")
     }
-    settings = LoopSettings.model_validate({"recipe": recipe, **asked, **choices})
+    settings = LoopSettings.model_validate({"recipe": recipe, **tasks, **choices})
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")

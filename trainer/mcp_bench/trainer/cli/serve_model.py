@@ -1,4 +1,4 @@
-"""`mcp-bench serve-model`: a checkpoint as an OpenAI-compatible endpoint, until Ctrl-C."""
+"""`mcp-bench serve-model`: serve a checkpoint as an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ WAIT_SECONDS = 3600.0
     type=click.Choice(["auto", "vllm", "transformers"]),
     default="auto",
     show_default=True,
-    help="auto: vLLM where there is one, else transformers serve.",
+    help="auto uses vLLM if it is installed, else `transformers serve`.",
 )
-@click.option("--vllm", metavar="PATH", help="vLLM's environment or executable. [env: MCP_BENCH_VLLM]")
+@click.option("--vllm", metavar="PATH", help="Environment or executable of vLLM. [env: MCP_BENCH_VLLM]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 picks a free one."
 )
-@click.option("--model-name", metavar="NAME", help="What clients call the model. Default: CKPT's last part.")
-@click.option("--tensor-parallel", type=click.IntRange(1), metavar="N", help="GPUs that share each layer.")
+@click.option("--model-name", metavar="NAME", help="Model name for clients. Default: name of CKPT's folder.")
+@click.option("--tensor-parallel", type=click.IntRange(1), metavar="N", help="GPUs to split each layer over.")
 @click.option("--data-parallel", type=click.IntRange(1), metavar="N", help="Copies of the model.")
 @click.option(
-    "--max-model-len", type=click.IntRange(1), metavar="N", help="Tokens of a conversation at most."
+    "--max-model-len", type=click.IntRange(1), metavar="N", help="Maximum tokens of a conversation."
 )
-@click.option("--tool-call-parser", metavar="NAME", help="How it writes tool calls. Default: by its family.")
+@click.option("--tool-call-parser", metavar="NAME", help="Parser for tool calls. Default: by model family.")
 @click.option(
     "--reasoning-parser",
     metavar="NAME",
-    help="How it writes thoughts (none: it has none). Default: by its family.",
+    help="Parser for reasoning (none disables it). Default: by model family.",
 )
 @click.option(
     "--start-timeout",
@@ -58,22 +58,22 @@ WAIT_SECONDS = 3600.0
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long the engine may take until it answers.",
+    help="Time limit for the engine to start answering.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document once it is ready.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document when the server is ready.")
 def serve_model(
     checkpoint: Path, extra: tuple[str, ...], engine: str, as_json: bool, **settings: Any
 ) -> None:
-    """Serve a checkpoint, so that it can be recorded like any other model.
+    """Serve a checkpoint as an OpenAI-compatible endpoint.
 
-    CKPT is a folder with config.json, weights, a tokenizer and its chat template, or one with a LoRA
-    adapter: that is merged into its base model first, into CKPT/merged. Its generation_config.json is what
-    requests get that name no settings of their own.
+    CKPT is a folder with config.json, weights, a tokenizer and its chat template, or with a LoRA adapter. An
+    adapter is first merged into its base model, in CKPT/merged. generation_config.json provides the defaults
+    for requests without sampling settings.
 
-    Tool calls come back as such, in whichever form the model writes them; the form is known for the Qwen
-    families. What stands behind -- is passed to the engine as it is.
+    Tool calls are parsed into the API's form. The parser is known for the Qwen families; name it for others.
+    Arguments after -- are passed to the engine unchanged.
 
-    Runs until Ctrl-C or SIGTERM, and ends with 1 where the engine ends by itself.
+    Runs until Ctrl-C or SIGTERM. Exits with 1 if the engine ends on its own.
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.serving import serve
@@ -81,21 +81,21 @@ def serve_model(
 
     if extra and not extra[0].startswith("-"):
         raise WrongUseError(
-            f"one checkpoint is served at a time: what is {extra[0]!r}? Engine flags stand behind --"
+            f"unexpected argument {extra[0]!r}: give one checkpoint, and put engine flags after --"
         )
     if not is_loopback(settings["host"]):
         click.echo(
-            f"Warning: whoever can reach {settings['host']} may use the model: it asks for no key.",
+            f"Warning: the endpoint needs no key. Anyone who can reach {settings['host']} can use the model.",
             err=True,
         )
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with serve(checkpoint, engine=engine, extra=extra, on_wait=_progress(), **settings) as server:
-            _tell(server, as_json)
+            _print_server(server, as_json)
             while True:
                 server.wait(WAIT_SECONDS)
     except KeyboardInterrupt:
-        click.echo("The server has ended.", err=True)
+        click.echo("Server stopped.", err=True)
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -103,7 +103,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _progress() -> Any:
-    """Return what shows a line that counts the seconds, on a terminal."""
+    """Return a callback that shows the seconds passed, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None
 
@@ -113,7 +113,7 @@ def _progress() -> Any:
     return show
 
 
-def _tell(server: Server, as_json: bool) -> None:
+def _print_server(server: Server, as_json: bool) -> None:
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     use = ["mcp-bench", "record", "--agent", "chat", "--base-url", server.base_url, "--model", server.model]
@@ -128,7 +128,7 @@ def _tell(server: Server, as_json: bool) -> None:
         }
         click.echo(json.dumps(document))
         return
-    click.echo(f"{server.model} is served by {server.engine} at {server.base_url}")
+    click.echo(f"Serving {server.model} with {server.engine} at {server.base_url}")
     click.echo(f"  log   {server.log}")
     click.echo(f"  use   {shlex.join(use)}")
     click.echo("  stop  Ctrl-C")

@@ -1,4 +1,4 @@
-"""`mcp-bench train sft`: recordings become a model."""
+"""`mcp-bench train sft`: fine-tune a model on exported rows."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ Examples:
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Rows to train on, as `mcp-bench export --format trl` writes them (repeatable).",
+    help="Training rows from `mcp-bench export --format trl` (repeatable).",
 )
 @click.option(
-    "--tokenizer", metavar="NAME", help="Folder or hub name of the tokenizer. Default: the base model's."
+    "--tokenizer", metavar="NAME", help="Folder or Hub name of the tokenizer. Default: the base model's."
 )
 @click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Put a value over the recipe's, such as training.epochs=3 (repeatable).",
+    help="Override a value of the recipe, such as training.epochs=3 (repeatable).",
 )
 @click.option(
     "--out",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the run. Default: a new one in $MCP_BENCH_HOME/training.",
+    help="Folder for the run. Default: a new one in $MCP_BENCH_HOME/training.",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Go on with a run from its last whole checkpoint, with its own recipe and data.",
+    help="Resume a run from its last complete checkpoint, with its stored recipe and data.",
 )
 @click.option(
     "--report-to",
     multiple=True,
     type=click.Choice(["wandb", "tensorboard", "trackio"]),
-    help="Also log there (repeatable). Its package has to be installed.",
+    help="Also log to this service (repeatable). Its package must be installed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def sft(
@@ -72,19 +72,19 @@ def sft(
     report_to: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Fine-tune a model on rows: only what the assistant says is trained on.
+    """Fine-tune a model on exported rows. The loss covers only the assistant's tokens.
 
-    RECIPE is the name of one that ships (see `mcp-bench train recipes`) or the path of a YAML file. Before
-    anything is loaded, rows, lengths and chat template are checked as `mcp-bench train plan` does.
+    RECIPE is the name of a built-in recipe (see `mcp-bench train recipes`) or the path of a YAML file. Rows,
+    lengths and chat template are checked before the model is loaded, as in `mcp-bench train plan`.
 
-    The run is a folder: `model/` in it is the result, ready to be served; `metrics.jsonl` has a line for each
-    step. Ctrl-C finishes the step and saves; a killed run goes on from its last checkpoint by --resume.
+    Each run has a folder. `model/` holds the result, ready to serve; `metrics.jsonl` has a line per step.
+    Ctrl-C finishes the current step and saves a checkpoint. --resume continues a stopped or killed run.
 
-    Ends with 0 when the run is done, with 1 when it was stopped or went wrong.
+    Exits with 0 when the run is complete, with 1 when it was stopped or failed.
     """
-    from mcp_bench.trainer.cpu_threads import wait_shortly
+    from mcp_bench.trainer.cpu_threads import limit_spinning
 
-    wait_shortly()
+    limit_spinning()
     from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.train import make_ready, train
@@ -95,7 +95,7 @@ def sft(
         loaded, name, sources = folder.read()
         if folder.model.is_dir():
             if processes.rank() == 0:
-                _tell_done(folder, as_json)
+                _print_done(folder, as_json)
             return
         _check(loaded)
         ready = make_ready(loaded, name, sources)
@@ -119,16 +119,16 @@ def _conclude(folder: RunFolder, outcome: Outcome, as_json: bool) -> None:
         click.echo(json.dumps(_document(folder, outcome.step, outcome.steps, outcome.loss)))
     if outcome.stopped:
         click.echo(
-            f"Stopped after step {outcome.step} of {outcome.steps}. Go on with: mcp-bench train sft --resume "
-            f"{folder.path}",
+            f"Stopped after step {outcome.step} of {outcome.steps}. Resume with: mcp-bench train sft "
+            f"--resume {folder.path}",
             err=True,
         )
         return
     click.echo(f"Done: {folder.model} (loss {outcome.loss:.4f} after {outcome.steps} steps)", err=True)
 
 
-def _tell_done(folder: RunFolder, as_json: bool) -> None:
-    click.echo(f"{folder.path} is done: {folder.model}", err=True)
+def _print_done(folder: RunFolder, as_json: bool) -> None:
+    click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
     if as_json:
         *_, last = folder.read_metrics()
         click.echo(json.dumps(_document(folder, last["step"], last["step"], last["loss"])))
@@ -138,29 +138,31 @@ def _only_resume(recipe: str | None, *others: object) -> None:
     from mcp_bench.servers.errors import WrongUseError
 
     if recipe is not None or any(others):
-        raise WrongUseError("--resume takes recipe, data and folder from the run: give it alone")
+        raise WrongUseError(
+            "--resume takes recipe, data and folder from the run: leave out RECIPE and the other options"
+        )
 
 
 def _settings(
     recipe: str | None, data: tuple[Path, ...], tokenizer: str | None, overrides: tuple[str, ...]
 ) -> tuple[Recipe, str]:
-    """Return the recipe and the name of the tokenizer."""
+    """Load the recipe and return it with the name of the tokenizer."""
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.recipe import load_recipe
 
     if recipe is None:
-        raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or a run to --resume")
+        raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
     if not data:
-        raise WrongUseError("no rows to train on: write some with `mcp-bench export`, name them by --data")
+        raise WrongUseError("no rows to train on: write some with `mcp-bench export`, then pass --data FILE")
     _, loaded = load_recipe(recipe, overrides)
     name = tokenizer or loaded.model.tokenizer or loaded.model.base
     if name is None:
-        raise WrongUseError(f"{recipe} has no base model: name a --tokenizer, or set model.tokenizer")
+        raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
     return loaded, name
 
 
 def _check(recipe: Recipe) -> None:
-    """Refuse what cannot work, before any row is read."""
+    """Refuse recipes that cannot work here, before any row is read."""
     from importlib.util import find_spec
 
     import torch
@@ -172,18 +174,18 @@ def _check(recipe: Recipe) -> None:
     hardware, there = recipe.hardware, processes.count()
     here = []
     if hardware.device == "cuda" and not torch.cuda.is_available():
-        here.append("hardware.device is cuda, and torch sees no GPU here")
+        here.append("hardware.device is cuda, but torch finds no GPU")
     attention = recipe.training.attention
     if (module := KERNELS.get(attention)) and find_spec(module) is None:
         here.append(
-            f"training.attention {attention} needs the Python package {module}, which is not installed: "
-            "`pip install --no-build-isolation 'mcp-bench-trainer[gpu]'` has it, or set "
+            f"training.attention {attention} needs the Python package {module}, which is not installed. "
+            "Install it with `pip install --no-build-isolation 'mcp-bench-trainer[gpu]'`, or set "
             "training.attention=sdpa"
         )
     if hardware.devices != there:
         here.append(
-            f"hardware.devices is {hardware.devices}, with a process for each, and the number of those "
-            f"started is {there}: `mcp-bench train plan` prints the line that starts them, or set "
+            f"hardware.devices is {hardware.devices}, but the number of processes is {there}. Start one "
+            "process per device with the command that `mcp-bench train plan` prints, or set "
             f"hardware.devices={there}"
         )
     refuse(recipe, here)
@@ -197,7 +199,7 @@ def _new_folder(recipe: str) -> Path:
     from mcp_bench.trainer.sft import processes
 
     if processes.count() > 1:
-        raise WrongUseError("several processes train together: name a folder for all of them by --out")
+        raise WrongUseError("training with several processes needs a common folder: use --out")
     return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
@@ -205,7 +207,7 @@ def _announce(folder: RunFolder, prepared: Prepared) -> None:
     from mcp_bench.servers.sanitize import sanitize
 
     dropped = len(prepared.too_long), len(prepared.untrainable)
-    lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without anything to learn" if any(dropped) else ""
+    lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without trainable tokens" if any(dropped) else ""
     share = prepared.trained_tokens / prepared.tokens
     click.echo(
         sanitize(

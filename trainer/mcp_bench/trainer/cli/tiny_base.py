@@ -1,4 +1,4 @@
-"""`mcp-bench train tiny-base`: a very small model to begin with, where none can be downloaded."""
+"""`mcp-bench train tiny-base`: make a tiny base model when none can be downloaded."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Examples:
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Training rows: they give the vocabulary, nothing else of them is learned (repeatable).",
+    help="Training rows, used only to build the vocabulary (repeatable).",
 )
 @click.option(
     "--out",
     required=True,
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the model.",
+    help="Folder for the model.",
 )
 @click.option(
-    "--recipe", default="tiny-cpu", show_default=True, metavar="R", help="Recipe whose architecture it gets."
+    "--recipe", default="tiny-cpu", show_default=True, metavar="R", help="Recipe with the architecture."
 )
 @click.option(
-    "--steps", type=click.IntRange(min=1), metavar="N", help="Training steps (default: all it takes)."
+    "--steps", type=click.IntRange(min=1), metavar="N", help="Training steps (default: the full schedule)."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of weights and text.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of weights and text.")
 def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None, seed: int) -> None:
-    """Make a base model of a recipe's sizes, from random weights, on two CPU cores.
+    """Train a base model with a recipe's architecture from random weights, on two CPU cores.
 
-    It learns to find what was said before and to say it again, from made-up text that knows no task and no
-    tool. On tasks it scores nothing; `mcp-bench train sft` can teach it some.
+    It learns to find and copy earlier text, from synthetic text without tasks or tools. It solves no task by
+    itself; `mcp-bench train sft` teaches it some.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.cpu_threads import wait_shortly
+    from mcp_bench.trainer.cpu_threads import limit_spinning
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rows import read_rows
     from mcp_bench.trainer.sft.progress import Progress
@@ -51,8 +51,8 @@ def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None,
     from mcp_bench.trainer.tiny.schedule import Schedule
 
     if out.is_dir() and any(out.iterdir()):
-        raise WrongUseError(f"{out} is not empty; name another folder")
-    wait_shortly()
+        raise WrongUseError(f"{out} is not empty: choose another folder")
+    limit_spinning()
     rows = read_rows(data)
     _, loaded = load_recipe(recipe)
     schedule = Schedule() if steps is None else Schedule(steps=steps)

@@ -1,4 +1,4 @@
-"""`mcp-bench train`: recipes, and what they would do."""
+"""`mcp-bench train`: list recipes, plan a run, and the subcommands that train."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from mcp_bench.trainer.recipe import Recipe
 
 SHOWN = 5
-"""Dropped rows that are named on a terminal; --json has all."""
+"""Maximum number of dropped rows to list; --json has all."""
 
 
 @click.group()
 def train() -> None:
-    """Fine-tune a model on recordings, by recipes; plans need no GPU."""
+    """Fine-tune models on recordings with recipes. Planning needs no GPU."""
 
 
 train.add_command(sft)
@@ -38,7 +38,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def recipes(as_json: bool) -> None:
-    """List the recipes that ship, with the files to copy and change."""
+    """List the built-in recipes and their files, which you can copy and edit."""
     from mcp_bench.trainer.recipe import load_recipe, shipped
 
     rows = [
@@ -69,25 +69,25 @@ Examples:
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Put a value over the recipe's, such as data.max_length=8192 (repeatable).",
+    help="Override a value of the recipe, such as data.max_length=8192 (repeatable).",
 )
 @click.option(
     "--data",
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Rows to train on, as `mcp-bench export --format trl` writes them (repeatable).",
+    help="Training rows from `mcp-bench export --format trl` (repeatable).",
 )
 @click.option(
     "--tokenizer",
     metavar="NAME",
-    help="Folder or hub name of the tokenizer: counts the tokens of --data and compares the chat templates.",
+    help="Folder or Hub name of the tokenizer, to count the tokens of --data and check the chat template.",
 )
 @click.option(
     "--write",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a Slurm script there.",
+    help="Write a Slurm script to this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def plan(
@@ -98,17 +98,17 @@ def plan(
     write: Path | None,
     as_json: bool,
 ) -> None:
-    """Say what a recipe would do, without a GPU: parameters, memory per device, tokens per step, steps.
+    """Estimate what a recipe needs, without a GPU: parameters, memory per device, tokens per step, steps.
 
-    RECIPE is the name of one that ships (see `mcp-bench train recipes`) or the path of a YAML file. What
-    cannot work is refused, with the reason: a sequence of a model with linear attention split over devices,
-    more memory than there is, and the like. Memory is an estimate by formula.
+    RECIPE is the name of a built-in recipe (see `mcp-bench train recipes`) or the path of a YAML file.
+    Recipes that cannot work are refused with the reason, such as too little memory, or splitting sequences
+    of a model with linear attention. Memory is estimated by formula.
 
-    With --data and --tokenizer, every row is read and tokenised: rows that are broken, too long or without
-    anything to learn are named, and what a server would render before each turn must be a prefix of the text
-    that is trained on.
+    With --data and --tokenizer, all rows are tokenised. Rows that are malformed, too long or without
+    trainable tokens are listed. The prompt that a server renders before each turn must be a prefix of the
+    training text.
 
-    Ends with 2 where the recipe is refused.
+    Exits with 2 if the recipe is refused.
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.launch import launch_line, write_slurm_script
@@ -117,7 +117,7 @@ def plan(
     from mcp_bench.trainer.refusals import refuse
 
     if tokenizer is not None and not data:
-        raise WrongUseError("--tokenizer counts the tokens of rows: give them with --data")
+        raise WrongUseError("--tokenizer needs rows to tokenise: pass them with --data")
     name, loaded = load_recipe(recipe, overrides)
     rows, prepared = _read(data, tokenizer, loaded) if data else (None, None)
     made = make_plan(name, loaded, rows, prepared)
@@ -162,7 +162,7 @@ def _show(plan: Plan, line: str) -> None:
     lines = [
         ("recipe", f"{plan.recipe}: {plan.summary}"),
         ("parameters", f"{_count(plan.total)} ({parts})"),
-        ("trained", f"{_count(plan.trained)} ({plan.trained / plan.total:.1%} of the model's)"),
+        ("trained", f"{_count(plan.trained)} ({plan.trained / plan.total:.1%} of the model)"),
         ("devices", f"{plan.devices}, {plan.device_tokens:,} tokens on each at once"),
         ("memory", f"about {_bytes(plan.needed)} of {_bytes(plan.device_bytes)} per device ({memory})"),
     ]
@@ -178,7 +178,7 @@ def _show(plan: Plan, line: str) -> None:
         lines += [("rows", str(plan.rows)), ("steps", steps)]
     if plan.data:
         tokens, trained = plan.data["tokens"], plan.data["trained_tokens"]
-        figures = f"{tokens:,}, {trained:,} of them trained on ({trained / tokens:.1%}); longest row "
+        figures = f"{tokens:,}, {trained:,} of them trained ({trained / tokens:.1%}); longest row "
         lines.append(("tokens", figures + f"{plan.data['longest']:,}"))
         lines += _dropped(plan.data)
         lines.append(("templates", "every served prefix is a prefix of its training text"))

@@ -1,4 +1,4 @@
-"""Options of the commands that train models and measure them: how, on what, and with what."""
+"""Options shared by the commands that train and measure models."""
 
 from __future__ import annotations
 
@@ -12,59 +12,57 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 TRIAL_OPTIONS = (
-    click.option("--recipe", metavar="R", help="Recipe to train by: see `mcp-bench train recipes`."),
+    click.option("--recipe", metavar="R", help="Training recipe (see `mcp-bench train recipes`)."),
     click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Put a value over the recipe's, such as training.epochs=3 (repeatable).",
+        help="Override a value of the recipe, such as training.epochs=3 (repeatable).",
     ),
     click.option(
-        "--benchmark", default="saasworld", show_default=True, metavar="B", help="What is worked on."
+        "--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run."
     ),
     click.option(
         "--dev",
         default="50",
         show_default=True,
         metavar="N|FILE",
-        help="Tasks of dev that models are measured on: the first N, or the ids in a file.",
+        help="Dev tasks to measure models on: the first N, or the ids in a file.",
     ),
-    click.option(
-        "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of each answer at most."
-    ),
+    click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum tokens per answer."),
     click.option(
         "--base-steps",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Training steps of the base model that is made where the recipe has none (default: all it "
-        "takes).",
+        help="Training steps of the base model that is made if the recipe has none (default: the full "
+        "schedule).",
     ),
     click.option(
         "--reasoning",
         type=click.Choice(["keep", "drop"]),
         default="drop",
         show_default=True,
-        help="What becomes of the agents' reasoning in what is learned from; keep it for one that thinks.",
+        help="Whether training rows keep the agents' reasoning. Keep it for models that reason.",
     ),
     click.option(
-        "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Episodes at once."
+        "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Parallel episodes."
     ),
     click.option(
         "--engine",
         type=click.Choice(["auto", "vllm", "transformers"]),
         default="auto",
         show_default=True,
-        help="What serves the models.",
+        help="Serving engine.",
     ),
 )
 
 
 def folder_options(noun: str) -> Callable[[F], F]:
-    """Return what adds `out` and `resume`: where a trial is kept, and which one is gone on with."""
+    """Return a decorator that adds `--out` and `--resume` to a command."""
     folder = click.Path(path_type=Path, file_okay=False)
-    out = f"Folder of the {noun}. Default: a new one in $MCP_BENCH_HOME/{noun}s."
-    resume = f"Go on with the {noun} in it, which was stopped; its own settings hold."
+    out = f"Folder for the {noun}. Default: a new one in $MCP_BENCH_HOME/{noun}s."
+    resume = f"Resume a stopped {noun} with its stored settings."
 
     def add(command: F) -> F:
         command = click.option("--resume", metavar="FOLDER", type=folder, help=resume)(command)
@@ -74,5 +72,5 @@ def folder_options(noun: str) -> Callable[[F], F]:
 
 
 def trial_options(command: F) -> F:
-    """Add the options that `TrialSettings` is made of, and `overrides`, what is put over the recipe."""
+    """Add the options for the fields of `TrialSettings`, and `--set`, which overrides recipe values."""
     return reduce(lambda inner, option: option(inner), reversed(TRIAL_OPTIONS), command)

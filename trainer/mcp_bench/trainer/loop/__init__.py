@@ -1,1 +1,1 @@
-"""Record, curate, train, serve, measure, gate; and again."""
+"""The loop: record, curate, train, serve, measure and decide, repeatedly."""

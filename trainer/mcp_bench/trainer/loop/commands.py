@@ -1,4 +1,4 @@
-"""Runs mcp-bench's own commands: each step is what a user would type, and its memory is gone after it."""
+"""Run mcp-bench's own commands as subprocesses: users can repeat each step, and its memory is released."""
 
 from __future__ import annotations
 
@@ -23,28 +23,32 @@ STDERR = 2
 
 
 class StepFailedError(BenchError):
-    """A command of a step did not do what it was to do; its own words stand above."""
+    """A command of a step failed; its output was shown above."""
 
 
 def run(arguments: Sequence[str], *, wrong: Sequence[int] = (), launcher: Sequence[str] = ()) -> Any:
-    """Run a command; return its JSON document, where it was asked for one. What it says goes to our stderr.
+    """Run a command and return its JSON document, or None without `--json`. Other output goes to stderr.
 
-    `wrong` are exit codes beside 0 that may come with a document as well. `launcher` are arguments of Python
-    that start the command's module, where it is not Python alone. Whatever ends us ends it, too.
+    The command ends with this process.
+
+    Args:
+        arguments: the arguments of mcp-bench.
+        wrong: exit codes other than 0 that are accepted.
+        launcher: Python arguments before the module, such as those of torchrun.
 
     Raises:
-        StepFailedError: it ended otherwise.
-        KeyboardInterrupt: it was stopped, as we were.
+        StepFailedError: the command failed.
+        KeyboardInterrupt: the user pressed Ctrl-C.
     """
     click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
-    asked = "--json" in arguments
+    wants_json = "--json" in arguments
     with TemporaryFile() as answer:
         argv = [sys.executable, *launcher, *MODULE, *arguments]
-        code = _exit_code(argv, answer if asked else STDERR)
+        code = _exit_code(argv, answer if wants_json else STDERR)
         answer.seek(0)
         document = json.loads(answer.read() or "null")
-    if code not in (0, *wrong) or (asked and document is None):
-        raise StepFailedError(f"mcp-bench {arguments[0]} ended with exit code {code}")
+    if code not in (0, *wrong) or (wants_json and document is None):
+        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}")
     return document
 
 
@@ -53,7 +57,7 @@ def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.interrupt()  # once, and it has all the time it takes; a second Ctrl-C ends it
+        process.interrupt()  # let it finish; a second Ctrl-C ends it at once
         process.wait()
         raise
     finally:
@@ -61,45 +65,46 @@ def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
 
 
 def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """Write training rows, in place of those of an earlier try; return where, how many, and their hash."""
+    """Export training rows, replacing those of an earlier attempt. Return path, hash and row count."""
     run(["export", *arguments, "--out", str(out), "--force"])
     manifest = json.loads(out.with_name(f"{out.name}.manifest.json").read_text())
     return {"data": str(out), "sha256": manifest["sha256"], "rows": manifest["rows"]}
 
 
 def record(marker: Path, arguments: Sequence[str]) -> str:
-    """Record a run, or go on with the one that was begun for the same step; return its id.
+    """Record a run, or resume the one that this step has started, and return its id.
 
-    `marker` keeps which runs there were before: if we are killed, the one that is new is ours.
+    Args:
+        marker: file that lists the runs that existed before the step, to recognise its run after a kill.
+        arguments: the arguments of `mcp-bench record`.
 
     Raises:
-        StepFailedError: it was stopped.
+        StepFailedError: the recording was stopped.
     """
-    there = {path.name for path in runs_dir().glob("run_*")}
+    existing = {path.name for path in runs_dir().glob("run_*")}
     if marker.is_file():
-        begun = there - set(json.loads(marker.read_text())["before"])
+        begun = existing - set(json.loads(marker.read_text())["before"])
         ours = [name for name in begun if _is_of(name, arguments)]
     else:
         ours = []
-        marker.write_text(json.dumps({"before": sorted(there)}))
+        marker.write_text(json.dumps({"before": sorted(existing)}))
     command = ["record", "--resume", ours[0], *_jobs(arguments)] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,))
     if document["stopped"]:
-        raise StepFailedError(f"recording stopped ({document['stopped_by']})")
+        raise StepFailedError(f"recording was stopped ({document['stopped_by']})")
     marker.unlink()
     return str(document["run"])
 
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
-    """Say whether a run has the agent, the model and exactly the tasks that we ask for: another recording may
-    have begun meanwhile."""
+    """Return whether a run has the requested agent, model and tasks. Others may record at the same time."""
     from mcp_bench.recorder.store.reader import RunReader
 
-    asked = dict(pairwise(arguments))
+    options = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
     with RunReader(runs_dir() / run_id) as reader:
-        there = reader.summary()
-        if there is None or (there.agent, there.model) != (asked["--agent"], asked.get("--model")):
+        found = reader.summary()
+        if found is None or (found.agent, found.model) != (options["--agent"], options.get("--model")):
             return False
         return reader.planned_tasks() == tasks
 
@@ -110,7 +115,7 @@ def _jobs(arguments: Sequence[str]) -> list[str]:
 
 
 def _shown(arguments: Sequence[str]) -> str:
-    """Return a command with its many tasks counted."""
+    """Return a command for display, with its tasks replaced by their number."""
     words, tasks = [], 0
     rest = iter(arguments)
     for word in rest:

@@ -1,12 +1,12 @@
-"""A loop on disk. A step that is done has a file with what came of it, written last: a stopped loop goes on
-with the first step that has none.
+"""The files of a loop. Each finished step has a result file, written last. A resumed loop continues with the
+first step without one.
 
-    loop.json            what was asked for
-    recipe.yaml          the recipe as it was
-    turn-0/              the base model, measured
-    turn-1/curate.json   a step of a turn, with its lineage: runs, manifest, checkpoint, scores
+    loop.json            settings
+    recipe.yaml          the recipe
+    turn-0/              the base model and its scores
+    turn-1/curate.json   result of a step, with its lineage: runs, manifest, checkpoint, scores
     turn-1/train/        the training run of a turn (see trainer.sft.run_folder)
-    history.json         all scores, and the best model: of a loop that has ended
+    history.json         all scores and the best model, written when the loop ends
 """
 
 from __future__ import annotations
@@ -25,17 +25,15 @@ from mcp_bench.trainer.loop.settings import LoopSettings
 Outcome = dict[str, Any]
 
 
-def new_folder(asked: Path | None, kind: str) -> Path:
-    """Make a folder that was asked for, or one of its kind in the home of the recordings.
+def new_folder(out: Path | None, kind: str) -> Path:
+    """Make the folder `out`, or by default a new one in `$MCP_BENCH_HOME/KIND`.
 
     Raises:
-        WrongUseError: there is something in it.
+        WrongUseError: the folder is not empty.
     """
-    path = (asked or home() / kind / f"{datetime.now(UTC):%Y%m%d-%H%M%S}").absolute()
+    path = (out or home() / kind / f"{datetime.now(UTC):%Y%m%d-%H%M%S}").absolute()
     if path.is_dir() and any(path.iterdir()):
-        raise WrongUseError(
-            f"{path} is not empty; go on with what is there by --resume, or name another folder"
-        )
+        raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -47,33 +45,35 @@ class LoopFolder:
         self.recipe = path / "recipe.yaml"
 
     def make(self, settings: LoopSettings) -> None:
-        """Begin a loop."""
+        """Store the settings of a new loop."""
         write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n")
 
     def read(self) -> LoopSettings:
-        """Return the settings of a loop that was begun.
+        """Return the settings of the loop.
 
         Raises:
-            WrongUseError: there is none.
+            WrongUseError: the folder has no loop.
         """
         if not self.settings.is_file():
-            raise WrongUseError(f"no loop in {self.path}: it has no loop.json")
+            raise WrongUseError(f"no loop in {self.path}: loop.json is missing")
         return LoopSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
 
     def end(self, history: Outcome) -> None:
-        """Store what came of the loop."""
+        """Store the history of the finished loop."""
         write_atomic(self.path / "history.json", json.dumps(history, indent=1) + "\n")
 
     def history(self) -> Outcome:
-        """Return what came of a loop.
+        """Return the history of a finished loop.
 
         Raises:
-            WrongUseError: it has not ended, or there is none.
+            WrongUseError: the loop has not finished, or the folder has none.
         """
         self.read()
         found = read_step(self.path / "history.json")
         if found is None:
-            raise WrongUseError(f"the loop in {self.path} has not ended: mcp-bench loop --resume {self.path}")
+            raise WrongUseError(
+                f"the loop in {self.path} has not finished. Resume with: mcp-bench loop --resume {self.path}"
+            )
         return found
 
     def turn(self, number: int) -> Path:
@@ -82,16 +82,16 @@ class LoopFolder:
         return folder
 
     def step(self, turn: int, name: str, work: Callable[[], Outcome]) -> Outcome:
-        """Return what came of a step, from its file where it is done."""
+        """Return the stored result of a step, or do the work and store its result."""
         return once(self.turn(turn) / f"{name}.json", work)
 
     def done(self, turn: int, name: str) -> Outcome | None:
-        """Return what came of a step, if it is done."""
+        """Return the result of a step, or None if it is not finished."""
         return read_step(self.path / f"turn-{turn}" / f"{name}.json")
 
 
 def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
-    """Return what came of a step, from its file where it is done."""
+    """Return the result stored in `path`, or do the work and store its result."""
     found = read_step(path)
     if found is None:
         found = work()
@@ -101,7 +101,7 @@ def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
 
 
 def read_step(path: Path) -> Outcome | None:
-    """Return the content of a step's file; None where there is none."""
+    """Return the content of a result file, or None if it does not exist."""
     if not path.is_file():
         return None
     content: Outcome = json.loads(path.read_text(encoding="utf-8"))

@@ -1,20 +1,25 @@
-"""Whether a turn's model takes the place of the one before. Reads `dev` and nothing else."""
+"""Decide whether to promote a turn's model, from its scores on `dev` alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
 MOST_INVALID = 0.1
-"""Share of invalid episodes on either side from which on a comparison says nothing."""
+"""Above this share of invalid episodes, scores are not compared."""
 
 
 def verdict(before: dict[str, Any], after: dict[str, Any], changed: dict[str, Any]) -> tuple[bool, str]:
-    """Return whether to promote, and why, from the scores on `dev` and what changed between them.
+    """Return whether to promote a model, and why.
 
-    A model is promoted that fixes at least as many tasks as it breaks, and whose mean partial credit on the
+    A model is promoted if it fixes at least as many tasks as it breaks and its mean partial credit on the
     same tasks is higher.
+
+    Args:
+        before: scores of the promoted model.
+        after: scores of the new model.
+        changed: flipped tasks and paired differences between the two.
     """
-    for name, scores in (("the model before", before), ("this model", after)):
+    for name, scores in (("the previous model", before), ("this model", after)):
         if scores["episodes"] and scores["invalid"] / scores["episodes"] > MOST_INVALID:
             return False, f"{scores['invalid']} of {scores['episodes']} episodes of {name} are invalid"
     fixed, broken = len(changed["fail_to_pass"]), len(changed["pass_to_fail"])

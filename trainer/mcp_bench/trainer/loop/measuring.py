@@ -1,4 +1,4 @@
-"""A model as an agent: the arguments of `mcp-bench record`."""
+"""Serve a model and build the arguments of `mcp-bench record` that measure it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mcp_bench.trainer.serving.server import claim_port
 
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
-    """Return the arguments that name tasks."""
+    """Return the arguments that select tasks."""
     named = [word for task in ids for word in ("--task", task)]
     return ["--benchmark", benchmark, *named, "--jobs", str(jobs)]
 
 
 def model_name(text: str) -> str:
-    """Return a name for a model in the recordings that every server takes."""
+    """Return a model name that every server accepts."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
@@ -27,14 +27,13 @@ def model_name(text: str) -> str:
 def served(
     model: Path, name: str, port_file: Path, engine: str, max_tokens: int | None
 ) -> Iterator[list[str]]:
-    """Serve a model; yield the arguments that reach it by its `name`.
+    """Serve a model as `name` and yield the arguments that select it.
 
-    The port is kept in a file: a recording that goes on after a stop finds its model where it was.
+    The port is stored in `port_file`, so that a resumed recording finds its model at the same address.
 
     Raises:
-        WrongUseError: that port is taken.
-        BenchError: the engine ended, or answered no more, before we were done: what was recorded is not the
-            model's work.
+        WrongUseError: the stored port is in use.
+        BenchError: the engine ended or stopped answering, so the recording does not measure the model.
     """
     with serve(model, engine=engine, port=_port(port_file), model_name=name) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
@@ -45,7 +44,7 @@ def served(
 
 
 def _port(file: Path) -> int:
-    """Return the port that a recording was begun at; 0, any, where none was."""
+    """Return the port of a recording in progress, or 0 (any port) for a new one."""
     if not file.is_file():
         return 0
     port = int(file.read_text())
@@ -53,6 +52,6 @@ def _port(file: Path) -> int:
         return claim_port("127.0.0.1", port)
     except WrongUseError as error:
         raise WrongUseError(
-            f"port {port}, where a recording that was begun has its model, is taken: free it and go on, or "
-            f"begin the recording again: rm {file} {file.parent}/*.begun"
+            f"cannot resume the recording: its model's port {port} is in use. Free the port and resume, or "
+            f"restart the recording: rm {file} {file.parent}/*.begun"
         ) from error

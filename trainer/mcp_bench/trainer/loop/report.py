@@ -1,6 +1,6 @@
-"""A loop on the page that `mcp-bench report --html FILE --loop FOLDER` writes.
+"""Sections about a loop for `mcp-bench report --html FILE --loop FOLDER`.
 
-Everything is read from the loop's folder, also while it runs: what is not done yet is left out.
+Everything is read from the loop's folder. The loop can still be running; unfinished steps are left out.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from mcp_bench.trainer.loop.stored_turn import Turn, stored_turns
 
 KINDS: tuple[Literal["partial", "strict"], ...] = ("partial", "strict")
 PARTS = (("groups", "group of tasks"), ("families", "family of tasks"))
-"""What scores are stored for, beside the whole split; and what one of them is."""
+"""Keys of partial scores within a split, and the noun for each."""
 
 
 def sections(folder: Path) -> list[Section]:
-    """Return what there is to say of a loop.
+    """Return the sections about a loop.
 
     Raises:
-        WrongUseError: there is none in the folder, or what is there cannot be read.
+        WrongUseError: the folder has no loop, or its files cannot be read.
     """
     loop = LoopFolder(folder)
     try:
@@ -58,20 +58,20 @@ def sections(folder: Path) -> list[Section]:
         ]
     except (ValueError, LookupError, TypeError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise WrongUseError(f"{folder}: what is stored there cannot be read as a loop ({reason})") from error
+        raise WrongUseError(f"cannot read the loop in {folder}: {reason}") from error
 
 
-def _summary(asked: int, measured: Sequence[Turn]) -> Section:
-    title = "From the base to the best"
+def _summary(most: int, measured: Sequence[Turn]) -> Section:
+    title = "Base and best model"
     if not measured:
-        return Section(title, ["Nothing was measured yet."])
+        return Section(title, ["No measurements yet."])
     base, best = measured[0], _best(measured)
     judged = [turn for turn in measured if turn.gate]
     promoted = [turn.name for turn in judged if turn.promoted]
     words = [
-        f"{counted(len(judged), 'turn')} of at most {asked} done; promoted: {', '.join(promoted) or 'none'}. "
-        "A model takes the place of the one before by its scores on dev alone; test is reported, and used by "
-        "nothing."
+        f"{counted(len(judged), 'turn')} of at most {most} finished; promoted: "
+        f"{', '.join(promoted) or 'none'}. Only scores on dev decide about promotion; scores on test are "
+        "reported only."
     ]
     ends = (base,) if best is base else (base, best)
     splits = [split for split in SPLITS if split in base.scores]
@@ -90,21 +90,21 @@ def _summary(asked: int, measured: Sequence[Turn]) -> Section:
     ]
     columns = ["model", "promoted", *(f"{kind} on {split}" for split in splits for kind in KINDS)]
     charts = [_over_turns(split, measured) for split in splits]
-    return Section(title, words, facts, [Table("Turn by turn", columns, rows)], charts)
+    return Section(title, words, facts, [Table("Scores by turn", columns, rows)], charts)
 
 
 def _over_turns(split: str, measured: Sequence[Turn]) -> Chart:
-    """Return the chart of the scores on a split, turn by turn."""
+    """Return the chart of the scores on a split by turn."""
     found = [turn.scores[split] for turn in measured]
     x = [turn.number for turn in measured]
     hollow = [place for place, turn in enumerate(measured) if not turn.promoted]
     invalid = sum(scores["invalid"] for scores in found)
-    more = " Hollow marks are models that were not promoted." if hollow else ""
-    more += f" {counted(invalid, 'invalid episode')} in all: ticks count each as 0." if invalid else ""
+    more = " Hollow marks: models that were not promoted." if hollow else ""
+    more += f" {counted(invalid, 'invalid episode')} in total; ticks: invalid as 0." if invalid else ""
     return LineChart(
         name=f"turns-{split}",
-        title=f"Scores on {split}, turn by turn",
-        says=f"n = {_tasks(found)}; marks are means, {INTERVALS}.{more}",
+        title=f"Scores on {split} by turn",
+        says=f"Marks: means over {_tasks(found)}; {INTERVALS}.{more}",
         table=_score_table(
             f"Scores on {split}", ["model"], [([turn.name], turn.scores[split]) for turn in measured]
         ),
@@ -116,7 +116,7 @@ def _over_turns(split: str, measured: Sequence[Turn]) -> Chart:
 
 
 def _changes(changed: Sequence[Turn], measured: Sequence[Turn]) -> list[Section]:
-    """Return the section about flips: each turn against the model that was promoted before it."""
+    """Return the section about flips: each turn against the model promoted before it."""
     if not changed:
         return []
     charts = [
@@ -134,8 +134,8 @@ def _changes(changed: Sequence[Turn], measured: Sequence[Turn]) -> list[Section]
     tables = (
         [Table("Tasks that flipped, by name", ["model", "split", "task", "flip"], flips)] if flips else []
     )
-    words = "Each turn's model against the one that was promoted before it, on the same tasks."
-    return [Section("What each turn fixed and broke", [words], tables=tables, charts=charts)]
+    words = "Each turn's model compared with the model promoted before it, on the same tasks."
+    return [Section("Tasks fixed and broken by turn", [words], tables=tables, charts=charts)]
 
 
 def _flip_chart(split: str, turns: Sequence[Turn], measured: Sequence[Turn]) -> Chart:
@@ -150,7 +150,7 @@ def _flip_chart(split: str, turns: Sequence[Turn], measured: Sequence[Turn]) -> 
     return FlipChart(
         name=f"flips-{split}",
         title=f"Flips on {split}",
-        says=f"{counted(sum(fixed), 'task')} fixed (right), {sum(broken)} broken (left), all turns together.",
+        says=f"{counted(sum(fixed), 'task')} fixed (right), {sum(broken)} broken (left), over all turns.",
         table=Table(f"Flips and paired differences on {split}", columns, cells),
         rows=[
             (name, f"against {before}, {counted(change['common_tasks'], 'task')}")
@@ -162,7 +162,7 @@ def _flip_chart(split: str, turns: Sequence[Turn], measured: Sequence[Turn]) -> 
 
 
 def _parts(measured: Sequence[Turn]) -> list[Section]:
-    """Return a section for groups and one for families: the base's scores and those of the best model."""
+    """Return a section by group and one by family, each comparing the base with the best model."""
     if len(measured) < 2:
         return []
     base, last = measured[0], _best(measured)
@@ -182,7 +182,7 @@ def _parts(measured: Sequence[Turn]) -> list[Section]:
 
 def _part_chart(split: str, key: str, noun: str, base: Turn, last: Turn) -> Chart:
     parts = last.scores[split][key]
-    if len(parts) > MOST_ROWS:  # those that say most come first
+    if len(parts) > MOST_ROWS:  # show the parts with most tasks
         parts = dict(sorted(parts.items(), key=lambda part: (-part[1]["tasks"], part[0])))
     before = base.scores[split].get(key, {})
     series = [
@@ -202,8 +202,8 @@ def _part_chart(split: str, key: str, noun: str, base: Turn, last: Turn) -> Char
     return DotChart(
         name=f"{key}-{split}",
         title=f"On {split}, by {noun}",
-        says=f"n is at the right of each row; filled marks are {last.name}, hollow ones {base.name}; "
-        f"{INTERVALS}.",
+        says=f"Filled marks: {last.name}; hollow marks: {base.name}; {INTERVALS}; the number of tasks is at "
+        "the right of each row.",
         table=_score_table(f"Scores on {split} by {noun}", [noun, "model"], rows),
         rows=[(part, counted(scores["tasks"], "task")) for part, scores in parts.items()],
         series=series,
@@ -211,7 +211,7 @@ def _part_chart(split: str, key: str, noun: str, base: Turn, last: Turn) -> Char
 
 
 def _score_table(caption: str, head: Sequence[str], rows: Sequence[tuple[list[Cell], Outcome]]) -> Table:
-    """Return a table of scores; with invalid ones, the scores once more with each of them as 0."""
+    """Return a table of scores, with additional `invalid as 0` columns if any episode is invalid."""
     counts = ("episodes", "invalid", "tasks")
     lowered = [f"{kind}_invalid_as_0" for kind in KINDS] if any(found["invalid"] for _, found in rows) else []
     cells = [
@@ -236,7 +236,7 @@ def _best(measured: Sequence[Turn]) -> Turn:
 
 
 def _tasks(scores: Sequence[Outcome]) -> str:
-    """Return how many tasks were graded: as a span, where it is not the same each time."""
+    """Return the number of graded tasks as text, as a range if it varies."""
     counts = sorted({found["tasks"] for found in scores})
     return counted(counts[0], "task") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} tasks"
 

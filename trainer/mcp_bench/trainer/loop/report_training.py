@@ -1,4 +1,4 @@
-"""How the models of a loop were trained: the losses, what they learned from, and what it took."""
+"""The section about the training of a loop's models: losses, training data and cost."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from mcp_bench.trainer.loop.stored_turn import Turn
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
 POINTS = 100
-"""Of a curve at most: with more steps, a point is the mean of some."""
+"""Maximum points of a curve. With more steps, each point is the mean of several."""
 FAINTEST = 0.35
 GIB = 2**30
 
 
 def training(turns: Sequence[Turn]) -> list[Section]:
-    """Return the section about training, as far as it went; none before the first step."""
+    """Return the section about training so far, or nothing before the first step."""
     steps = {turn.number: _steps(turn) for turn in turns}
     begun = [turn for turn in turns if steps[turn.number]]
     if not begun:
         return []
-    tables = [Table("What each model learned from, and what it took", *_figures(begun, steps))]
+    tables = [Table("Training data and cost by model", *_figures(begun, steps))]
     tried = [turn for turn in turns if turn.attempt]
     if tried:
-        tables.append(Table("The models' own attempts at training tasks, at temperature", *_attempts(tried)))
-    words = "Every turn trains from the base, on all that went well so far."
+        tables.append(Table("The models' own sampled attempts at training tasks", *_attempts(tried)))
+    words = "Every turn trains from the base, on all successful attempts so far."
     return [Section("Training", [words], tables=tables, charts=[_losses(begun, steps)])]
 
 
@@ -40,12 +40,12 @@ def _losses(turns: Sequence[Turn], steps: dict[int, list[dict[str, Any]]]) -> Ch
     window = max(ceil(len(steps[turn.number]) / POINTS) for turn in turns)
     curves = {turn.number: _curve(steps[turn.number], window) for turn in turns}
     first, last = turns[0].number, turns[-1].number
-    means = f"Each point is the mean of {window} steps; " if window > 1 else "Each point is a step; "
-    later = "later turns are darker on a light page, and lighter on a dark one." if last > first else ""
+    means = f"Each point is the mean of {window} steps. " if window > 1 else "Each point is a step. "
+    later = "Later turns are stronger in colour." if last > first else ""
     return LineChart(
         name="loss",
         title="Training loss",
-        says=f"{means}loss on the tokens of the assistant. {later}".strip(),
+        says=f"{means}The loss covers the assistant's tokens. {later}".strip(),
         table=Table(
             "Training loss",
             ["model", "step", "loss"],
@@ -67,7 +67,7 @@ def _losses(turns: Sequence[Turn], steps: dict[int, list[dict[str, Any]]]) -> Ch
 
 
 def _curve(steps: Sequence[dict[str, Any]], window: int) -> list[tuple[int, float]]:
-    """Return `(last step, mean loss)` of each window of steps; a loss that is no number is left out."""
+    """Return `(last step, mean loss)` for each window of steps. Losses that are not finite are left out."""
     found = []
     for start in range(0, len(steps), window):
         group = steps[start : start + window]
@@ -94,7 +94,7 @@ def _figures(
                 float(lines[0]["loss"]),
                 float(lines[-1]["loss"]),
                 max(line["memory_bytes"] for line in lines) / GIB,
-                "" if done else f"under way, to step {lines[-1]['steps']:,}",
+                "" if done else f"running, until step {lines[-1]['steps']:,}",
             ]
         )
     return columns, rows

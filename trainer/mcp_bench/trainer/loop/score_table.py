@@ -1,4 +1,4 @@
-"""What loops came to: the base model against the best one, by groups of tasks."""
+"""Print the scores of finished loops: the base model and the best model, by group of tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from mcp_bench.trainer.loop.scores import SPLITS
 
 
 def print_scores(histories: Sequence[dict[str, Any]]) -> None:
-    """Print a row for each split and group of tasks: with one loop the 95 % intervals, with several the means
-    and the score of each."""
+    """Print one row for each split and group of tasks.
+
+    One loop is shown with 95 % intervals, several loops with means and single scores.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("split", "tasks of"):
         table.add_column(name, no_wrap=True)
@@ -40,7 +42,7 @@ def _print_stacked(histories: Sequence[dict[str, Any]]) -> None:
 
 
 def _groups(histories: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return split and group of each row: those that all loops have."""
+    """Return the (split, group) pairs that all loops have."""
     found = [
         {
             (split, group)

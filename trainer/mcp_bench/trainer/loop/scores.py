@@ -1,4 +1,4 @@
-"""What a run scored, and what changed from one to the other."""
+"""Scores of a run, and the changes between two runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.scores.scores import report, stored_episodes
+from mcp_bench.recorder.scores.scores import stored_episodes, summarise
 from mcp_bench.recorder.scores.task_names import family, level
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.recorder.store.reader import StoredEpisode, run_paths
 from mcp_bench.servers.errors import BenchError
 
 SPLITS = ("dev", "test")
-"""What models are measured on."""
+"""The splits that models are measured on."""
 SCORES = (
     *("episodes", "invalid", "tasks", "partial", "partial_ci", "strict", "strict_ci"),
     *("partial_invalid_as_0", "strict_invalid_as_0"),
@@ -21,16 +21,18 @@ SCORES = (
 
 
 def scores(run: str) -> dict[str, Any]:
-    """Return mean partial and strict of a run with 95 % intervals, and the same for families of tasks.
+    """Return the mean partial and strict scores of a run with 95 % intervals, in total and by family.
 
-    Where tasks have levels, a family is in as many parts.
+    Families are divided by level, if tasks have levels.
     """
     return _scores(run, episodes_of(run))
 
 
 def scores_by_group(run: str, trained: Collection[str]) -> dict[str, Any]:
-    """Return the same, and for groups of families: those of one level, and apart from each other families of
-    which a task is in `trained` and those never seen."""
+    """Return `scores(run)` with additional scores by group.
+
+    Groups are levels, each divided into families with a task in `trained` and other families.
+    """
     seen = {family(task, task) for task in trained}
     episodes = episodes_of(run)
 
@@ -43,7 +45,7 @@ def scores_by_group(run: str, trained: Collection[str]) -> dict[str, Any]:
 
 
 def flips(before: str, after: str) -> dict[str, Any]:
-    """Return the paired difference of two runs on the tasks that both have, and the tasks that flipped."""
+    """Return the paired differences of two runs on their common tasks, and the flipped tasks."""
     [row] = compare([*episodes_of(before), *episodes_of(after)], f"run={before}", f"run={after}", ())["rows"]
     turned = {kind: [flip["task"] for flip in found] for kind, found in row["flips"].items()}
     return {
@@ -56,14 +58,14 @@ def flips(before: str, after: str) -> dict[str, Any]:
 
 def _scores(run: str, episodes: Sequence[StoredEpisode]) -> dict[str, Any]:
     families = _each(episodes, _family)
-    return {"run": run, **_row(report(episodes, ())), "families": families}
+    return {"run": run, **_row(summarise(episodes, ())), "families": families}
 
 
 def episodes_of(run: str) -> list[StoredEpisode]:
     """Return the episodes of a run.
 
     Raises:
-        BenchError: it cannot be read.
+        BenchError: the run cannot be read.
     """
     unreadable: list[Any] = []
     found = list(stored_episodes(run_paths([run]), [], unreadable))
@@ -73,7 +75,7 @@ def episodes_of(run: str) -> list[StoredEpisode]:
 
 
 def _family(task: str) -> str:
-    """Return the name of a task's family, with its level, if it has one."""
+    """Return the name of a task's family with the task's level, if it has one."""
     number = level(task)
     return family(task, task) + ("" if number is None else f".{number}")
 
@@ -82,7 +84,7 @@ def _each(episodes: Iterable[StoredEpisode], name: Callable[[str], str]) -> dict
     found: dict[str, list[StoredEpisode]] = {}
     for episode in filter(finished, episodes):
         found.setdefault(name(episode.task), []).append(episode)
-    return {key: _row(report(found[key], ())) for key in sorted(found)}
+    return {key: _row(summarise(found[key], ())) for key in sorted(found)}
 
 
 def _row(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a loop was asked for. It is stored when the loop begins, and holds when it goes on."""
+"""Settings of a loop. They are stored at the start and used again on resume."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from mcp_bench.servers.errors import WrongUseError
 
 
 class TrialSettings(BaseModel):
-    """What training models and measuring them takes. Tasks are ids."""
+    """Settings for training and measuring models. Tasks are given by id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     recipe: str
-    """As it was named. What was put over it is in the recipe that is kept beside these settings."""
+    """Name or path as given. The recipe stored beside these settings includes the overrides."""
     benchmark: str
     dev: list[str] = Field(min_length=1)
-    """What models are measured on."""
+    """Tasks that models are measured on."""
     max_tokens: PositiveInt | None = None
-    """Of each answer of a model."""
+    """Maximum tokens per answer."""
     reasoning: Literal["keep", "drop"] = "drop"
-    """Of the agents, in what is learned from."""
+    """Whether training rows keep the agents' reasoning."""
     jobs: PositiveInt = 1
     engine: str = "auto"
     base_steps: PositiveInt | None = None
-    """Training steps of the base model that is made where the recipe has none; None: as many as it takes."""
+    """Training steps of the base model made if the recipe has none. None: the full schedule."""
 
 
 class LoopSettings(TrialSettings):
-    """`train` is learned from, `dev` decides, `test` is only reported."""
+    """Models train on attempts at `train`. Scores on `dev` decide; scores on `test` are only reported."""
 
     turns: PositiveInt
     train: list[str] = Field(min_length=1)
@@ -41,27 +41,32 @@ class LoopSettings(TrialSettings):
     teacher_model: str | None = None
     min_partial: float = Field(default=0.5, ge=0, le=1)
     attempts: PositiveInt = 2
-    """Tries of the model at each training task, from the second turn on."""
+    """The model's attempts per training task, from the second turn on."""
     temperature: float = Field(default=0.8, gt=0)
     patience: PositiveInt = 2
-    """Turns in a row that are not promoted, after which the loop ends."""
+    """The loop ends after this many turns in a row without promotion."""
     seed: int = 0
 
 
-def task_ids(benchmark: str, split: str, asked: str) -> list[str]:
-    """Return the ids that `asked` means: the first so many tasks of a split, or those in a file, a line each.
+def task_ids(benchmark: str, split: str, wanted: str) -> list[str]:
+    """Return the ids of tasks of a split.
+
+    Args:
+        benchmark: name of the benchmark.
+        split: train, dev or test.
+        wanted: a number (the first tasks of the split) or a file with one id per line.
 
     Raises:
-        WrongUseError: it is neither; a task of the file is of another split; it is none, and `test` is not
-            what is asked for.
-        UnknownNameError: there is no such benchmark or task.
+        WrongUseError: `wanted` is neither, a task is of another split, or there are no tasks (allowed
+            for `test`).
+        UnknownNameError: the benchmark or a task is unknown.
     """
     from mcp_bench.servers.registry import load
 
     found: Benchmark = load("benchmark", benchmark)
-    names = _first(found, split, int(asked)) if asked.isdecimal() else _in_file(found, split, asked)
+    names = _first(found, split, int(wanted)) if wanted.isdecimal() else _in_file(found, split, wanted)
     if not names and split != "test":
-        raise WrongUseError(f"--{split} {asked}: there is no task in that")
+        raise WrongUseError(f"--{split} {wanted} selects no task")
     return names
 
 
@@ -69,16 +74,16 @@ def _first(benchmark: Benchmark, split: str, number: int) -> list[str]:
     return [task.id for task in benchmark.tasks(split, number)] if number else []
 
 
-def _in_file(benchmark: Benchmark, split: str, asked: str) -> list[str]:
-    path = Path(asked)
+def _in_file(benchmark: Benchmark, split: str, wanted: str) -> list[str]:
+    path = Path(wanted)
     try:
         names = path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUseError(
-            f"--{split} {asked}: neither a number of tasks nor a file of ids ({error})"
+            f"--{split} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
         ) from error
     for name in names:
         task = benchmark.task(name)
         if task.split != split:
-            raise WrongUseError(f"{path}: {name} is a task of {task.split}, not of {split}")
+            raise WrongUseError(f"{path}: the task {name} belongs to {task.split}, not to {split}")
     return names

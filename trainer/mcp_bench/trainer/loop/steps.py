@@ -1,4 +1,4 @@
-"""The steps of a turn. Each returns what is stored of it: with that, the next one has its lineage."""
+"""The steps of a turn. Each returns its result, which is stored and records the lineage."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from mcp_bench.trainer.loop.training import make_base, train_model
 
 
 class Steps:
-    """The steps, with what all of them need."""
+    """The steps of a loop's turns."""
 
     def __init__(self, folder: LoopFolder, settings: LoopSettings) -> None:
         self.folder = folder
         self.settings = settings
 
     def teach(self, turn: int) -> Outcome:
-        """Let the teacher play the training tasks."""
+        """Record the teacher on the training tasks."""
         model = ["--model", self.settings.teacher_model] if self.settings.teacher_model else []
         arguments = ["--agent", self.settings.teacher, *model, *self._tasks(self.settings.train)]
         return {"run": record(self.folder.turn(turn) / "teach.begun", arguments)}
 
     def attempt(self, turn: int, model: Path) -> Outcome:
-        """Let the model try the training tasks some times each, at temperature."""
+        """Record the model on the training tasks, several times each, with sampling."""
         more = [
             *("--repeat", str(self.settings.attempts)),
             *("--agent-option", f"temperature={self.settings.temperature}"),
@@ -42,27 +42,27 @@ class Steps:
         return {"run": recorded, "model": str(model), "scores": scores(recorded)}
 
     def curate(self, turn: int, runs: Sequence[str]) -> Outcome:
-        """Export what went well of all runs so far: of each task the best attempts, equal ones once."""
-        data, asked = self.folder.turn(turn) / "train.jsonl", self.settings
+        """Export the best attempts at each task from all runs so far, without duplicates."""
+        data, settings = self.folder.turn(turn) / "train.jsonl", self.settings
         chosen = [word for name in runs for word in ("--run", name)]
-        chosen += ["--min-partial", str(asked.min_partial), "--best", str(asked.attempts)]
-        chosen += ["--dedupe", "exact", "--reasoning", asked.reasoning]
+        chosen += ["--min-partial", str(settings.min_partial), "--best", str(settings.attempts)]
+        chosen += ["--dedupe", "exact", "--reasoning", settings.reasoning]
         return {**export(data, chosen), "runs": list(runs)}
 
     def base(self, data: Path) -> Outcome:
-        """Make a very small base model, where the recipe has none."""
+        """Make a tiny base model for a recipe without one."""
         out = self.folder.path / "base"
         make_base(self.folder.recipe, [data], out, self.settings.seed, self.settings.base_steps)
         return {"model": str(out)}
 
     def train(self, turn: int, data: Path, base: Path | None) -> Outcome:
-        """Train on the data of the turn, from the base: or go on with that."""
+        """Train the base on the data of the turn, or resume that."""
         over = [f"model.base={json.dumps(str(base))}"] if base else []
         trained = train_model(self.folder.recipe, data, self.folder.turn(turn) / "train", over)
         return {**trained, "base": base and str(base)}
 
     def measure(self, turn: int, model: Path) -> Outcome:
-        """Let the model work on `dev` and on `test`, greedily, through the same wire as any agent."""
+        """Record the model on `dev` and `test`, greedily, through the same wire as any agent."""
         found: Outcome = {"model": str(model)}
         with self._served(turn, "measure", model) as endpoint:
             for split, ids in zip(SPLITS, (self.settings.dev, self.settings.test), strict=True):
@@ -74,7 +74,7 @@ class Steps:
 
     @staticmethod
     def compare(before: Outcome, after: Outcome) -> dict[str, Any]:
-        """Return what changed on each split between two measurements."""
+        """Return the changes on each split between two measurements."""
         return {
             split: flips(before[split]["run"], after[split]["run"])
             for split in SPLITS
@@ -85,12 +85,12 @@ class Steps:
         return tasks(self.settings.benchmark, ids, self.settings.jobs)
 
     def _served(self, turn: int, step: str, model: Path) -> AbstractContextManager[list[str]]:
-        asked = self.settings
+        settings = self.settings
         port_file = self.folder.turn(turn) / f"{step}.port"
-        return served(model, self._name(model), port_file, asked.engine, asked.max_tokens)
+        return served(model, self._name(model), port_file, settings.engine, settings.max_tokens)
 
     def _name(self, model: Path) -> str:
-        """Return what a model is called in the recordings: the loop's folder, and the turn that it is of."""
+        """Return the model's name in the recordings: the loop's folder and the model's turn."""
         loop = self.folder.path
         turn = model.relative_to(loop).parts[0] if model.is_relative_to(loop) else "base"
         return model_name(f"{loop.name}-{turn}")

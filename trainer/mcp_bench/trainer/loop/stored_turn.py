@@ -1,4 +1,4 @@
-"""A turn as the loop's folder has it, finished or not."""
+"""Read a turn, finished or not, from a loop's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_bench.trainer.loop.scores import SPLITS
 
 @dataclass(frozen=True)
 class Turn:
-    """What came of the steps; None of one that is not done. Turn 0 is the base."""
+    """Results of the steps of a turn; None for unfinished steps. Turn 0 is the base."""
 
     number: int
     folder: Path
@@ -30,12 +30,12 @@ class Turn:
 
     @property
     def scores(self) -> dict[str, Any]:
-        """By split; empty before the model was measured."""
+        """Scores by split; empty before the model was measured."""
         return {split: found for split, found in (self.measure or {}).items() if split in SPLITS}
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What changed from the promoted model to this one, by split."""
+        """Changes from the promoted model to this one, by split."""
         return self.flips or {}
 
     @property
@@ -44,20 +44,20 @@ class Turn:
 
     @property
     def verdict(self) -> str:
-        """Whether it was promoted, and why."""
+        """Text that says whether the model was promoted, and why."""
         if not self.number:
-            return "the start"
+            return "base"
         if not self.gate:
             return "not decided yet"
         return f"{'yes' if self.promoted else 'no'}: {self.gate['why']}"
 
     def against(self, turns: Sequence[Turn]) -> str:
-        """Return the name of the turn whose model this one is compared with."""
+        """Return the name of the turn whose model this one was compared with."""
         return [turn.name for turn in turns if turn.number < self.number and turn.promoted][-1]
 
 
 def stored_turns(loop: LoopFolder, most: int) -> list[Turn]:
-    """Return the base and the turns that were begun."""
+    """Return the base and the turns that have started."""
     steps = ("attempt", "curate", "train", "measure", "flips", "gate")
     numbers = [number for number in range(most + 1) if (loop.path / f"turn-{number}").is_dir()]
     return [

@@ -1,4 +1,4 @@
-"""Training runs as steps: begun once, gone on with after a stop."""
+"""Training steps: started once, resumed after a stop."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from mcp_bench.trainer.sft.run_folder import RunFolder
 
 
 def make_base(recipe: Path, data: Sequence[Path], out: Path, seed: int, steps: int | None) -> None:
-    """Make a very small base model whose vocabulary comes from the data."""
-    shutil.rmtree(out, ignore_errors=True)  # of one that was stopped
+    """Make a tiny base model with a vocabulary from the data."""
+    shutil.rmtree(out, ignore_errors=True)  # left by a stopped attempt
     more = ["--seed", str(seed), *(["--steps", str(steps)] if steps is not None else [])]
     files = [word for path in data for word in ("--data", str(path))]
     run(["train", "tiny-base", "--recipe", str(recipe), *files, "--out", str(out), *more])
 
 
 def train_model(recipe: Path, data: Path, out: Path, overrides: Sequence[str]) -> Outcome:
-    """Train a model by a recipe, or go on with that; return where it is, and the figures of the run."""
+    """Train a model with a recipe, or resume that. Return the paths and the figures of the run."""
     launcher = launcher_arguments(load_recipe(str(recipe), overrides)[1])
     if (out / "data.json").is_file():
         run(["train", "sft", "--resume", str(out)], launcher=launcher)
     else:
         shutil.rmtree(out, ignore_errors=True)
         over = [word for value in overrides for word in ("--set", value)]
-        asked = ["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over]
-        run(asked, launcher=launcher)
+        command = ["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over]
+        run(command, launcher=launcher)
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
 
 
 def _figures(out: Path) -> Outcome:
-    """Return what there is to say of a training run in a line."""
+    """Return a summary of a training run."""
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     data = json.loads((out / "data.json").read_text())
     return {

@@ -1,4 +1,4 @@
-"""The recipe of models that are trained, served and measured on this machine."""
+"""Prepare the recipe of a loop or an ablation, which run on this machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from mcp_bench.trainer.refusals import refuse
 
 
 def trial_recipe(name: str, overrides: Iterable[str]) -> str:
-    """Return the text of a recipe with what is put over it, to be kept beside what is made with it. A base
-    that is a hub's name is downloaded, and named by its folder: it is served as well.
+    """Return the text of a recipe with its overrides, to store beside the results.
+
+    A base model from the Hub is downloaded and replaced by its folder, since it is served as well.
 
     Raises:
-        UnknownNameError: no such recipe.
-        WrongUseError: it is none, or cannot work here.
-        BenchError: the base cannot be had.
+        UnknownNameError: there is no such recipe.
+        WrongUseError: the recipe is invalid or cannot work here.
+        BenchError: the base model cannot be downloaded.
     """
     _, recipe = load_recipe(name, overrides)
     refuse(recipe, _too_far(recipe))
@@ -31,8 +32,8 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
 def _too_far(recipe: Recipe) -> Iterator[str]:
     if (machines := nodes(recipe)) > 1:
         yield (
-            f"its {recipe.hardware.devices} devices are on {machines} machines, and only those of this one "
-            "are trained on here: take the steps one by one, with the line of `mcp-bench train plan`"
+            f"its {recipe.hardware.devices} devices need {machines} machines, but this command uses one "
+            "machine. Run the steps one by one, with the command that `mcp-bench train plan` prints"
         )
 
 
@@ -43,5 +44,5 @@ def _folder(base: str) -> Path:
 
     try:
         return Path(snapshot_download(base))
-    except Exception as error:  # of the hub, the network, the disk: all of them mean one thing
-        raise BenchError(f"model.base {base} is no folder, and no download either: {error}") from error
+    except Exception as error:  # Hub, network and disk raise different types
+        raise BenchError(f"model.base {base} is not a folder and cannot be downloaded: {error}") from error

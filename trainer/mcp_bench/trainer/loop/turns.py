@@ -1,4 +1,4 @@
-"""The loop itself: turn after turn, until there are enough, or nothing gets better."""
+"""The loop itself: repeat turns up to the maximum, or until the model stops improving."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def run_loop(folder: LoopFolder, settings: LoopSettings, tell: Tell) -> dict[str, Any]:
-    """Run what is left of a loop; return its history: the base's scores, each turn, and the best model.
+def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict[str, Any]:
+    """Run the remaining steps of a loop and return its history: base scores, turns and best model.
 
-    A turn trains from the base on all that went well so far: what the teacher did and, from the second
-    turn on, the promoted model's own best attempts. `test` is measured and reported; nothing reads it.
+    Each turn trains the base on all successful attempts so far: the teacher's and, from the second turn on,
+    the promoted model's own best. Scores on `test` are reported and never used.
 
     Raises:
-        StepFailedError: a command failed or was stopped. The same call goes on from there.
+        StepFailedError: a command failed or was stopped. Calling again continues with it.
     """
     steps = Steps(folder, settings)
     _, recipe = load_recipe(str(folder.recipe))
@@ -33,7 +33,7 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, tell: Tell) -> dict[str
     if base is None:
         base = Path(folder.step(0, "base", lambda: steps.base(Path(first["data"])))["model"])
     start = folder.step(0, "measure", lambda: steps.measure(0, base))
-    tell(f"base: {_line(start)}")
+    report(f"base: {_line(start)}")
 
     best, since = start, 0
     turns: list[dict[str, Any]] = []
@@ -42,14 +42,14 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, tell: Tell) -> dict[str
             runs.append(_attempt(folder, steps, turn, Path(best["model"])))
         done = _turn(folder, steps, turn, runs, base, best)
         turns.append(done)
-        tell(f"turn {turn}: {_line(done['measure'])}: {_word(done)} ({done['gate']['why']})")
+        report(f"turn {turn}: {_line(done['measure'])}: {_word(done)} ({done['gate']['why']})")
         since = 0 if done["gate"]["promoted"] else since + 1
         best = done["measure"] if done["gate"]["promoted"] else best
         if since >= settings.patience:
-            tell(f"{since} turns in a row were not promoted: the loop ends here")
+            report(f"Stopping: no promotion in {since} turns")
             break
         if best["dev"]["strict"] == 1.0:
-            tell("every task of dev is solved: the loop ends here")
+            report("Stopping: every dev task is solved")
             break
     history = {"base": start, "turns": turns, "best": best}
     folder.end(history)

@@ -1,4 +1,4 @@
-"""A LoRA adapter put into the weights it was trained on, so that any engine serves it at full speed."""
+"""Merge a LoRA adapter into its base weights, so that any engine serves it at full speed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_checkpoint, read_
 
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 MADE_FROM = "made_from.sha256"
-"""File in the merged folder: the digest of the adapter that it was made from."""
+"""File in the merged folder with the digest of the adapter."""
 
 
 def merge_adapter(folder: Path) -> Path:
-    """Return `folder`/merged, a whole model; it is made once, and again when the adapter has changed.
+    """Merge an adapter into FOLDER/merged and return that path. Merges again only if the adapter changed.
 
-    Tokenizer, chat template and generation settings are the adapter's where it has them, else the base's.
-    A folder that is there is complete: it is renamed into place.
+    Tokenizer, chat template and generation settings are the adapter's if it has them, else the base's. The
+    merged folder is renamed into place, so it is always complete.
 
     Raises:
-        WrongUseError: adapter or base model are not there, or do not fit.
+        WrongUseError: adapter or base model are missing or do not match.
         BenchError: the merged model cannot be written.
     """
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
-        raise WrongUseError(f"{folder} has {ADAPTER} but no weights ({WEIGHTS[0]}): was training cut short?")
+        raise WrongUseError(
+            f"{folder} has {ADAPTER} but no weights ({WEIGHTS[0]}): did the training run finish?"
+        )
     base = read_json(folder / ADAPTER).get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise WrongUseError(f"{folder / ADAPTER} does not name its base model (base_model_name_or_path)")
@@ -40,7 +42,7 @@ def merge_adapter(folder: Path) -> Path:
     if Path(base).is_dir():
         read_checkpoint(Path(base))
     elif base.startswith(("/", ".")):
-        raise WrongUseError(f"the base model of {folder} is not at {base}: put it there, or change {ADAPTER}")
+        raise WrongUseError(f"the base model of {folder} is not at {base}: restore it, or edit {ADAPTER}")
     model = _load(base, folder)
     try:
         made = Path(mkdtemp(prefix=".merged-", dir=folder))
@@ -54,7 +56,7 @@ def merge_adapter(folder: Path) -> Path:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     except OSError as error:
-        raise BenchError(f"the merged model cannot be written to {merged}: {error}") from error
+        raise BenchError(f"cannot write the merged model to {merged}: {error}") from error
     return merged
 
 
@@ -65,9 +67,9 @@ def _load(base: str, folder: Path) -> Any:
     try:
         model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", low_cpu_mem_usage=True)
         return PeftModel.from_pretrained(model, str(folder)).merge_and_unload(safe_merge=True)
-    except Exception as error:  # transformers, peft and the hub client each raise their own
+    except Exception as error:  # transformers, peft and the Hub client raise different types
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise WrongUseError(f"the adapter {folder} cannot be put into {base}: {first}") from error
+        raise WrongUseError(f"cannot merge the adapter {folder} into {base}: {first}") from error
 
 
 def _write(model: Any, base: str, folder: Path, made: Path) -> None:

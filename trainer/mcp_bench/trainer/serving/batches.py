@@ -1,9 +1,9 @@
-"""Requests that wait for the same model are generated together. Runs inside the engine's process.
+"""Generate the answers to waiting requests in batches. Runs inside the engine's process.
 
-`transformers serve` generates one answer after the other. On a small model nearly all of that time is
-Python's and not the matrices', so a batch of eight costs little more than one. Its continuous batching
-(paged attention) gives every request the sampling settings of the first one and does not know linear
-attention, so a plain batch, padded on the left, is used.
+`transformers serve` generates one answer at a time. For a small model nearly all of that time is spent in
+Python, so a batch of eight costs little more than a single answer. The engine's continuous batching (paged
+attention) applies the first request's sampling settings to all requests and does not support linear
+attention. This module therefore uses plain batches, padded on the left.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fastapi import HTTPException
 Sequential: Any = import_module("transformers.cli.serving.utils").GenerateManager
 
 BATCH = 16
-"""Answers that are generated together, at most."""
+"""Maximum batch size."""
 
 
 @dataclass(eq=False)
 class Waiting:
-    """A request: its prompt (1 x tokens), its settings, and who waits for it."""
+    """A waiting request: its prompt, shape (1, tokens), its settings, and the callback for its result."""
 
     inputs: dict[str, Any]
     settings: Any
@@ -39,15 +39,15 @@ class Waiting:
 
     @property
     def kind(self) -> str:
-        """What requests of one batch have in common."""
+        """Key that all requests of a batch share: their generation settings."""
         return str(self.settings.to_json_string(use_diff=False))
 
 
 class BatchingManager(Sequential):  # type: ignore[misc]
-    """Takes whatever waits when the model is free. Streams go one by one, as they came."""
+    """Batches the waiting requests when the model is free. Streaming requests run one by one, in order."""
 
     max_length: int | None = None
-    """Tokens of a prompt and its answer, where the user named a limit. Default: the model's positions."""
+    """Maximum tokens of prompt and answer, if the user set one. Default: the model's positions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,8 +76,8 @@ class BatchingManager(Sequential):  # type: ignore[misc]
         with self._lock:
             self._waiting.append(one)
         self.submit(self._next_batch, model, processor)
-        said = await future
-        return processor.decode(said, skip_special_tokens=True), one.prompt, said
+        answer = await future
+        return processor.decode(answer, skip_special_tokens=True), one.prompt, answer
 
     def generate_streaming(
         self, model: Any, processor: Any, inputs: Any, gen_config: Any, request_id: str,
@@ -87,10 +87,10 @@ class BatchingManager(Sequential):  # type: ignore[misc]
         return super().generate_streaming(model, processor, inputs, gen_config, request_id, response_parser)
 
     def room(self, model: Any, inputs: Any, settings: Any) -> int:
-        """Return how many tokens the answer may have.
+        """Return the maximum number of tokens for the answer.
 
         Raises:
-            HTTPException: 400, the prompt leaves no room for one.
+            HTTPException: the prompt leaves no room (status 400).
         """
         text = model.config.get_text_config()
         positions = self.max_length or getattr(text, "max_position_embeddings", None)
@@ -103,7 +103,10 @@ class BatchingManager(Sequential):  # type: ignore[misc]
         return min(int(settings.max_new_tokens), positions - prompt)
 
     def _next_batch(self, model: Any, processor: Any) -> None:
-        """Runs in the inference thread once per request, and finds nothing where a batch took it along."""
+        """Generate the next batch. Runs in the inference thread once per request.
+
+        Does nothing if an earlier batch included the request.
+        """
         with self._lock:
             if not self._waiting:
                 return
@@ -113,15 +116,15 @@ class BatchingManager(Sequential):  # type: ignore[misc]
             if self._waiting:
                 self.submit(self._next_batch, model, processor)
         try:
-            for one, said in zip(batch, _generate(model, processor, batch), strict=True):
-                one.done(said)
+            for one, answer in zip(batch, _generate(model, processor, batch), strict=True):
+                one.done(answer)
         except BaseException as error:
             for one in batch:
                 one.done(error)
 
 
 def _generate(model: Any, processor: Any, batch: list[Waiting]) -> list[torch.Tensor]:
-    """Return the new tokens of each answer, its end token included."""
+    """Return the new tokens of each answer, including its end token."""
     settings = batch[0].settings
     settings.max_new_tokens = max(one.new_tokens for one in batch)
     if len(batch) == 1:
@@ -144,9 +147,9 @@ def _generate(model: Any, processor: Any, batch: list[Waiting]) -> list[torch.Te
     return [_trimmed(row[widest:], one.new_tokens, ends) for row, one in zip(made, batch, strict=True)]
 
 
-def _trimmed(said: torch.Tensor, most: int, ends: list[int | None]) -> torch.Tensor:
-    said = said[:most]
-    for at, token in enumerate(said.tolist()):
+def _trimmed(answer: torch.Tensor, most: int, ends: list[int | None]) -> torch.Tensor:
+    answer = answer[:most]
+    for at, token in enumerate(answer.tolist()):
         if token in ends:
-            return said[: at + 1]
-    return said
+            return answer[: at + 1]
+    return answer

@@ -1,6 +1,6 @@
-"""What a folder must hold to be served: configuration, weights, tokenizer, chat template.
+"""Check that a folder has what serving needs: configuration, weights, tokenizer and chat template.
 
-Files are looked at, nothing is loaded, so that what is missing is said before an engine starts.
+Only files are checked and nothing is loaded, so missing parts are reported before an engine starts.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ class Checkpoint:
     chat_template: str
     weight_bytes: int = 0
     dtype: str | None = None
-    """What its numbers are, as its configuration says."""
+    """Data type of the weights, from the configuration."""
     greedy: bool = True
-    """Whether a request that names no settings gets the likeliest tokens, as its generation settings say."""
+    """Whether the generation settings default to greedy decoding."""
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds a LoRA adapter rather than a whole model."""
+    """Return whether a folder has a LoRA adapter rather than a whole model."""
     return (folder / ADAPTER).is_file()
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Look at a folder with a whole model.
+    """Check a folder with a whole model and return its facts.
 
     Raises:
-        WrongUseError: what is missing or cannot be read, and where it comes from.
+        WrongUseError: a part is missing or cannot be read; the text says where to get it.
     """
     if not folder.is_dir():
-        raise WrongUseError(f"no folder {folder}: name the folder of a checkpoint, with a config.json in it")
+        raise WrongUseError(f"no folder {folder}: give a checkpoint's folder, which has a config.json")
     if not (folder / "config.json").is_file():
-        raise WrongUseError(f"{folder} has no config.json: is it the folder of a checkpoint?{_near(folder)}")
+        raise WrongUseError(f"{folder} has no config.json, so it is not a checkpoint.{_near(folder)}")
     config = read_json(folder / "config.json")
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
-        raise WrongUseError(f"{folder / 'config.json'} names no model_type")
+        raise WrongUseError(f"{folder / 'config.json'} has no model_type")
     _check_weights(folder)
     size = sum(file.stat().st_size for suffix in WEIGHTS for file in folder.glob(suffix))
     dtype = config.get("dtype", config.get("torch_dtype"))
@@ -60,15 +60,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def read_chat_template(folder: Path) -> str:
-    """Return the chat template that is saved with a tokenizer.
+    """Return the chat template saved with a tokenizer.
 
     Raises:
-        WrongUseError: there is no tokenizer, or none with a template.
+        WrongUseError: there is no tokenizer, or it has no template.
     """
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise WrongUseError(
-            f"{folder} has no tokenizer (tokenizer.json): copy the tokenizer's files of the model it was "
-            "trained from"
+            f"{folder} has no tokenizer (tokenizer.json): copy the tokenizer files of its base model there"
         )
     file = folder / "chat_template.jinja"
     if file.is_file():
@@ -83,8 +82,8 @@ def read_chat_template(folder: Path) -> str:
         template = named.get("default")
     if not isinstance(template, str):
         raise WrongUseError(
-            f"the tokenizer in {folder} has no chat template: is it a base model's? Put the template "
-            "that the model was trained on into chat_template.jinja there"
+            f"the tokenizer in {folder} has no chat template (base models often have none): save the "
+            "template that the model was trained with as chat_template.jinja there"
         )
     return template
 
@@ -93,7 +92,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
-        WrongUseError: the file cannot be read, or is something else.
+        WrongUseError: the file cannot be read, or is not a JSON object.
     """
     try:
         document = json.loads(file.read_bytes())
@@ -112,15 +111,15 @@ def _check_weights(folder: Path) -> None:
             missing = sorted(str(shard) for shard in shards if not (folder / str(shard)).is_file())
             if missing:
                 raise WrongUseError(
-                    f"{folder} lacks weights that {name} names: {', '.join(missing[:3])}"
+                    f"{folder} lacks weights listed in {name}: {', '.join(missing[:3])}"
                     + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
                 )
             return
     if not any(file for suffix in WEIGHTS for file in folder.glob(suffix)):
-        raise WrongUseError(f"{folder} has no weights (*.safetensors): was training cut short?")
+        raise WrongUseError(f"{folder} has no weights (*.safetensors): did the training run finish?")
 
 
 def _near(folder: Path) -> str:
-    """Name checkpoints below a folder, which is how trainers lay them out."""
+    """Return a hint that lists checkpoints in subfolders, where trainers put them."""
     below = sorted(path.parent.name for path in folder.glob("*/config.json"))
-    return f" There is one in {', '.join(below[-3:])} below it" if below else ""
+    return f" Checkpoints in it: {', '.join(below[-3:])}" if below else ""

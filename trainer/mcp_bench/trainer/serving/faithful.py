@@ -1,8 +1,8 @@
-"""How requests and answers pass between the API and the model. Runs inside the engine's process.
+"""Fix how `transformers serve` converts requests and answers. Runs inside the engine's process.
 
-`transformers serve` 5.23 leaves out of the history what was said before a call, and all thoughts, so the
-model would be asked what it was never trained on. It answers 500 to a call that is not well formed, as if
-the server were at fault, and it keeps greedy where a temperature is asked of a model saved as greedy.
+`transformers serve` 5.23 drops reasoning, and text before a tool call, from the history, so the model would
+get prompts it was not trained on. It answers 500 to a malformed call, as if the server had failed. And it
+ignores a request's temperature if the model was saved as greedy.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 REASONING = ("reasoning_content", "reasoning")
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
-"""What the parsers and what reads their results raise on calls that are none."""
+"""Exceptions raised by parsing malformed calls."""
 
 
 def whole_messages(convert: Callable[..., list[dict[str, Any]]]) -> Callable[..., list[dict[str, Any]]]:
-    """Return `convert` (OpenAI's messages to the chat template's) without its losses."""
+    """Wrap `convert` (OpenAI messages to template messages) so that it keeps all text and reasoning."""
 
     def converted(messages: list[dict[str, Any]], modality: Any) -> list[dict[str, Any]]:
         result = []
@@ -36,7 +36,7 @@ def whole_messages(convert: Callable[..., list[dict[str, Any]]]) -> Callable[...
 
 
 def sampled_when_asked(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `build` (a request's generation settings), which samples where a temperature is asked for."""
+    """Wrap `build` (the generation settings of a request) so that a temperature enables sampling."""
 
     def built(self: Any, body: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         settings = build(self, body, *args, **kwargs)
@@ -48,7 +48,7 @@ def sampled_when_asked(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def openai_errors(build: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `build` (the app), whose errors have the form that OpenAI's clients show."""
+    """Wrap `build` (the app) so that errors have the form that OpenAI's clients expect."""
 
     def built(*args: Any, **kwargs: Any) -> Any:
         from fastapi import HTTPException
@@ -56,7 +56,7 @@ def openai_errors(build: Callable[..., Any]) -> Callable[..., Any]:
 
         app = build(*args, **kwargs)
 
-        async def told(request: Any, error: HTTPException) -> JSONResponse:
+        async def error_response(request: Any, error: HTTPException) -> JSONResponse:
             overflow = "maximum context length" in str(error.detail)
             document = {
                 "message": str(error.detail),
@@ -65,14 +65,14 @@ def openai_errors(build: Callable[..., Any]) -> Callable[..., Any]:
             }
             return JSONResponse({"error": document}, status_code=error.status_code)
 
-        app.add_exception_handler(HTTPException, told)
+        app.add_exception_handler(HTTPException, error_response)
         return app
 
     return built
 
 
 def is_call(value: Any) -> bool:
-    """Whether a parsed tool call has a name, and an object as its arguments."""
+    """Return whether a parsed tool call has a name and an object as arguments."""
     function = value.get("function") if isinstance(value, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return False
@@ -86,7 +86,7 @@ def is_call(value: Any) -> bool:
 
 
 def text_when_malformed(parse: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `parse` (an answer's text, thoughts and calls), for which a broken call is text."""
+    """Wrap `parse` (text, reasoning and calls of an answer) so that malformed calls become text."""
 
     def parsed(*args: Any, cleaned_content: str = "", **kwargs: Any) -> Any:
         try:
@@ -101,7 +101,7 @@ def text_when_malformed(parse: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TolerantParser:
-    """A response parser for streams, which goes on with text where a call is broken."""
+    """A response parser for streams that passes malformed calls on as text."""
 
     def __init__(self, parser: Any) -> None:
         self.initial_events = parser.initial_events

@@ -1,7 +1,7 @@
-"""In which form a model writes its tool calls and thoughts, and what vLLM calls the parsers for it.
+"""Choose the parsers for a model's tool calls and reasoning, by vLLM's names.
 
-What a model was trained to write is what its chat template renders, so the template decides: the same
-`model_type` may write either form (Qwen3 JSON, Qwen3-Coder tags).
+The chat template decides, since models write calls in the form that it renders. The same `model_type` can use
+either form (Qwen3 writes JSON, Qwen3-Coder tags).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ TAGGED_CALLS = "qwen3_coder"
 
 @dataclass(frozen=True)
 class Parsers:
-    """Names as vLLM knows them (`--tool-call-parser`, `--reasoning-parser`)."""
+    """Parser names of vLLM (`--tool-call-parser`, `--reasoning-parser`)."""
 
     tool_calls: str
     reasoning: str | None
 
 
 def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: str | None) -> Parsers:
-    """Return the parsers of a model's family; what is named by hand goes first.
+    """Return the given parsers, with those of the model's family as defaults.
 
     Raises:
-        WrongUseError: the family is not known.
+        WrongUseError: the family is unknown and no tool call parser is given.
     """
     template, qwen = checkpoint.chat_template, checkpoint.model_type.startswith("qwen")
     if tool_calls is None:
@@ -39,9 +39,9 @@ def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: st
             tool_calls = JSON_CALLS
         else:
             raise WrongUseError(
-                f"nothing is known of how a model of type {checkpoint.model_type!r} writes its tool calls: "
-                f"name the parser with --tool-call-parser ({JSON_CALLS} for JSON in <tool_call>, "
-                f"{TAGGED_CALLS} for <function=...>, or any other that vLLM has)"
+                f"the tool call format of models of type {checkpoint.model_type!r} is unknown: choose a "
+                f"parser with --tool-call-parser ({JSON_CALLS} for JSON in <tool_call>, {TAGGED_CALLS} for "
+                "<function=...>, or any other that vLLM supports)"
             )
     if reasoning is None and qwen and "<think>" in template:
         reasoning = "qwen3"

@@ -1,4 +1,4 @@
-"""From a checkpoint to an endpoint that answers, and back to nothing."""
+"""Start an engine for a checkpoint, wait until it answers, and stop it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ START_SECONDS = 300.0
 POLL_SECONDS = 0.2
 ASK_SECONDS = 5.0
 CHECK_SECONDS = 60.0
-"""What is still being generated for nobody may keep an engine busy."""
+"""Time for a busy engine to answer: it can still be generating abandoned answers."""
 LAST_LINES = 20
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A checkpoint that is being served."""
+    """A running server."""
 
     base_url: str
-    """As an OpenAI client wants it: it ends in /v1."""
+    """The base URL for OpenAI clients, which ends in /v1."""
     model: str
     engine: str
     log: Path
@@ -50,26 +50,26 @@ class Server:
         return self.process.pid
 
     def wait(self, seconds: float) -> None:
-        """Return after so long.
+        """Wait for `seconds`.
 
         Raises:
-            BenchError: the engine has ended meanwhile; the text has the last lines of its log.
+            BenchError: the engine has ended; the text has the last lines of its log.
         """
         code = self.process.wait(seconds)
         if code is not None:
             raise BenchError(f"{self.engine} ended with exit code {code}{last_lines(self.log)}")
 
     def check(self) -> None:
-        """Return if the engine still answers.
+        """Check that the engine still answers.
 
         Raises:
-            BenchError: it has ended, or does not; the text has the last lines of its log.
+            BenchError: it has ended or does not answer; the text has the last lines of its log.
         """
         deadline = time.monotonic() + CHECK_SECONDS
         while not _lists_model(self):
             self.wait(POLL_SECONDS)
             if time.monotonic() > deadline:
-                raise BenchError(f"{self.engine} does not answer any more{last_lines(self.log)}")
+                raise BenchError(f"{self.engine} stopped answering{last_lines(self.log)}")
 
 
 @contextmanager
@@ -80,22 +80,34 @@ def serve(
     reasoning_parser: str | None = None, extra: Sequence[str] = (), start_timeout: float = START_SECONDS,
     on_wait: Callable[[str, float], None] | None = None,
 ) -> Iterator[Server]:  # fmt: skip
-    """Serve a folder with a model, or with a LoRA adapter, which is merged first; on leaving, all is gone.
+    """Serve a model, or a LoRA adapter after merging it, and stop the server on exit.
 
-    `engine` is auto, vllm or transformers; `vllm` names vLLM's environment or executable. Port 0 is a free
-    one. `on_wait` is told the engine's name and the seconds passed, while it starts.
+    Args:
+        checkpoint: folder of the model or adapter.
+        engine: auto, vllm or transformers.
+        vllm: vLLM's environment or executable.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+        model_name: model name for clients. Default: the folder's name.
+        tensor_parallel: GPUs to split each layer over.
+        data_parallel: copies of the model.
+        max_model_len: maximum tokens of a conversation.
+        tool_call_parser: parser for tool calls. Default: by model family.
+        reasoning_parser: parser for reasoning, or none. Default: by model family.
+        extra: further arguments of the engine.
+        start_timeout: seconds to wait for the first answer.
+        on_wait: called with engine name and seconds passed while the engine starts.
 
     Raises:
-        WrongUseError: the checkpoint cannot be served as it is, or the port is in use.
-        MissingDependencyError: there is no such engine here.
-        BenchError: the engine ended while it started, or did not answer within `start_timeout` seconds.
+        WrongUseError: the checkpoint cannot be served, or the port is in use.
+        MissingDependencyError: the engine is not installed.
+        BenchError: the engine ended during start-up or did not answer within `start_timeout`.
     """
     found = find_engine(engine, vllm, os.environ)
     name = model_name or checkpoint.resolve().name
     if not MODEL_NAME.fullmatch(name):
         raise WrongUseError(
-            f"{name!r} does not do as a name for a model: give one of letters, digits, '.', '_', '-' and '/' "
-            "with --model-name"
+            f"invalid model name {name!r}: use --model-name with letters, digits, '.', '_', '-' and '/'"
         )
     listening = Listening(host, claim_port(host, port), name)
     loaded = read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
@@ -115,26 +127,26 @@ def serve(
 
 
 def claim_port(host: str, port: int) -> int:
-    """Return a port that can be listened on; 0 is a free one.
+    """Return the port after checking that it is free; 0 picks a free one.
 
     Raises:
-        WrongUseError: it is in use, or there is no such address here.
+        WrongUseError: the port is in use, or the address does not exist here.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            listener.listen(1)  # with SO_REUSEADDR, only this tells that somebody listens
+            listener.listen(1)  # with SO_REUSEADDR, only this fails if another process listens
             return int(listener.getsockname()[1])
     except OSError as error:
         raise WrongUseError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; --port 0 takes a free one"
+            f"cannot listen on {host} port {port}: {error.strerror or error}. Use --port 0 to pick a free one"
         ) from error
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -142,14 +154,14 @@ def is_loopback(host: str) -> bool:
 
 
 def last_lines(log: Path) -> str:
-    """Return the end of a log, made safe to show, to be put behind a sentence."""
+    """Return the last lines of a log, sanitized, as a suffix for an error message."""
     lines = log.read_text(errors="replace").strip().splitlines()[-LAST_LINES:]
-    said = "\n".join(f"  {line}" for line in lines) or "  (nothing)"
-    return sanitize(f". The end of {log}:\n{said}")
+    shown = "\n".join(f"  {line}" for line in lines) or "  (empty)"
+    return sanitize(f". Last lines of {log}:\n{shown}")
 
 
 def _folder(name: str, checkpoint: Path) -> Path:
-    """Make the folder that the engine runs in: its log, and a link to the checkpoint by the model's name."""
+    """Make the engine's working folder for its log and a link to the checkpoint, named as the model."""
     above = home() / "serving"
     try:
         above.mkdir(parents=True, exist_ok=True)
@@ -159,8 +171,7 @@ def _folder(name: str, checkpoint: Path) -> Path:
         link.symlink_to(checkpoint)
     except OSError as error:
         raise BenchError(
-            f"cannot write to {error.filename}: {error.strerror}. Logs go to $MCP_BENCH_HOME; set it to a "
-            "folder that can be written"
+            f"cannot write to {error.filename}: {error.strerror}. Set MCP_BENCH_HOME to a writable folder"
         ) from error
     return folder
 
@@ -176,12 +187,12 @@ def _await_ready(server: Server, timeout: float, on_wait: Callable[[str, float],
         code = server.process.wait(POLL_SECONDS)
         if code is not None:
             raise BenchError(
-                f"{server.engine} ended with exit code {code} while it started{last_lines(server.log)}"
+                f"{server.engine} ended with exit code {code} during start-up{last_lines(server.log)}"
             )
         passed = time.monotonic() - started
         if passed > timeout:
             raise BenchError(
-                f"{server.engine} does not answer after {timeout:.0f} seconds (--start-timeout)"
+                f"{server.engine} did not answer within {timeout:.0f} seconds (--start-timeout)"
                 f"{last_lines(server.log)}"
             )
         if on_wait is not None:
@@ -189,7 +200,7 @@ def _await_ready(server: Server, timeout: float, on_wait: Callable[[str, float],
 
 
 def _lists_model(server: Server) -> bool:
-    """Whether the endpoint is up and has this model: whoever else took the port would have another."""
+    """Return whether the endpoint answers and lists this model. Another server on the port would not."""
     where = server.base_url.removeprefix("http://").removesuffix("/v1")
     connection = http.client.HTTPConnection(where, timeout=ASK_SECONDS)
     try:

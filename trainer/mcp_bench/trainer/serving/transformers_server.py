@@ -1,8 +1,8 @@
-"""`transformers serve` for one checkpoint, put right where it would serve another model than was trained.
+"""`transformers serve` for one checkpoint, with fixes so that the model is served as it was trained.
 
 Run as `python -m mcp_bench.trainer.serving.transformers_server PARSER MAX_LENGTH serve MODEL ...`, in a
-folder where MODEL is a link to the checkpoint. PARSER says how calls are written, as vLLM names it;
-MAX_LENGTH is in tokens, 0 for the model's own. What is changed, and why, is in `faithful` and `batches`.
+folder where MODEL is a link to the checkpoint. PARSER is vLLM's name of the tool call parser. MAX_LENGTH is
+in tokens; 0 is the model's maximum. See `faithful` and `batches` for the fixes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mcp_bench.trainer.serving.faithful import (
 from mcp_bench.trainer.serving.families import JSON_CALLS, TAGGED_CALLS
 
 WRITES_LIKE = {JSON_CALLS: "qwen3", TAGGED_CALLS: "qwen3_5"}
-"""A family, by its `model_type`, whose calls transformers knows how to read."""
+"""For each parser, a `model_type` whose calls transformers can parse."""
 
 
 def response_template(parser: str) -> dict[str, Any]:
-    """Return how transformers reads the answers of models that write calls that way."""
+    """Return transformers' template for parsing answers with calls in the parser's form."""
     known = import_module("transformers.cli.serving.utils")._RESPONSE_TEMPLATE_FALLBACKS
     return next(dict(template) for types, template in known.items() if WRITES_LIKE[parser] in types)
 
 
-def put_right(parser: str, max_length: int) -> None:
-    """Change `transformers serve` in this process. Its command takes the names up when it runs."""
+def apply_fixes(parser: str, max_length: int) -> None:
+    """Patch `transformers serve` in this process, before its command looks up the patched names."""
     parts: dict[str, Any] = {
         name: import_module(f"transformers.cli.serving.{name}")
         for name in ("utils", "model_manager", "chat_completion", "response", "server")
@@ -40,7 +40,7 @@ def put_right(parser: str, max_length: int) -> None:
     original: Any = parts["model_manager"].ModelManager
 
     class Manager(original):  # type: ignore[misc]
-        """Lists the model it has (the original one lists the hub's cache), and reads its calls as told."""
+        """Lists the served model instead of the Hub cache, and parses its calls with `parser`."""
 
         def _load_processor(self, *args: Any, **kwargs: Any) -> Any:
             processor = super()._load_processor(*args, **kwargs)
@@ -80,7 +80,7 @@ def _tolerant(build: Any) -> Any:
 def main() -> None:
     parser, max_length = sys.argv[1], int(sys.argv[2])
     sys.argv = ["transformers", *sys.argv[3:]]
-    put_right(parser, max_length)
+    apply_fixes(parser, max_length)
     import_module("transformers.cli.transformers").main()
 
 

@@ -1,1 +1,1 @@
-"""Supervised fine-tuning on recordings: TRL's SFTTrainer, with guards."""
+"""Supervised fine-tuning on recordings: TRL's SFTTrainer with additional checks."""

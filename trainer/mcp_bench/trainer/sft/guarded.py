@@ -1,4 +1,4 @@
-"""TRL's trainer with the guards in it, and checkpoints that say when they are whole."""
+"""TRL's trainer with loss checks, and checkpoints that are marked when complete."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from trl.kernels.chunked_logprob import _use_triton
 from trl.trainer import utils
 from trl.trainer.sft_trainer import SFTTrainer
 
-from mcp_bench.trainer.sft.batches import ROWS
-from mcp_bench.trainer.sft.checkpoints import mark_whole
+from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
+from mcp_bench.trainer.sft.trainer_inputs import ROWS
 
 OnStep = Callable[[dict[str, Any], list[int]], None]
-"""Is given what a step logs, and the numbers of its rows."""
+"""Called with the log entry of a step and the indices of its rows."""
 
 
 WIDEST_TILE: int = utils._CHUNKED_LOGPROB_CHUNK_SIZE
 
 
 def fit_head(vocabulary: int) -> None:
-    """Spare TRL's head what a CPU need not do.
+    """Adapt TRL's output head for CPUs.
 
-    It has tiles no wider than the vocabulary: those made for large ones have rows 128 KiB apart. And it
-    scores only what is trained on, as on a GPU; TRL does not do that elsewhere, for the sake of devices that
-    compile anew for every shape.
+    Tiles become no wider than the vocabulary; TRL's default tiles for large vocabularies have rows 128 KiB
+    apart. And only trained tokens are scored, as on a GPU. TRL does not do that on other devices, since some
+    recompile for every shape.
     """
     utils._CHUNKED_LOGPROB_CHUNK_SIZE = min(WIDEST_TILE, vocabulary)
     utils._use_triton = _scores_less  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def _scores_less(device: torch.device) -> bool:
 
 
 class GuardedTrainer(SFTTrainer):
-    """Checks each batch's loss before its gradient is used, and each step's gradient before it is saved."""
+    """Checks the loss of each batch before the optimizer step, and each step before it is saved."""
 
     def __init__(
         self,
@@ -49,7 +49,13 @@ class GuardedTrainer(SFTTrainer):
         order: Sampler[int] | None,
         **kwargs: Any,
     ) -> None:
-        """`order` is that of the rows; None is by chance."""
+        """Create a trainer; arguments other than these are those of `SFTTrainer`.
+
+        Args:
+            guard: checks losses and gradients.
+            on_step: called after each step.
+            order: order of the rows; None shuffles them.
+        """
         self._order = order
         super().__init__(*args, **kwargs)
         self._guard = guard
@@ -69,9 +75,9 @@ class GuardedTrainer(SFTTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         super().log(logs, start_time)
         if "loss" not in logs:
-            return  # the summary at the end
+            return  # the final summary
         step = self.state.global_step
-        # the trainer logs before it saves: what is found here keeps a broken step off the disk
+        # the trainer logs before it saves, so an error here prevents saving a broken step
         self._guard.check_step(step, logs["loss"], float(logs.get("grad_norm", 0.0)), self._step_rows)
         rows, self._step_rows = self._step_rows, []
         self._on_step({"step": step, "steps": self.state.max_steps, **logs}, rows)
@@ -82,8 +88,8 @@ class GuardedTrainer(SFTTrainer):
         if self.args.should_save:
             folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
             settings = self.accelerator.unwrap_model(self.model).generation_config
-            settings.save_pretrained(folder)  # an adapter's folder would have none
-            mark_whole(folder)
+            settings.save_pretrained(folder)  # not saved with adapters otherwise
+            mark_complete(folder)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """A card of our own says more: what the model was trained on."""
+        """Write no model card; TRL's does not describe our data."""

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the SIGTERM that a batch system sends before it kills: finish the step, save, stop."""
+"""Handle Ctrl-C, and SIGTERM from batch systems: finish the step, save a checkpoint, stop."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from typing import Any
 import click
 from transformers import TrainerCallback
 
-from mcp_bench.trainer.sft.processes import any_of_them
+from mcp_bench.trainer.sft.processes import any_process
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopAfterStep(TrainerCallback):
-    """Saves and stops at the end of the step in which a signal came."""
+    """Saves and stops after the step in which a signal arrives."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        # signals reach processes at different steps, and all have to stop after the same one
-        if any_of_them(self.asked):
+        # signals reach processes at different steps, but all must stop after the same one
+        if any_process(self.requested):
             control.should_save = control.should_training_stop = True
         return control
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take the first signal as a wish; the second one is what it always was."""
+        """Stop after the step on the first signal; let the second one have its usual effect."""
         before = {number: signal.getsignal(number) for number in SIGNALS}
 
-        def ask(number: int, frame: FrameType | None) -> None:
-            self.asked = True
-            click.echo("Stopping after this step, with a checkpoint. Once more stops at once.", err=True)
+        def request(number: int, frame: FrameType | None) -> None:
+            self.requested = True
+            click.echo(
+                "Stopping after this step and saving a checkpoint. Press Ctrl-C again to stop now.", err=True
+            )
             self._restore(before)
 
         for number in SIGNALS:
-            signal.signal(number, ask)
+            signal.signal(number, request)
         try:
             yield
         finally:

@@ -1,26 +1,30 @@
-"""The model to start from: a checkpoint, or random weights of the recipe's architecture."""
+"""The model of a run: load the base model, and save the result as a folder that is ready to serve."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.recipe import Lora, Recipe
+from mcp_bench.trainer.data import Example
+from mcp_bench.trainer.recipe import Generation, Lora, Recipe
+from mcp_bench.trainer.templates import Templates
 
 
 class BrokenModelError(WrongUseError):
-    """The base cannot be loaded, or is another model than the recipe says."""
+    """The base model cannot be loaded or does not match the recipe."""
 
 
 def load_model(recipe: Recipe, tokenizer: Any) -> Any:
     """Return the model to train, a `transformers` PreTrainedModel in the recipe's precision.
 
-    Weights that an adapter is trained beside are in the precision of the computation: they stay as they are.
+    With an adapter, the frozen weights are in compute precision.
 
     Raises:
-        BrokenModelError: there is no such base, it has no weights, its sizes are not the recipe's, or its
-            embedding has fewer rows than the tokenizer has tokens.
+        BrokenModelError: the base cannot be loaded, has no weights, differs in size from the recipe, or
+            has a smaller embedding than the tokenizer.
     """
     import torch
 
@@ -38,8 +42,8 @@ def load_model(recipe: Recipe, tokenizer: Any) -> Any:
     rows = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > rows:
         raise BrokenModelError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model's embedding {rows}: they do not belong "
-            "together. Name the right one in model.tokenizer, or raise architecture.vocab_size"
+            f"the tokenizer has {len(tokenizer)} tokens, but the model's embedding only {rows}. Set "
+            "model.tokenizer to the model's tokenizer, or raise model.architecture.vocab_size"
         )
     return model
 
@@ -67,12 +71,12 @@ def _pretrained(base: str, kwargs: dict[str, Any]) -> Any:
         raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors)")
     try:
         return AutoModelForCausalLM.from_pretrained(base, **kwargs)
-    except Exception as error:  # transformers, the hub client and safetensors each raise their own
+    except Exception as error:  # transformers, the Hub client and safetensors raise different types
         raise BrokenModelError(f"model.base: cannot load {base}: {str(error).splitlines()[0]}") from error
 
 
 def _same_sizes(recipe: Recipe, model: Any) -> None:
-    """A plan is worked out from the recipe's numbers: another model would make it untrue."""
+    """Check that the model has the recipe's sizes, which plans are computed from."""
     config = model.config.get_text_config()
     for name, wanted in recipe.model.architecture.configuration().items():
         found = getattr(config, name, wanted)
@@ -83,7 +87,7 @@ def _same_sizes(recipe: Recipe, model: Any) -> None:
 
 
 def adapter(lora: Lora) -> Any:
-    """Return peft's configuration of an adapter."""
+    """Return peft's configuration for the adapter."""
     from peft import LoraConfig
 
     return LoraConfig(
@@ -93,3 +97,64 @@ def adapter(lora: Lora) -> Any:
         target_modules=list(lora.targets),
         task_type="CAUSAL_LM",
     )
+
+
+def make_servable(
+    model: Any, tokenizer: Any, templates: Templates, stops: Iterable[int], generation: Generation | None
+) -> None:
+    """Set the model's generation settings and the tokenizer's serving template, which are saved with them.
+
+    Tokenise the data first, since training uses another template.
+    """
+    settings = model.generation_config
+    settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
+    settings.pad_token_id = tokenizer.pad_token_id
+    if generation is not None:
+        sampling = generation.temperature > 0
+        settings.update(do_sample=sampling)
+        for name, value in generation.model_dump().items():
+            if not sampling:
+                setattr(settings, name, None)  # transformers refuses the base's value with do_sample: false
+            elif value is not None:
+                setattr(settings, name, value)
+    tokenizer.chat_template = templates.serving
+
+
+def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights (or the adapter), tokenizer, template and generation settings.
+
+    `weights` is the complete state dict. The folder is renamed into place, so it is always complete.
+    """
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    model.save_pretrained(beside, state_dict=weights)
+    model.generation_config.save_pretrained(beside)  # not saved with adapters otherwise
+    tokenizer.save_pretrained(beside)
+    shutil.rmtree(folder, ignore_errors=True)
+    beside.rename(folder)
+
+
+def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
+    """Return the tokens that end assistant turns in training: the last special token of each turn.
+
+    Servers stop at the tokens in the generation settings. A template's end of turn is not always the
+    tokenizer's end-of-text token.
+    """
+    special = set(tokenizer.all_special_ids)
+    found = set()
+    for example in examples:
+        last = None
+        pairs = zip(example.tokens, example.trained, strict=True)
+        for token, trained in pairs:
+            if trained and token in special:
+                last = token
+            elif not trained and last is not None:
+                found.add(last)
+                last = None
+        if last is not None:
+            found.add(last)
+    return found
+
+
+def _numbers(value: int | list[int] | None) -> list[int]:
+    return value if isinstance(value, list) else [] if value is None else [value]

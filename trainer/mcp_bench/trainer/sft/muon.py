@@ -1,6 +1,6 @@
-"""Muon for the hidden matrices, AdamW for the rest, as one optimizer.
+"""One optimizer with Muon for hidden matrices and AdamW for all other parameters.
 
-One class, because accelerate wraps and restores one: a pair behind a facade loses its shared state then.
+It is a single class because accelerate wraps and restores one optimizer; a facade over two loses their state.
 Muon: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. AdamW: https://arxiv.org/abs/1711.05101.
 """
 
@@ -21,9 +21,9 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 class MuonAdamW(Optimizer):
-    """`muon_lr` is for matrices inside the layers, `lr` for embeddings, norms and biases.
+    """Muon with rate `muon_lr` for matrices inside the layers; AdamW with rate `lr` for everything else.
 
-    A matrix's update has singular values near 1, times `sqrt(max(1, rows / columns))`.
+    The update of a matrix has singular values near `sqrt(max(1, rows / columns))`.
     """
 
     def __init__(self, model: nn.Module, *, lr: float, muon_lr: float, weight_decay: float = 0.0) -> None:
@@ -53,21 +53,21 @@ class MuonAdamW(Optimizer):
 
 
 def _outside(name: str) -> bool:
-    """Say whether a matrix is no hidden layer's: Muon is made for these alone."""
+    """Return whether a matrix is outside the hidden layers. Muon is only for hidden layers."""
     return "embed" in name or "lm_head" in name
 
 
 def _muon(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) -> list[Tensor]:
-    """Return the updates of matrices; those of one shape are made together, which spares many small steps."""
+    """Return the updates of matrices. Matrices of the same shape are batched for speed."""
     shapes: dict[torch.Size, list[int]] = {}
     updates: list[Tensor] = []
     for number, weight in enumerate(weights):
         state, gradient = states[weight], weight.grad
-        assert gradient is not None  # noqa: S101 - only such weights come here
+        assert gradient is not None  # noqa: S101 - step() passes only weights with gradients
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(weight)
         momentum: Tensor = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        updates.append(gradient.lerp(momentum, MOMENTUM))  # Nesterov's
+        updates.append(gradient.lerp(momentum, MOMENTUM))  # Nesterov momentum
         shapes.setdefault(weight.shape, []).append(number)
     for (rows, columns), numbers in shapes.items():
         scale = max(1, rows / columns) ** 0.5
@@ -78,7 +78,7 @@ def _muon(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) ->
 
 
 def _orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
-    """Return U V' of each matrix U S V', nearly; shape (matrices, rows, columns)."""
+    """Approximate U V' for each matrix U S V'; shape (matrices, rows, columns)."""
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
@@ -93,7 +93,7 @@ def _orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
 def _adam(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) -> Iterator[Tensor]:
     for weight in weights:
         state, gradient = states[weight], weight.grad
-        assert gradient is not None  # noqa: S101 - only such weights come here
+        assert gradient is not None  # noqa: S101 - step() passes only weights with gradients
         if "mean" not in state:
             state |= {
                 "step": torch.zeros(()),

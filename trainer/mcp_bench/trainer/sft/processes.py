@@ -1,4 +1,4 @@
-"""One of the processes that train together, as torchrun and accelerate number them."""
+"""Rank and number of the training processes, as torchrun and accelerate set them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import os
 
 
 def rank() -> int:
-    """Return the number of this process; 0 writes and speaks."""
+    """Return the rank of this process. Rank 0 writes files and output."""
     return int(os.environ.get("RANK", "0"))
 
 
 def count() -> int:
-    """Return how many processes train together."""
+    """Return the number of training processes."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def any_of_them(asked: bool) -> bool:
-    """Return whether any process asks for something. All of them have to call this at the same point."""
+def any_process(value: bool) -> bool:
+    """Return whether `value` is true in any process. All processes must call this at the same point."""
     import torch
     from torch import distributed
 
     if not distributed.is_initialized():
-        return asked
+        return value
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-    flag = torch.tensor(int(asked), device=device)
+    flag = torch.tensor(int(value), device=device)
     distributed.all_reduce(flag, op=distributed.ReduceOp.MAX)
     return bool(flag.item())

@@ -1,4 +1,4 @@
-"""What is seen while a model trains: a line that is rewritten on a terminal, one now and then elsewhere."""
+"""Show training progress: a live line on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, TextIO
 GIB = 2**30
 QUIET_SECONDS = 15.0
 PACE_STEPS = 30
-"""Steps over which the speed is taken: the first ones are slower than what follows."""
+"""Number of recent steps to measure speed over. The first steps of a run are slower."""
 
 
 class Progress:
-    """Adds speed, memory and time left to each step, and shows it."""
+    """Measures speed, memory and remaining time after each step, and shows them."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Progress:
         self._visible = shown
 
     def step(self, step: int, steps: int, loss: float, tokens: int, more: str = "") -> dict[str, Any]:
-        """Take the tokens of a step; return what there is to store of its speed and memory."""
+        """Record a finished step with its tokens, and return its figures for the metrics file."""
         now = self._clock()
         self._tokens += tokens
         self._recent.append((now, self._tokens))
@@ -62,13 +62,13 @@ class Progress:
         return {"tokens": tokens, "tokens_per_second": round(speed, 1), "memory_bytes": memory}
 
     def close(self) -> None:
-        """Leave the last line where it is."""
+        """End the live line."""
         if self._live:
             self._out.write("\n")
 
 
 def peak_memory(*, on_gpu: bool) -> int:
-    """Return the most bytes that were in use: of the GPU, or of this process."""
+    """Return the peak memory of the GPU or of this process, in bytes."""
     if on_gpu:
         import torch
 

@@ -1,9 +1,9 @@
-"""A training run on disk: everything that is needed to go on with it, and to know what it was.
+"""The folder of a training run, with everything needed to resume and to reproduce it.
 
-recipe.yaml     the recipe with what was put over it
-data.json       the files that were trained on, with hashes, and what was dropped of them
-metrics.jsonl   a line per step
-checkpoints/    the last two, optimizer included
+recipe.yaml     the recipe with its overrides
+data.json       training files with hashes, and the dropped rows
+metrics.jsonl   one line per step
+checkpoints/    the last two checkpoints, including optimizer state
 model/          the result: weights, tokenizer, template and generation settings
 """
 
@@ -22,7 +22,7 @@ from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text
 
 
 class RunFolder:
-    """The paths of a run, and what is written to them."""
+    """The files of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,15 +33,15 @@ class RunFolder:
         self.model = path / "model"
 
     def make(self, recipe: Recipe, tokenizer: str, sources: Iterable[Path], prepared: Prepared) -> None:
-        """Begin a run.
+        """Create the folder of a new run.
 
         Raises:
-            WrongUseError: there is something in the folder already.
+            WrongUseError: the folder is not empty.
         """
         if self.path.is_dir() and any(self.path.iterdir()):
             raise WrongUseError(
-                f"{self.path} is not empty; go on with what is in it by --resume {self.path}, or name "
-                "another folder"
+                f"{self.path} is not empty: resume its run with --resume {self.path}, or choose another "
+                "folder"
             )
         self.path.mkdir(parents=True, exist_ok=True)
         self.recipe.write_text(recipe_text(recipe))
@@ -58,33 +58,33 @@ class RunFolder:
         write_atomic(self.data, json.dumps(content, indent=1) + "\n")
 
     def read(self) -> tuple[Recipe, str, list[Path]]:
-        """Return recipe, tokenizer and files of a run that was begun.
+        """Return recipe, tokenizer and training files of an existing run.
 
         Raises:
-            WrongUseError: there is none in the folder, or a file was changed or is gone.
+            WrongUseError: the folder has no run, or a training file is missing or has changed.
         """
         if not self.data.is_file():
-            raise WrongUseError(f"no training run in {self.path}: it has no data.json")
+            raise WrongUseError(f"no training run in {self.path}: data.json is missing")
         _, recipe = load_recipe(str(self.recipe))
         content = json.loads(self.data.read_text())
         paths = []
         for file in content["files"]:
             path = Path(file["path"])
             if not path.is_file():
-                raise WrongUseError(f"{path}, which the run was begun with, is gone")
+                raise WrongUseError(f"cannot resume: the run's training file {path} is missing")
             if digest(path) != file["sha256"]:
-                raise WrongUseError(f"{path} is not what the run was begun with; begin a new one")
+                raise WrongUseError(f"cannot resume: {path} has changed since the run started")
             paths.append(path)
         return recipe, content["tokenizer"], paths
 
     def keep_metrics(self, step: int) -> None:
-        """Forget what was logged after a step: a resumed run does it again."""
+        """Remove the lines after a step, which a resumed run repeats."""
         if self.metrics.is_file():
             kept = [line for line in self.read_metrics() if line["step"] <= step]
             write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def read_metrics(self) -> Iterator[dict[str, Any]]:
-        """Yield each step's line. One that was being written when the run was killed is left out."""
+        """Yield the line of each step. An incomplete last line is left out."""
         with self.metrics.open(encoding="utf-8") as file:
             for line in file:
                 if line.endswith("\n"):
@@ -95,7 +95,7 @@ def digest(path: Path) -> str:
     """Return a file's SHA-256.
 
     Raises:
-        WrongUseError: it cannot be read.
+        WrongUseError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Trains a recipe on rows: checks first, then TRL's SFTTrainer, then a folder that can be served."""
+"""Train a recipe on rows: check the input, run TRL's SFTTrainer, save a model that is ready to serve."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.sft import processes
-from mcp_bench.trainer.sft.checkpoints import last_whole, number
+from mcp_bench.trainer.sft.checkpoints import last_complete, number
 from mcp_bench.trainer.sft.guards import DivergedError, LossGuard
 from mcp_bench.trainer.sft.progress import Progress
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.templates import Templates
 
 MEMORY_ERRORS = ("out of memory", "can't allocate memory", "not enough memory")
-"""What torch says on a GPU, and on a CPU in its two ways."""
+"""Parts of torch's error messages: one on GPUs and two on CPUs."""
 
 
 class OutOfMemoryError(BenchError):
-    """One sequence alone does not fit."""
+    """Memory is too small for a single sequence."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What a run needs that is made once: rows as tokens, the tokenizer and its templates."""
+    """The checked input of a run: recipe, tokenised rows, tokenizer and templates."""
 
     recipe: Recipe
     prepared: Prepared
@@ -39,7 +39,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: after which step of how many, with the last loss."""
+    """The state at the end of a run. `stopped` is true if a signal ended it early."""
 
     step: int
     steps: int
@@ -48,14 +48,14 @@ class Outcome:
 
 
 def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Outcome:
-    """Train until the end, or until a signal asks to stop; goes on from the last whole checkpoint.
+    """Train to the end or until a signal arrives, starting from the last complete checkpoint if there is one.
 
-    Where memory runs out, a device gets fewer sequences at once and accumulates more: the step stays the
-    same.
+    If memory runs out, each device processes fewer sequences at once and accumulates more gradients, so that
+    steps stay the same.
 
     Raises:
-        DivergedError: the loss is not finite, or explodes. The last good checkpoint stays.
-        OutOfMemoryError: one sequence alone is too much.
+        DivergedError: the loss is not finite or exploded. The last good checkpoint is kept.
+        OutOfMemoryError: memory is too small for a single sequence.
     """
     training = ready.recipe.training
     sequences, accumulate = training.sequences_per_device, training.accumulate
@@ -71,7 +71,7 @@ def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Out
         accumulate = sequences * accumulate // fewer
         sequences = fewer
         _free_memory()
-        _tell(f"out of memory: {sequences} sequences at once now, {accumulate} times a step")
+        _report(f"Out of memory: continuing with {sequences} sequences at once, {accumulate} times per step")
 
 
 def _attempt(
@@ -80,10 +80,10 @@ def _attempt(
     from transformers import PrinterCallback
 
     from mcp_bench.trainer.sft.interrupt import StopAfterStep
-    from mcp_bench.trainer.sft.result import make_servable, save_result, stop_tokens
+    from mcp_bench.trainer.sft.model import make_servable, save_result, stop_tokens
 
     recipe, examples = ready.recipe, ready.prepared.examples
-    checkpoint = last_whole(folder.checkpoints)
+    checkpoint = last_complete(folder.checkpoints)
     if processes.rank() == 0:
         folder.keep_metrics(number(checkpoint) if checkpoint else 0)
     stopping = StopAfterStep()
@@ -91,7 +91,7 @@ def _attempt(
     lengths = [len(example.tokens) for example in examples]
 
     def on_step(line: dict[str, Any], rows: Sequence[int]) -> None:
-        # packed rows have no numbers; TRL counts their tokens, from the start of the run
+        # packed rows have no indices; TRL counts their tokens from the start of the run
         tokens = sum(lengths[row] for row in rows)
         figures = progress.step(line["step"], line["steps"], line["loss"], tokens)
         if processes.rank() == 0:
@@ -125,18 +125,24 @@ def _attempt(
 def make_trainer(
     folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str], on_step: Any
 ) -> Any:
-    """Return TRL's trainer for what is ready, as a recipe wants it; `on_step` gets what each step logs, and
-    the numbers of its rows. Nothing is on disk before it trains."""
+    """Return the trainer for a recipe. Nothing is written before training starts.
+
+    Args:
+        folder: the run's folder.
+        ready: the checked input.
+        sequences: sequences per device.
+        accumulate: micro-batches per step.
+        report_to: services to log to.
+        on_step: called with the log entry of each step and the indices of its rows.
+    """
     from transformers.utils.logging import disable_progress_bar
 
-    from mcp_bench.trainer.sft.batches import RightPadding, dataset
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, load_model
-    from mcp_bench.trainer.sft.order import LikeLengths
-    from mcp_bench.trainer.sft.settings import sft_config
+    from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
     recipe = ready.recipe
-    disable_progress_bar()  # of each file that is loaded or written
+    disable_progress_bar()  # transformers' bars for loading and writing files
     fit_head(recipe.model.architecture.vocab_size)
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
@@ -149,7 +155,7 @@ def make_trainer(
     order = None
     if recipe.data.group_by_length and not packing:
         lengths = [len(example.tokens) for example in ready.prepared.examples]
-        order = LikeLengths(lengths, recipe.sequences_per_step, training.seed)
+        order = SimilarLengths(lengths, recipe.sequences_per_step, training.seed)
     shards = recipe.hardware.context_parallel
     padding = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
     return GuardedTrainer(
@@ -169,10 +175,13 @@ def make_trainer(
 
 
 def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready:
-    """Read and check everything that is known before a model is loaded.
+    """Read and check the input of a run before a model is loaded.
 
     Raises:
-        BrokenRowsError, NothingToTrainOnError, TemplateSkewError, WrongUseError: see where they are raised.
+        BrokenRowsError: rows are malformed.
+        NothingToTrainOnError: no row is left to train on.
+        TemplateSkewError: training and serving templates disagree.
+        WrongUseError: a file, the tokenizer or its template cannot be used.
     """
     from mcp_bench.trainer.data import prepare
     from mcp_bench.trainer.rows import read_rows
@@ -191,25 +200,25 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
 
 
 def _where_to_go(folder: RunFolder) -> str:
-    checkpoint = last_whole(folder.checkpoints)
+    checkpoint = last_complete(folder.checkpoints)
     if checkpoint is None:
-        return "No checkpoint was written before. Try a lower training.learning_rate"
+        return "There is no checkpoint. Try a lower training.learning_rate"
     return (
-        f"The last good checkpoint is {checkpoint}. Look at these rows, or try a lower training.learning_rate"
+        f"The last good checkpoint is {checkpoint}. Check these rows, or try a lower training.learning_rate"
     )
 
 
 def _fewer(sequences: int) -> int | None:
-    """Return the next smaller number that makes the same step with a whole number of batches."""
+    """Return the next smaller number of sequences that divides the step evenly, or None."""
     return next((few for few in range(sequences // 2, 0, -1) if sequences % few == 0), None)
 
 
 def _advice(ready: Ready, sequences: int) -> str:
     longest = ready.prepared.longest
     return (
-        f"out of memory with {sequences} sequence(s) of up to {longest} tokens at once. Lower "
-        "data.max_length or training.sequences_per_device, set training.checkpointing to on or offload, use "
-        "lora, or shard over more devices"
+        f"out of memory with {sequences} sequence(s) of up to {longest} tokens. Lower data.max_length or "
+        "training.sequences_per_device, set training.checkpointing to on or offload, use lora, or shard over "
+        "more devices"
     )
 
 
@@ -223,7 +232,7 @@ def _free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     import click
 
     click.echo(text, err=True)

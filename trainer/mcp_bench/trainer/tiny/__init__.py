@@ -1,1 +1,1 @@
-"""A very small base model, made on the spot: what the demo trains where there is no model to download."""
+"""A tiny base model made locally, which the demo trains instead of a downloaded model."""

@@ -1,8 +1,8 @@
-"""Trains a base model from random weights on recall text, in minutes on two CPU cores.
+"""Train a base model from random weights on recall text, in minutes on two CPU cores.
 
-What a task takes (calls, tools, requests) is left to fine-tuning. What cannot be learned from some hundred
-trajectories is learned here: to copy (Olsson et al. 2022, arXiv:2209.11895). The loss is on what is said
-again only, since the made-up text around it has nothing in it that could be learned.
+The model learns to copy (Olsson et al. 2022, arXiv:2209.11895), which a few hundred trajectories cannot
+teach. Fine-tuning teaches tasks, tools and calls. The loss covers only repeated text, since the rest is
+random.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mcp_bench.trainer.tiny.schedule import Schedule
 from mcp_bench.trainer.tiny.tokenizer import make_tokenizer
 
 OnStep = Callable[[int, float, float, int], None]
-"""Step, loss, share of the answers' tokens that were right, and tokens."""
+"""Called with step, loss, share of correct answer tokens, and number of tokens."""
 
 
 def make_base(
     recipe: Recipe, rows: Sequence[Row], folder: Path, schedule: Schedule, seed: int, on_step: OnStep
 ) -> None:
-    """Train a model of the recipe's architecture and save it with its tokenizer.
+    """Train a model with the recipe's architecture and save it with its tokenizer.
 
-    `rows` give the vocabulary, which text is made of; nothing else of them is used.
+    `rows` define only the vocabulary that the text is made of.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed
@@ -67,16 +67,13 @@ def make_base(
 
 
 def syllables(tokenizer: Any) -> list[str]:
-    """Return the tokens that have letters alone, in alphabetical order."""
+    """Return the tokens that consist of letters, in alphabetical order."""
     return sorted(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha())
 
 
 def example(text: RecallText, tokenizer: Any, length: int) -> Example:
-    """Return exactly `length` tokens: as many pieces of text, one after the other, as fill them.
-
-    The pieces are the larger the more room there is.
-    """
-    encode = tokenizer.backend_tokenizer.encode  # one by one: threads cost short texts more than they spare
+    """Return pieces of text that fill exactly `length` tokens. Pieces are larger if more room is left."""
+    encode = tokenizer.backend_tokenizer.encode  # one text at a time: threads slow short texts down
     tokens, trained = array("i"), bytearray()
     while len(tokens) < length:
         for piece, learned_from in text.draw(min(LARGEST, max(1, (length - len(tokens)) // 64))):
@@ -88,7 +85,7 @@ def example(text: RecallText, tokenizer: Any, length: int) -> Example:
 
 
 def _batch(drawn: Sequence[Example]) -> tuple[Any, Any]:
-    """Return ids and labels, shape (sequences, length)."""
+    """Return ids and labels, each of shape (sequences, length)."""
     import torch
 
     ids = torch.tensor([example.tokens.tolist() for example in drawn])
@@ -96,11 +93,11 @@ def _batch(drawn: Sequence[Example]) -> tuple[Any, Any]:
 
 
 def _loss(model: Any, ids: Any, labels: Any) -> tuple[Any, float]:
-    """Return the mean loss over answers, and how many of their tokens are the likeliest ones."""
+    """Return the mean loss over answer tokens, and the share of them that are the most likely ones."""
     from torch.nn.functional import cross_entropy
 
     hidden = model.model(ids).last_hidden_state[:, :-1]
     wanted = labels[:, 1:]
     kept = wanted != -100
-    logits = model.lm_head(hidden[kept])  # of answers alone: the rest would cost as much and is not used
+    logits = model.lm_head(hidden[kept])  # only for answers: the other logits are not used
     return cross_entropy(logits, wanted[kept]), (logits.argmax(-1) == wanted[kept]).float().mean().item()

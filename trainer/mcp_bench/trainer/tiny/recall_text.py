@@ -1,7 +1,7 @@
-"""Text that teaches one thing: to find what was said before, and to say it again.
+"""Synthetic text that teaches a model to find and copy earlier text.
 
-It has values, records, sentences and menus of made-up words, each followed by what is to be said again of it.
-It knows no task, no tool and no format of a call: a model of this text alone solves nothing.
+It has values, records, sentences and menus of made-up words, each followed by the parts to repeat. It
+contains no tasks, tools or call formats, so a model trained on this text alone solves nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Piece = tuple[str, int | None]
-"""Text, and from which of its tokens on a model is to learn to say it; None: it is only read."""
+"""Text, and the index of the first token to train on; None if the text is only read."""
 READ, SAID = None, 0
 CUE = 2
-"""What is asked next cannot be known, but how it goes on can, once it has begun: it stands above."""
+"""The choice of the next question is random, but its text can be copied once its start is known."""
 
 LARGEST = 4
 HEX = "0123456789abcdef"
 
 
 class RecallText:
-    """Draws pieces of text. `syllables` are what its words are made of.
+    """Generates pieces of text with words made of `syllables`.
 
-    These are best the tokens that a model knows: all of them are then learned to be copied, and a name that
-    it never saw is made of familiar ones.
+    Use the tokens of the model as syllables: the model then learns to copy each of them, and unseen names
+    consist of known tokens.
     """
 
     def __init__(self, seed: int, syllables: Sequence[str]) -> None:
@@ -43,40 +43,40 @@ class RecallText:
         )
 
     def draw(self, size: int = LARGEST) -> list[Piece]:
-        """Return one piece of text, of about 35 tokens times `size`, which is 1 to `LARGEST`.
+        """Return a piece of text of about 35 tokens times `size`, which is 1 to `LARGEST`.
 
-        The shortest are mostly said again word for word. This is where copying begins: hardly a token in
-        them cannot be known.
+        The shortest pieces mostly repeat text word for word. Copying is learned from these first, since
+        almost all of their tokens are predictable.
         """
         self._size = size
         return self._random.choice(self._short if size == 1 else self._all)()
 
     def echo(self) -> list[Piece]:
-        """Some values, twice."""
+        """Return several values, twice."""
         between = self._random.choice(("\n", ", ", '","'))
         text = between.join(self._value() for _ in range(self._some(4))) + "\n"
         return [(text, READ), (text, SAID)]
 
     def retell(self) -> list[Piece]:
-        """A record, and neighbouring keys and values of it, with other spaces."""
+        """Return a record, then neighbouring keys and values of it with different spacing."""
         record = self._record()
         pieces: list[Piece] = [(f"{_json(record)}\n", READ)]
         for _ in range(self._some(2)):
             count = min(self._some(3), len(record))
             first = self._random.randint(0, len(record) - count)
-            told = json.dumps(dict(list(record.items())[first : first + count]))
-            start = told.index('": "') + 4
-            pieces += [(told[:start], CUE), (f"{told[start:]}\n", SAID)]
+            text = json.dumps(dict(list(record.items())[first : first + count]))
+            start = text.index('": "') + 4
+            pieces += [(text[:start], CUE), (f"{text[start:]}\n", SAID)]
         return pieces
 
     def recall(self) -> list[Piece]:
-        """A record, and the values of its keys in any order."""
+        """Return a record, then the values of its keys in random order."""
         record = self._record()
         keys = self._random.sample(list(record), len(record))
         return [(_json(record) + "\n", READ), *_answers((f'{{"{key}": "', record[key]) for key in keys)]
 
     def find(self) -> list[Piece]:
-        """Records that look alike, and the id of each by one of its values."""
+        """Return similar records, then the id of each by one of its values."""
         prefix, keys = self._prefix(), [self._key() for _ in range(self._some(3))]
         records = [
             {"id": self._id(prefix), **{key: self._value() for key in keys}}
@@ -84,23 +84,23 @@ class RecallText:
         ]
         text = _json({"items": records, "total": len(records)})
         having = Counter(value for record in records for value in set(record.values()))
-        asked = [(record[key], record["id"]) for record in records for key in keys]
-        self._random.shuffle(asked)
-        once = ((f'"{value}" {{"id": "', found) for value, found in asked if having[value] == 1)
+        questions = [(record[key], record["id"]) for record in records for key in keys]
+        self._random.shuffle(questions)
+        once = ((f'"{value}" {{"id": "', found) for value, found in questions if having[value] == 1)
         return [(text + "\n", READ), *_answers(once)]
 
     def extract(self) -> list[Piece]:
-        """Sentences with two values each, and the second by the first."""
-        sentences, asked = [], []
+        """Return sentences with two values each, then the second value by the first."""
+        sentences, questions = [], []
         for _ in range(self._some(3)):
             key, value, other = self._key(), self._value(), self._value()
             sentences.append(self._sentence(value, key, other))
-            asked.append((f'"{value}" {{"{key}": "', other))
-        self._random.shuffle(asked)
-        return [(" ".join(sentences) + "\n", READ), *_answers(asked)]
+            questions.append((f'"{value}" {{"{key}": "', other))
+        self._random.shuffle(questions)
+        return [(" ".join(sentences) + "\n", READ), *_answers(questions)]
 
     def amend(self) -> list[Piece]:
-        """A sentence with a new value, records that have the old one, and of these the id: both are said."""
+        """Return a sentence with a new value and records with old values, then the id and the new value."""
         key, name, prefix = self._key(), self._key(), self._prefix()
         named, value = self._kind(), self._kind()
         more = {self._key(): self._value() for _ in range(self._some(3))}
@@ -114,12 +114,12 @@ class RecallText:
         return [(text, READ), (f'{meant["id"]}", "{key}": "{new}"}}\n', SAID)]
 
     def menu(self) -> list[Piece]:
-        """Names with parameters, one to a line, and the whole name for its last word."""
+        """Return names with parameters, one per line, then the full name by its last word."""
         group = self._key()
         verbs = list(dict.fromkeys(self._word().lower() for _ in range(self._random.randint(3, 5))))
         lines = [f"{group}_{verb}({self._parameters()}) {self._phrase().capitalize()}.\n" for verb in verbs]
-        asked = self._random.sample(verbs, len(verbs))
-        answers = _answers((f'"{verb}" {{"in": "', f"{group}_{verb}") for verb in asked)
+        questions = self._random.sample(verbs, len(verbs))
+        answers = _answers((f'"{verb}" {{"in": "', f"{group}_{verb}") for verb in questions)
         return [("".join(lines), READ), *answers]
 
     def _sentence(self, about: str, key: str, value: str) -> str:
@@ -134,7 +134,7 @@ class RecallText:
         return sentence[0].upper() + sentence[1:]
 
     def _some(self, most: int) -> int:
-        """Return how many: 1 to `most` in the largest pieces, fewer in smaller ones."""
+        """Return a random count: 1 to `most` in the largest pieces, fewer in smaller ones."""
         return self._random.randint(1, max(1, most * self._size // LARGEST))
 
     def _record(self) -> dict[str, str]:
@@ -173,7 +173,7 @@ class RecallText:
         return self._kind()()
 
     def _kind(self) -> Callable[[], str]:
-        """Return what draws values of one kind."""
+        """Return a generator function for values of a random kind."""
         draw, name, word = self._random.randint, self._name, self._word
         kinds: tuple[tuple[int, Callable[[], str]], ...] = (
             (30, lambda: " ".join(name() for _ in range(draw(1, 3)))),
@@ -193,8 +193,8 @@ class RecallText:
         return self._random.choices(kinds, weights)[0][1]
 
 
-def _answers(asked: Iterable[tuple[str, str]]) -> Iterator[Piece]:
-    for cue, answer in asked:
+def _answers(questions: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+    for cue, answer in questions:
         yield cue, CUE
         yield f'{answer}"}}\n', SAID
 

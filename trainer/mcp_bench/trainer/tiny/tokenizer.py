@@ -1,8 +1,8 @@
-"""A small vocabulary from the training rows, in which a name has the same tokens wherever it stands.
+"""A small vocabulary from the training rows that tokenises a name the same way in every context.
 
-Copying is what a tiny model lives on, and it can copy only what looks the same in the request, in a result
-and in a call. So words, single digits, runs of JSON punctuation and single characters are taken apart
-before anything is merged: no token crosses from a name into what is around it.
+A tiny model relies on copying, and it can only copy names that have the same tokens in the request, in
+results and in calls. Text is therefore split into words, single digits, runs of JSON punctuation and single
+characters before merges: no token spans a name and its surroundings.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ PAD, TURN, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 CALL = ("<tool_call>", "</tool_call>")
 PIECES = r'[A-Za-z]+|\d|[{}\[\]":,]+|\s|.'
 LEAST = 20
-"""A piece that is rarer in the rows is spelled out."""
+"""Minimum frequency of a merge. Rarer pieces are split further."""
 
 
 def chat_template() -> str:
-    """Return the template that the tiny model is trained and served with."""
+    """Return the template for training and serving the tiny model."""
     return resources.files(__package__).joinpath("chat_template.jinja").read_text(encoding="utf-8")
 
 
 def make_tokenizer(rows: Iterable[Row], vocabulary: int = 1024) -> Any:
-    """Return a byte-level BPE tokenizer (https://arxiv.org/abs/1508.07909) of `vocabulary` tokens at most.
+    """Return a byte-level BPE tokenizer (https://arxiv.org/abs/1508.07909) with at most `vocabulary` tokens.
 
-    It is made of training rows alone: a word that only held-out tasks have must be unknown to it.
+    It is built from training rows only, so words that only held-out tasks contain stay unknown.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -60,4 +60,4 @@ def make_tokenizer(rows: Iterable[Row], vocabulary: int = 1024) -> Any:
 
 
 def _tools(row: Row) -> Any:
-    return row.tools  # typed wider by transformers: functions, too
+    return row.tools  # Any, since transformers' type for tools is wider

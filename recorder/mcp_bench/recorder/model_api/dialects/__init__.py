@@ -1,5 +1,4 @@
-"""The model APIs that captured requests are read in. A new one is a module with a `Dialect`, and a line
-here."""
+"""The supported model APIs. To add one, write a module with a `Dialect` and list it in `DIALECTS`."""
 
 from __future__ import annotations
 
@@ -13,5 +12,5 @@ DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES
 
 
 def dialect_of(path: str) -> Dialect | None:
-    """Return the dialect of a path (without its query) that requests for an answer go to, if it is one."""
+    """Return the dialect whose completion endpoint has this path (without the query), or None."""
     return next((dialect for dialect in DIALECTS if dialect.path.search(path)), None)

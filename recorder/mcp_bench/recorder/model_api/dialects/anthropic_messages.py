@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp_bench.recorder.model_api.dialects.dialect import (
-    Asked,
-    AskedCall,
     Dialect,
     JSONObject,
+    ModelRequest,
     Reply,
+    RequestedCall,
     call_arguments,
     joined,
     picked,
@@ -27,15 +27,15 @@ PARAMETERS = {
 }
 
 
-def asked(path: str, body: JSONObject) -> Asked:
+def read_request(path: str, body: JSONObject) -> ModelRequest:
     parameters = picked(body, PARAMETERS)
     effort = (body.get("output_config") or {}).get("effort")
     if effort is not None:
         parameters["effort"] = effort
-    return Asked(text_or_none(body.get("model")), parameters, bool(body.get("tools")))
+    return ModelRequest(text_or_none(body.get("model")), parameters, bool(body.get("tools")))
 
 
-def whole(events: Sequence[JSONObject]) -> JSONObject:
+def join_events(events: Sequence[JSONObject]) -> JSONObject:
     document: JSONObject = {}
     blocks: dict[int, JSONObject] = {}
     inputs: dict[int, str] = {}
@@ -73,7 +73,7 @@ def _add(block: JSONObject, index: int, delta: JSONObject, inputs: dict[int, str
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
 
 
-def reply(document: JSONObject) -> Reply:
+def read_reply(document: JSONObject) -> Reply:
     blocks: list[JSONObject] = document.get("content") or []
 
     def texts(kind: str) -> str:
@@ -84,7 +84,7 @@ def reply(document: JSONObject) -> Reply:
         text=texts("text"),
         reasoning=texts("thinking"),
         calls=tuple(
-            AskedCall(block.get("id"), block["name"], _object(block.get("input")))
+            RequestedCall(block.get("id"), block["name"], _object(block.get("input")))
             for block in blocks
             if block["type"] == "tool_use"
         ),
@@ -93,14 +93,14 @@ def reply(document: JSONObject) -> Reply:
     )
 
 
-def usage(told: JSONObject | None) -> Usage | None:
-    """The API counts what it read from or wrote to its cache apart from `input_tokens`."""
-    if told is None:
+def usage(reported: JSONObject | None) -> Usage | None:
+    if reported is None:
         return None
-    cached = told.get("cache_read_input_tokens") or 0
+    # the API does not include cache reads and writes in `input_tokens`
+    cached = reported.get("cache_read_input_tokens") or 0
     return Usage(
-        input_tokens=told["input_tokens"] + cached + (told.get("cache_creation_input_tokens") or 0),
-        output_tokens=told["output_tokens"],
+        input_tokens=reported["input_tokens"] + cached + (reported.get("cache_creation_input_tokens") or 0),
+        output_tokens=reported["output_tokens"],
         cached_tokens=cached,
         model_calls=1,
     )
@@ -110,4 +110,6 @@ def _object(value: Any) -> JSONObject | None:
     return value if isinstance(value, dict) else None
 
 
-ANTHROPIC_MESSAGES = Dialect("anthropic-messages", re.compile(r"/messages$"), asked, whole, reply)
+ANTHROPIC_MESSAGES = Dialect(
+    "anthropic-messages", re.compile(r"/messages$"), read_request, join_events, read_reply
+)

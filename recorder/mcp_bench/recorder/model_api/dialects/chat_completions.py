@@ -1,9 +1,9 @@
-"""OpenAI Chat Completions, and what the many servers that speak it add.
+"""OpenAI Chat Completions, with the extensions of other servers.
 
-https://platform.openai.com/docs/api-reference/chat. Reasoning is no part of it; servers of open-weights
-models send `reasoning_content` or `reasoning`. vLLM gives `prompt_token_ids` and `token_ids` where it was
-asked to by `return_token_ids`, and token ids for texts by `return_tokens_as_token_ids`:
-https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+https://platform.openai.com/docs/api-reference/chat. The API has no field for reasoning; servers of
+open-weights models send `reasoning_content` or `reasoning`. With `return_token_ids`, vLLM sends
+`prompt_token_ids` and `token_ids`. With `return_tokens_as_token_ids`, it sends token ids in place of the
+tokens' text: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp_bench.recorder.model_api.dialects.dialect import (
-    Asked,
-    AskedCall,
     Dialect,
     JSONObject,
+    ModelRequest,
     Reply,
+    RequestedCall,
     Tokens,
     call_arguments,
     picked,
@@ -35,15 +35,15 @@ PARAMETERS = {
 }
 REASONING = ("reasoning_content", "reasoning")
 ONCE = ("role", "id", "type", "name", "index")
-"""Texts that a stream gives whole, and some servers in every event."""
-TOKEN_ID = "token_id:"  # noqa: S105 - no secret
+"""Text fields that are not concatenated: some servers repeat them in every event."""
+TOKEN_ID = "token_id:"  # noqa: S105 - not a secret
 
 
-def asked(path: str, body: JSONObject) -> Asked:
-    return Asked(text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")))
+def read_request(path: str, body: JSONObject) -> ModelRequest:
+    return ModelRequest(text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")))
 
 
-def whole(events: Sequence[JSONObject]) -> JSONObject:
+def join_events(events: Sequence[JSONObject]) -> JSONObject:
     document: JSONObject = {}
     choices: dict[int, JSONObject] = {}
     for event in events:
@@ -57,7 +57,7 @@ def whole(events: Sequence[JSONObject]) -> JSONObject:
     return {**document, "choices": [choices[index] for index in sorted(choices)]}
 
 
-def reply(document: JSONObject) -> Reply:
+def read_reply(document: JSONObject) -> Reply:
     choice = (document.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     return Reply(
@@ -71,13 +71,13 @@ def reply(document: JSONObject) -> Reply:
     )
 
 
-def usage(told: JSONObject | None) -> Usage | None:
-    if told is None:
+def usage(reported: JSONObject | None) -> Usage | None:
+    if reported is None:
         return None
-    details = told.get("prompt_tokens_details") or {}
+    details = reported.get("prompt_tokens_details") or {}
     return Usage(
-        input_tokens=told["prompt_tokens"],
-        output_tokens=told.get("completion_tokens", 0),
+        input_tokens=reported["prompt_tokens"],
+        output_tokens=reported.get("completion_tokens", 0),
         cached_tokens=details.get("cached_tokens"),
         model_calls=1,
     )
@@ -101,7 +101,7 @@ def _add_delta(message: JSONObject, delta: JSONObject) -> None:
 
 
 def _add_call(calls: list[JSONObject], part: JSONObject) -> None:
-    # a server that numbers no calls sends each whole
+    # servers that send no index send each call whole
     index = part.get("index", len(calls))
     while len(calls) <= index:
         calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
@@ -115,7 +115,7 @@ def _add_call(calls: list[JSONObject], part: JSONObject) -> None:
 
 
 def _add(target: JSONObject, key: str, value: Any) -> None:
-    """Add a part: texts and lists grow, also those in objects (`logprobs`), the rest is replaced."""
+    """Add a part. Texts and lists grow, also within objects (`logprobs`); other values are replaced."""
     known = target.get(key)
     if isinstance(value, dict) and isinstance(known, dict):
         for name, part in value.items():
@@ -131,9 +131,9 @@ def _add(target: JSONObject, key: str, value: Any) -> None:
         target[key] = value
 
 
-def _call(call: JSONObject) -> AskedCall:
+def _call(call: JSONObject) -> RequestedCall:
     function = call.get("function") or {}
-    return AskedCall(
+    return RequestedCall(
         call.get("id"), function.get("name") or "", call_arguments(function.get("arguments") or "")
     )
 
@@ -150,4 +150,6 @@ def _tokens(document: JSONObject, choice: JSONObject) -> Tokens:
     )
 
 
-CHAT_COMPLETIONS = Dialect("chat-completions", re.compile(r"/chat/completions$"), asked, whole, reply)
+CHAT_COMPLETIONS = Dialect(
+    "chat-completions", re.compile(r"/chat/completions$"), read_request, join_events, read_reply
+)

@@ -1,6 +1,6 @@
-"""What is read out of a model request and its answer, whichever API they are of.
+"""The common form of model requests and answers.
 
-A dialect is one model API. Each has a module of its own that defines a `Dialect`.
+A dialect is one model API. Each dialect is a module that defines a `Dialect`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mcp_bench.recorder.trajectory import Usage
 
 JSONObject = dict[str, Any]
 
-ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
-"""What reading content of an unexpected form raises."""
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+"""Exceptions raised by parsing content of an unexpected form."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request. `parameters` go by the names of the Chat Completions API where it has one."""
+class ModelRequest:
+    """A request. `parameters` use the names of the Chat Completions API where it has the parameter."""
 
     model: str | None
     parameters: JSONObject
@@ -29,8 +29,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class AskedCall:
-    """A tool call as the model wrote it; `arguments` None where they are no JSON object."""
+class RequestedCall:
+    """A tool call as the model wrote it. `arguments` is None if they are not a JSON object."""
 
     id: str | None
     name: str
@@ -39,7 +39,7 @@ class AskedCall:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens as the model server counts them: ids, and natural logarithms of their probabilities."""
+    """Tokens as the model server reports them: ids and natural log probabilities."""
 
     prompt_ids: list[int] | None = None
     ids: list[int] | None = None
@@ -48,12 +48,12 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. `finish` is the API's own word for why it ended; None: it is not whole."""
+    """An answer. `finish` is the API's own finish reason, or None if the answer is incomplete."""
 
     model: str | None
     text: str
     reasoning: str
-    calls: tuple[AskedCall, ...]
+    calls: tuple[RequestedCall, ...]
     usage: Usage | None
     finish: str | None
     tokens: Tokens = Tokens()
@@ -61,21 +61,21 @@ class Reply:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One model API. Its functions may raise any of ODD on content of an unexpected form."""
+    """One model API. Its functions may raise any of `MALFORMED` on content of an unexpected form."""
 
     name: str
     path: re.Pattern[str]
-    """Fits the end of the path, without the query, where requests for an answer go."""
-    asked: Callable[[str, JSONObject], Asked]
-    """Read a request: its path and body."""
-    whole: Callable[[Sequence[JSONObject]], JSONObject]
-    """Put the events of a stream together to the answer that the API gives in one piece."""
-    reply: Callable[[JSONObject], Reply]
-    """Read an answer in one piece."""
+    """Matches the end of the path (without the query) of completion requests."""
+    read_request: Callable[[str, JSONObject], ModelRequest]
+    """Parse a request from its path and body."""
+    join_events: Callable[[Sequence[JSONObject]], JSONObject]
+    """Join the events of a stream into the answer that the API gives without streaming."""
+    read_reply: Callable[[JSONObject], Reply]
+    """Parse a complete answer."""
 
 
 def picked(body: Mapping[str, Any], names: Mapping[str, str]) -> JSONObject:
-    """Return what `body` has under the keys of `names`, by the values of `names`."""
+    """Return the values of `body` that are not None, renamed: `names` maps keys of `body` to new keys."""
     return {name: body[key] for key, name in names.items() if body.get(key) is not None}
 
 
@@ -84,7 +84,7 @@ def same_names(*names: str) -> dict[str, str]:
 
 
 def call_arguments(text: str) -> JSONObject | None:
-    """Return arguments that the model wrote as text; None where they are no JSON object."""
+    """Parse arguments that the model wrote as text; return None if they are not a JSON object."""
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ def call_arguments(text: str) -> JSONObject | None:
 
 
 def joined(texts: Iterable[str | None]) -> str:
-    """Return the texts that there are, a blank line between them."""
+    """Join the non-empty texts with blank lines."""
     return "\n\n".join(text for text in texts if text)
 
 

@@ -1,6 +1,6 @@
 """Gemini's generateContent. https://ai.google.dev/api/generate-content
 
-The model is in the path. A stream without `alt=sse` is one JSON array of its pieces.
+The path names the model. A stream without `alt=sse` is a JSON array of chunks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp_bench.recorder.model_api.dialects.dialect import (
-    Asked,
-    AskedCall,
     Dialect,
     JSONObject,
+    ModelRequest,
     Reply,
+    RequestedCall,
     Tokens,
     joined,
     picked,
@@ -36,13 +36,13 @@ PARAMETERS = {
 }
 
 
-def asked(path: str, body: JSONObject) -> Asked:
+def read_request(path: str, body: JSONObject) -> ModelRequest:
     named = PATH.search(path)
     parameters = picked(body.get("generationConfig") or {}, PARAMETERS)
-    return Asked(named["model"] if named else None, parameters, bool(body.get("tools")))
+    return ModelRequest(named["model"] if named else None, parameters, bool(body.get("tools")))
 
 
-def whole(events: Sequence[JSONObject]) -> JSONObject:
+def join_events(events: Sequence[JSONObject]) -> JSONObject:
     document: JSONObject = {}
     candidates: dict[int, JSONObject] = {}
     for event in events:
@@ -71,11 +71,11 @@ def _add(candidate: JSONObject, part: JSONObject) -> None:
 
 
 def _mark(part: Mapping[str, Any]) -> JSONObject:
-    """Return all but the text: only pieces of one kind are one text."""
+    """Return all keys but the text. Only parts of the same kind are joined."""
     return {key: value for key, value in part.items() if key != "text"}
 
 
-def reply(document: JSONObject) -> Reply:
+def read_reply(document: JSONObject) -> Reply:
     candidate = (document.get("candidates") or [{}])[0]
     parts: list[JSONObject] = (candidate.get("content") or {}).get("parts") or []
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
@@ -84,7 +84,7 @@ def reply(document: JSONObject) -> Reply:
         model=text_or_none(document.get("modelVersion")),
         text="".join(part["text"] for part in parts if part.get("text") and not part.get("thought")),
         reasoning=joined(part.get("text") for part in parts if part.get("thought")),
-        calls=tuple(AskedCall(call.get("id"), call["name"], call.get("args") or {}) for call in calls),
+        calls=tuple(RequestedCall(call.get("id"), call["name"], call.get("args") or {}) for call in calls),
         usage=usage(document.get("usageMetadata")),
         finish=candidate.get("finishReason"),
         tokens=Tokens(
@@ -94,16 +94,16 @@ def reply(document: JSONObject) -> Reply:
     )
 
 
-def usage(told: JSONObject | None) -> Usage | None:
-    """The API counts thoughts apart from the other tokens that the model wrote."""
-    if told is None:
+def usage(reported: JSONObject | None) -> Usage | None:
+    if reported is None:
         return None
+    # the API counts thoughts separately from other output tokens
     return Usage(
-        input_tokens=told["promptTokenCount"] + (told.get("toolUsePromptTokenCount") or 0),
-        output_tokens=(told.get("candidatesTokenCount") or 0) + (told.get("thoughtsTokenCount") or 0),
-        cached_tokens=told.get("cachedContentTokenCount"),
+        input_tokens=reported["promptTokenCount"] + (reported.get("toolUsePromptTokenCount") or 0),
+        output_tokens=(reported.get("candidatesTokenCount") or 0) + (reported.get("thoughtsTokenCount") or 0),
+        cached_tokens=reported.get("cachedContentTokenCount"),
         model_calls=1,
     )
 
 
-GEMINI = Dialect("gemini", PATH, asked, whole, reply)
+GEMINI = Dialect("gemini", PATH, read_request, join_events, read_reply)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mcp_bench.recorder.model_api.dialects.dialect import (
-    Asked,
-    AskedCall,
     Dialect,
     JSONObject,
+    ModelRequest,
     Reply,
+    RequestedCall,
     Tokens,
     call_arguments,
     joined,
@@ -28,15 +28,17 @@ PARAMETERS = {
 LAST = ("response.completed", "response.incomplete", "response.failed")
 
 
-def asked(path: str, body: JSONObject) -> Asked:
+def read_request(path: str, body: JSONObject) -> ModelRequest:
     items = body.get("input") if isinstance(body.get("input"), list) else []
-    # Codex puts the tools into the input, with some models
+    # with some models, Codex puts the tools into the input
     added = any(item.get("type") == "additional_tools" for item in items or ())
-    return Asked(text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")) or added)
+    return ModelRequest(
+        text_or_none(body.get("model")), picked(body, PARAMETERS), bool(body.get("tools")) or added
+    )
 
 
-def whole(events: Sequence[JSONObject]) -> JSONObject:
-    """The last event has all of it; what is missing there is taken from the others."""
+def join_events(events: Sequence[JSONObject]) -> JSONObject:
+    """Return the response of the last event, with items from earlier events if it has none."""
     document: JSONObject = {}
     items: dict[int, JSONObject] = {}
     for event in events:
@@ -52,7 +54,7 @@ def whole(events: Sequence[JSONObject]) -> JSONObject:
     return document
 
 
-def reply(document: JSONObject) -> Reply:
+def read_reply(document: JSONObject) -> Reply:
     items: list[JSONObject] = document.get("output") or []
     parts = [part for item in items if item["type"] == "message" for part in item.get("content") or ()]
     status = document.get("status")
@@ -68,30 +70,32 @@ def reply(document: JSONObject) -> Reply:
     )
 
 
-def usage(told: JSONObject | None) -> Usage | None:
-    if told is None:
+def usage(reported: JSONObject | None) -> Usage | None:
+    if reported is None:
         return None
     return Usage(
-        input_tokens=told["input_tokens"],
-        output_tokens=told["output_tokens"],
-        cached_tokens=(told.get("input_tokens_details") or {}).get("cached_tokens"),
+        input_tokens=reported["input_tokens"],
+        output_tokens=reported["output_tokens"],
+        cached_tokens=(reported.get("input_tokens_details") or {}).get("cached_tokens"),
         model_calls=1,
     )
 
 
 def _thoughts(items: Sequence[JSONObject]) -> Iterator[str]:
-    """Yield the reasoning itself where the server gives it, else its summary."""
+    """Yield the full reasoning where the server sends it, else its summary."""
     for item in items:
         if item["type"] == "reasoning":
             yield joined(part.get("text") for part in item.get("content") or item.get("summary") or ())
 
 
-def _calls(items: Sequence[JSONObject]) -> Iterator[AskedCall]:
+def _calls(items: Sequence[JSONObject]) -> Iterator[RequestedCall]:
     for item in items:
         if item["type"] == "function_call":
-            yield AskedCall(item.get("call_id"), item["name"], call_arguments(item.get("arguments") or ""))
+            yield RequestedCall(
+                item.get("call_id"), item["name"], call_arguments(item.get("arguments") or "")
+            )
         elif item["type"] == "custom_tool_call":
-            yield AskedCall(item.get("call_id"), item["name"], None)
+            yield RequestedCall(item.get("call_id"), item["name"], None)
 
 
-RESPONSES = Dialect("responses", re.compile(r"/responses$"), asked, whole, reply)
+RESPONSES = Dialect("responses", re.compile(r"/responses$"), read_request, join_events, read_reply)

@@ -1,4 +1,4 @@
-"""The events of a stream of server-sent events that was stored whole (WHATWG HTML, section 9.2.6)."""
+"""Parse a stored stream of server-sent events (WHATWG HTML, section 9.2.6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 def json_events(stream: str) -> Iterator[dict[str, Any]]:
-    """Yield the data of every event that is a JSON object, one that the stream broke off included."""
+    """Yield the data of every event that is a JSON object, including an unterminated last event."""
     data: list[str] = []
     for line in (*_LINE_END.split(stream.removeprefix("\ufeff")), ""):
         if line.startswith("data:"):

@@ -1,4 +1,4 @@
-"""Tokenizers without a hub: bytes, and whichever chat template a test wants."""
+"""Byte-level tokenizers, made without the Hub, with a chat template of the test's choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QWEN_SPECIAL = (
     "</think>",
 )
 
-# The shape of Qwen2.5's: ChatML, calls as JSON in <tool_call>, results in a user turn. History is rendered as it was.
+# Like Qwen2.5's: ChatML, calls as JSON in <tool_call>, results in a user turn, history unchanged.
 CHATML = """\
 {%- if tools %}{{ '<|im_start|>system\\n' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
 {%- for message in messages %}
@@ -27,7 +27,7 @@ CHATML = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 
-# The shape of hybrid Qwen3's: an empty thought in the turn that comes last, none in those before it.
+# Like hybrid Qwen3's: an empty reasoning block in the last turn, none in earlier turns.
 FORGETFUL = CHATML.replace(
     "{%- if message.content %}",
     "{%- if loop.last %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% if message.content %}",

@@ -1,0 +1,180 @@
+"""The inputs of TRL's SFTTrainer: settings from the recipe, the dataset, the order of rows, and batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import Sampler
+
+from mcp_bench.trainer.data import Example
+from mcp_bench.trainer.recipe import Recipe
+
+KEPT = 2
+"""Number of checkpoints to keep: the previous one must stay until the last one is complete."""
+
+
+def sft_config(
+    recipe: Recipe, checkpoints: Path, *, sequences: int, accumulate: int, report_to: Sequence[str] = ()
+) -> Any:
+    """Return TRL's SFTConfig for a recipe.
+
+    Args:
+        recipe: the recipe.
+        checkpoints: folder for checkpoints.
+        sequences: sequences per device. After running out of memory, fewer than the recipe's.
+        accumulate: micro-batches per step. The product with `sequences` equals the recipe's.
+        report_to: services to log to.
+    """
+    from trl.trainer.sft_config import SFTConfig
+
+    training, hardware = recipe.training, recipe.hardware
+    return SFTConfig(
+        output_dir=str(checkpoints),
+        num_train_epochs=training.epochs,
+        per_device_train_batch_size=sequences,
+        gradient_accumulation_steps=accumulate,
+        learning_rate=training.learning_rate,
+        lr_scheduler_type=training.scheduler,
+        warmup_steps=training.warmup_ratio,
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.max_grad_norm,
+        bf16=training.precision != "fp32",
+        activation_checkpointing=training.checkpointing == "offload"
+        or (training.checkpointing == "on" and hardware.sharding == "none"),
+        activation_offloading=training.checkpointing == "offload",
+        seed=training.seed,
+        use_cpu=hardware.device == "cpu",
+        dataloader_pin_memory=hardware.device != "cpu",
+        # longer rows have been dropped already, so TRL need not truncate
+        max_length=recipe.data.max_length if recipe.data.packing else None,
+        packing=recipe.data.packing,
+        dataset_kwargs={"skip_prepare_dataset": not recipe.data.packing},
+        remove_unused_columns=recipe.data.packing,
+        logging_steps=1,
+        logging_nan_inf_filter=False,  # would hide what LossGuard checks
+        save_strategy="steps",
+        save_steps=training.save_every,
+        save_total_limit=KEPT,
+        report_to=list(report_to) or "none",
+        project="mcp-bench",
+        run_name=checkpoints.parent.name,
+        disable_tqdm=True,
+        **_sharding(recipe),
+    )
+
+
+def _sharding(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings for sharing the model and sequences over several devices."""
+    hardware = recipe.hardware
+    if hardware.sharding != "fsdp2":
+        return {}
+    settings: dict[str, Any] = {
+        "fsdp": True,
+        "fsdp_config": {
+            "version": 2,
+            "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+            "transformer_layer_cls_to_wrap": [recipe.model.architecture.layer_class],
+            "reshard_after_forward": True,
+            "state_dict_type": "SHARDED_STATE_DICT",
+            "cpu_ram_efficient_loading": True,
+            # the trainer handles `offload` itself
+            "activation_checkpointing": recipe.training.checkpointing == "on",
+        },
+    }
+    if hardware.context_parallel > 1:
+        from accelerate.parallelism_config import ParallelismConfig
+        from accelerate.utils import TorchContextParallelConfig
+
+        settings["parallelism_config"] = ParallelismConfig(
+            dp_shard_size=hardware.devices // hardware.context_parallel,
+            cp_size=hardware.context_parallel,
+            cp_handler=TorchContextParallelConfig(cp_comm_strategy="allgather"),
+        )
+    return settings
+
+
+ROWS = "rows"
+"""The column with the index of each row, for error messages. It never reaches the model."""
+
+
+def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
+    """Return a `datasets.Dataset` of `input_ids`, `labels` and, unless packed, row indices.
+
+    Arrow cannot alter these, since all values are integers. TRL combines packed rows into new ones, so
+    these have no index.
+    """
+    from datasets import Dataset
+
+    columns: dict[str, Any] = {
+        "input_ids": [example.tokens.tolist() for example in examples],
+        "labels": [example.labels() for example in examples],
+    }
+    if not packing:
+        columns[ROWS] = list(range(len(examples)))
+    return Dataset.from_dict(columns)
+
+
+@dataclass(frozen=True)
+class RightPadding:
+    """Collates a batch: tokens of shape (sequences, longest), padded at the end, with label -100 there.
+
+    The attention mask is all ones. Under causal attention no real token sees the padding after it, and the
+    padding has no loss: the result is the same without a mask matrix.
+    """
+
+    pad: int
+    multiple: int = 1
+
+    def __call__(self, batch: list[dict[str, Any]]) -> dict[str, Any]:
+        longest = max(len(row["input_ids"]) for row in batch)
+        longest += -longest % self.multiple
+        ids = torch.full((len(batch), longest), self.pad)
+        labels = torch.full((len(batch), longest), -100)
+        for number, row in enumerate(batch):
+            ids[number, : len(row["input_ids"])] = torch.tensor(row["input_ids"])
+            labels[number, : len(row["labels"])] = torch.tensor(row["labels"])
+        rows = torch.tensor([row[ROWS] for row in batch])
+        return {"input_ids": ids, "labels": labels, "attention_mask": torch.ones_like(ids), ROWS: rows}
+
+
+STEPS_AT_ONCE = 8
+"""Rows are sorted by length within groups of this many steps: a compromise between padding and randomness."""
+
+
+class SimilarLengths(Sampler[int]):
+    """Yields the indices of all rows in random order, with rows of similar length in each step.
+
+    The order depends only on seed and epoch, so a resumed run continues with the same order.
+    """
+
+    def __init__(self, lengths: Sequence[int], step: int, seed: int) -> None:
+        self._lengths = lengths
+        self._step = step
+        self._seed = seed
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch. accelerate calls this before each epoch."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        draw = random.Random(f"{self._seed} {self._epoch}")  # noqa: S311 - not for security
+        rows = list(range(len(self._lengths)))
+        draw.shuffle(rows)
+        steps: list[list[int]] = []
+        at_once = self._step * STEPS_AT_ONCE
+        for start in range(0, len(rows), at_once):
+            alike = sorted(rows[start : start + at_once], key=self._lengths.__getitem__)
+            steps += [alike[at : at + self._step] for at in range(0, len(alike), self._step)]
+        short = steps.pop() if steps and len(steps[-1]) < self._step else []
+        draw.shuffle(steps)
+        for step in [*steps, short]:
+            yield from step
