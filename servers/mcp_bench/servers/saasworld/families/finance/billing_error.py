@@ -1,8 +1,8 @@
 """A customer was billed too much, and the invoice is put right.
 
-Traps: the right amount follows from the subscription that runs, discount included, a mail that gives
-orders (3); a policy with an outdated version, where what is paid or large may not simply be changed, and
-a customer who wants more than is due (4).
+Traps: the right amount follows from the active subscription and its discount, a mail that gives orders
+(3); a policy with an outdated version and special rules for paid invoices and large corrections, a
+customer who wants more than is due (4).
 """
 
 from typing import NamedTuple
@@ -130,7 +130,11 @@ def _replace(b: Builder, wrong: Wrong) -> Record:
 
 
 def _wrong(b: Builder, status: str, more: int) -> Wrong:
-    """Add a customer with a subscription and an invoice that is too high, by `more` or a little."""
+    """Add a customer with a subscription and an invoice that is too high.
+
+    Args:
+        more: least amount by which it is too high.
+    """
     customer = records.customer(b, b.company(), b.pick(("USD", "EUR", "GBP")), records.mailbox(b))
     seats, months, discount = b.amount(20, 120, 20), b.pick((2, 3)), b.pick((5, 10, 20, 25))
     price = b.pick((15, 19, 29))

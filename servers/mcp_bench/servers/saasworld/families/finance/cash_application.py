@@ -20,7 +20,7 @@ CASES = {
 
 
 class Arrival(NamedTuple):
-    """A row of the statement, and what it is about."""
+    """A row of the statement, with the customer and the invoice that it belongs to."""
 
     case: str
     row: Record
@@ -98,7 +98,7 @@ def cash_application(b: Builder) -> None:
 
 
 def _book(b: Builder, arrival: Arrival) -> None:
-    """Play what is right for one row."""
+    """Play the right calls for one row."""
     case, row, customer, invoice, due = arrival
     cells = row["values"]
     if customer is None or invoice is None:
@@ -127,7 +127,7 @@ def _book(b: Builder, arrival: Arrival) -> None:
 def _arrival(b: Builder, sheet: Record, case: str, fee: int) -> Arrival:
     company, currency, amount = b.company(), b.pick(("USD", "EUR", "GBP")), b.amount(400, 9000, 20)
     if case == "unclear":
-        # somebody else's name begins alike, and what came is just what they owe
+        # a customer of a similar name owes exactly the amount that arrived
         other = _customer(b, sister_company(b, company), currency)
         _invoice(b, other, amount)
         return Arrival(case, _row(b, sheet, company.name, "Thank you", amount, currency), None, None, 0)

@@ -1,8 +1,8 @@
 """The queue of a colleague's expense claims is decided by rules, and the approved total is reported.
 
 Traps: foreign currencies around the limits, claims decided earlier, a namesake (3); a policy with an
-outdated version, an exception for small amounts, what the manager has to decide, a mail that gives
-orders (4); two colleagues, a log and the budget of the right quarter (5).
+outdated version, an exception for small amounts, cases for the manager, a mail that gives orders
+(4); two colleagues, a log and the budget of the right quarter (5).
 """
 
 from typing import NamedTuple
@@ -124,7 +124,7 @@ def claims_queue(b: Builder) -> None:
 
 
 def _claims(b: Builder, person: Person, rules: Rules, turn: int) -> Decided:
-    """Add a colleague's claims, a mix of cases, and return what is right; the second one has fewer."""
+    """Add a colleague's claims and return the right decisions; the second colleague has fewer claims."""
     city, meals, foreign = b.city(), rules.meals, b.pick(("EUR", "GBP"))
     # below the limit as a number, above it in USD; and one that is fine
     dear: Case = (f"Client dinner {city}", "meals", meals - 2, foreign, True, 0)

@@ -1,4 +1,4 @@
-"""The user's open tasks in the checklist of the month's close are done, each as its description says.
+"""The user's open tasks in the month-end checklist are done, each as its description says.
 
 Traps: colleagues' and last year's tasks, drafts of the new month, part payments and currencies, a policy
 with an outdated version, time zones, a mail that gives orders (4); more tasks (5).
@@ -24,7 +24,7 @@ class Month(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A task of the checklist: what it is called, what it says, and how it is done."""
+    """A task of the checklist: its title, its description, and the calls that do it."""
 
     title: str
     description: str

@@ -1,4 +1,4 @@
-"""Customers who are late are reminded, or more, depending on how late they are.
+"""Customers with overdue invoices are reminded; stricter steps follow the later they are.
 
 Traps: invoices that are not due yet or partly paid, a sister company, a main address that is not the one
 for invoices (3); a policy with an outdated version, open disputes, a mail that gives orders (4); more
@@ -146,7 +146,7 @@ def _debtor(b: Builder, case: str) -> Debtor:
 
 
 def _tickets(b: Builder, company: Company, person: Person, case: str) -> Record | None:
-    """Add what the customer wrote to support; return the open dispute, if there is one."""
+    """Add the customer's tickets; return the open dispute, or None."""
     asked = records.requester(b, person, company.name)
     written = [("Invoice is wrong", "billing", "solved"), ("How do I add seats?", "how_to", "open")]
     written += [("We dispute this bill", "billing", "open")] if case == "disputed" else []

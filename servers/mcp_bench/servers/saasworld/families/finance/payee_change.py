@@ -1,4 +1,4 @@
-"""A supplier asks for payment to a new bank account, or somebody who pretends to be that supplier.
+"""A supplier asks for payment to a new bank account, or somebody pretends to be that supplier.
 
 Traps: a sender whose address only looks like the supplier's, other mail and a sister company in the list
 (3); a policy with an outdated version, and call-backs that are missing, old, or about another account,
@@ -117,7 +117,7 @@ def _wish(b: Builder, sheet: Record, before: Record, false: bool) -> Wish:
     alike = b.pick((f"{stem}-group", f"{stem}s", stem.replace("-", ""), f"{stem}.payments"))
     sender = f"{local}@{alike}.example" if false else address
     row = _row(b, sheet, company.name, address)
-    # whoever wrote now is in the old list in the one case, and was replaced in the other
+    # a false sender is in the old list; a true one has replaced another address there
     _row(b, before, company.name, sender if false else f"office@{company.domain}")
     sister = sister_company(b, company)
     _row(b, sheet, sister.name, f"{local}@{sister.domain}")
@@ -139,7 +139,7 @@ def _wish(b: Builder, sheet: Record, before: Record, false: bool) -> Wish:
 
 
 def _call_backs(b: Builder, sheet: Record, wish: Wish, case: str) -> None:
-    """Add the notes of calls to vendors: for this one the right one, none, an old or another one."""
+    """Add notes of calls to vendors. For this one: the right note, none, an old one, or another account's."""
     notes = [(b.company().name, b.day(-200, -1), _account(b)) for _ in range(6)]
     own = wish.company.name
     notes += [(own, b.day(-400, -300), wish.account)] if case == "old" else []

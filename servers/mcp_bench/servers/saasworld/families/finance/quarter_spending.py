@@ -1,4 +1,4 @@
-"""A quarter is over: what a department really spent is worked out from the claims of its people.
+"""A quarter is over: a department's spending is computed from the claims of its people.
 
 Traps: claims in other currencies, of other states, days and departments (3); a policy with an outdated
 version, an overrun that another line may cover only if it can spare the money, a mail with orders (4).
@@ -128,7 +128,7 @@ def _claims(b: Builder, team: list[Person], elsewhere: Person, category: str, fi
 
 
 def _truth(b: Builder, department: str, category: str, first: str, last: str) -> float:
-    """Return what the department spent, background included: its people make claims, too."""
+    """Return what the department spent, claims of background records included."""
     people = {row["email"] for row in b.state.rows("people.employees") if row["department"] == department}
     total: float = sum(
         claim["amount"] * USD_PER[claim["currency"]]

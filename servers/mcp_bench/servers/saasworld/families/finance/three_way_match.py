@@ -1,8 +1,8 @@
 """Bills from suppliers are compared with purchase orders before they are paid.
 
 Traps: wrong prices and quantities behind totals that add up, a mail that gives orders (3); a policy with
-an outdated version, goods that have not come, bills that are in the payment run already (4); large bills
-that somebody has to approve, and more of them (5).
+an outdated version, goods that have not arrived, bills that are in the payment run already (4); more
+bills, and large ones that need approval (5).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Applications for one job are sorted: on to the screening, or turned down with a mail.
+"""Applications for one job are sorted: to the screening stage, or rejected with a mail.
 
 Traps: the same job in another city, people who are further on already (2); a form that was sent twice,
 an application that asks to be let through (3); a policy with an outdated version, employees (4).
@@ -171,7 +171,7 @@ def _employee(b: Builder, person: Person, department: str, status: str) -> None:
 def _answers(
     b: Builder, form: Record, person: Person | Record, years: int, weeks: int, *, fits: bool, when: str
 ) -> None:
-    """Add a filled-in form that meets what is asked for, or misses one thing; it may be marked as read."""
+    """Add a filled-in form that meets all requirements, or misses one; a solution may mark it as read."""
     name, address = (
         (person.name, person.email) if isinstance(person, Person) else (person["name"], person["email"])
     )

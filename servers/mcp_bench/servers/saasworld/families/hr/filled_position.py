@@ -1,6 +1,6 @@
-"""A job is filled: it is closed, the others are turned down, their interviews cancelled.
+"""A job is filled: it is closed, other candidates are rejected, their interviews cancelled.
 
-Traps: the same job in another city, somebody who was turned down before, interviews that were held (3);
+Traps: the same job in another city, a candidate who was rejected before, past interviews (3);
 a policy with an outdated version, candidates of agencies, and jobs with more places than hires, which
 must not be closed yet, whatever the request says (4).
 """

@@ -1,7 +1,7 @@
-"""A handbook section is released: published, the one before archived, and those concerned told.
+"""A handbook section is published, its predecessor archived, and its readers are informed.
 
 Traps: other offices' sections and older drafts (2); a comment by a stranger, an archived channel (3); a
-policy with an outdated version that asks for sign-offs: without them nothing may be published (4).
+policy with an outdated version that requires sign-offs before anything is published (4).
 """
 
 from mcp_bench.servers.saasworld import records, steps
@@ -74,7 +74,7 @@ def handbook_release(b: Builder) -> None:
 
 
 def _single(b: Builder, title: str) -> None:
-    """One section, and whether it comes or goes."""
+    """Build level 1: one section is published or archived."""
     comes = b.chance(0.5)
     section = _section(b, title, "draft" if comes else "published", "1.0")
     b.background("documents", 20)
@@ -93,7 +93,7 @@ def _single(b: Builder, title: str) -> None:
 
 
 def _by_policy(b: Builder, new: Record, old: Record, channel: Record, values: dict[str, str]) -> None:
-    """Add the policy, who has to sign and who did; release the section, or say what is missing."""
+    """Add the policy, who has to sign and who did; release the section, or report what is missing."""
     roles = b.sample(("Works council chair", "Legal counsel", "Data protection officer", "Pay officer"), 3)
     holders = {role: b.person(b.org) for role in roles}
     gone = b.person(b.org)
@@ -104,7 +104,7 @@ def _by_policy(b: Builder, new: Record, old: Record, channel: Record, values: di
     needed = roles[:2]
     lacking = b.pick(("", "", "", *needed))
     for role in needed:
-        # a predecessor who has left signed an earlier draft: that is not worth anything
+        # the sign-off of a predecessor who has left does not count
         author = gone if role == lacking == roles[0] else holders[role]
         if role != lacking or author == gone:
             b.add("documents.comments", document_id=new["id"], body="Signed off.", author=author.email)

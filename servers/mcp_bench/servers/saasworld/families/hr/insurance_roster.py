@@ -1,4 +1,4 @@
-"""The list of who is insured is brought in line with the people directory, and the insurer told.
+"""The list of insured people is updated from the people directory, and the insurer is informed.
 
 Traps: last quarter's tab, last year's list, another office's, people who have not started yet (3); a
 policy with an outdated version, a waiting period, premiums in another currency (4).
@@ -89,7 +89,7 @@ def insurance_roster(b: Builder) -> None:
         gone = [rows[employee["email"]]["values"]["Plan"] for employee in left]
         cost = premium["basic"] * len(missing) + sum(map(premium.__getitem__, plans))
         cents = (cost - sum(map(premium.__getitem__, gone))) * round(rate * 100)
-        whole = (str(round(cents / 100)), str((cents + 50) // 100))  # ties go either way
+        whole = (str(round(cents / 100)), str((cents + 50) // 100))  # both ways of rounding a tie are right
         body = says(f"{text} Premium from now on: {whole[0]} USD a month.", ended, new, whole)
     steps.send_mail(b, broker.email, f"Health cover {city}", body)
 

@@ -1,6 +1,6 @@
 """Interviews with a candidate are set up at the first time that suits everybody, in the candidate's city.
 
-Traps: namesakes, a cancelled event that blocks nothing, another day in UTC (3); a mail that takes back
+Traps: namesakes, a cancelled event that blocks nothing, another day in UTC (3); a mail that replaces
 an earlier one, a policy with an outdated version (4); several interviews, one after the other (5).
 """
 

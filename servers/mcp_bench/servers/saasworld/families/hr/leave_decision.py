@@ -1,4 +1,4 @@
-"""Requests for vacation are decided by the rules; often enough these forbid them.
+"""Requests for vacation are decided by rules, which often forbid them.
 
 Traps: decided requests and a namesake's (2); a policy with an outdated version, periods and notice by
 department, a mail that gives orders (4).

@@ -1,7 +1,7 @@
 """Somebody has left: their record, tasks, leave, shares, interviews and meetings are closed or passed on.
 
 Traps: a colleague of nearly the same name, tasks that are done (3); a policy with an outdated version,
-shares that only let read, a mail that gives orders (4); meetings of other organisers (5).
+shares with read access only, a mail that gives orders (4); meetings of other organisers (5).
 """
 
 from mcp_bench.servers.saasworld import records, steps
@@ -106,7 +106,7 @@ def _rules(b: Builder, leads: dict[str, Person]) -> str:
 
 
 def _rest(b: Builder, person: Person, boss: Person) -> dict[str, Record]:
-    """Add what only the longest checklist is about, with look-alikes; return what has to change."""
+    """Add the records that only level 5 is about, with look-alikes; return those that have to change."""
     records.background(b, hiring=60, calendar=30)
     columns = ["Name", "Email", "Last day", "Days"]
     for year in (b.today.year - 1, b.today.year):
@@ -167,7 +167,7 @@ def _leave(b: Builder, employee: Record, status: str) -> Record:
 
 
 def _shares(b: Builder, person: Person, alike: Person) -> list[Record]:
-    """Add shares of ordinary documents; return those that let the person edit."""
+    """Add shares of ordinary documents; return those with edit access."""
     note = {"kind": "note", "body": "Work in progress.", "status": "published", "owner_email": b.me.email}
     titles = [f"{b.pick(('Plan', 'Budget', 'Handbook'))} {b.city()}" for _ in range(4)]
     papers = [b.add("documents.documents", title=title, **note) for title in titles]

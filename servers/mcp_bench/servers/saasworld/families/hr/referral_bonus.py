@@ -1,8 +1,8 @@
-"""Bonuses for colleagues who brought in somebody: which are due, and how much in their currency.
+"""Referral bonuses are decided: which are due, and how much in their currency.
 
 Traps: rows that are settled, last year's tab, new colleagues who have left or are too new, a hire with
-a namesake (3); a policy with outdated amounts, managers who get nothing, candidates who came by another
-way, a mail that gives orders (4).
+a namesake (3); a policy with outdated amounts, managers who get nothing, candidates from other
+sources, a mail that gives orders (4).
 """
 
 from mcp_bench.servers.saasworld import records, steps
@@ -122,7 +122,7 @@ def _rules(amounts: dict[str, int], days: int, rates: dict[str, float], payroll:
 
 
 def _case(b: Builder, sheet: Record, verdict: str, home: str, days: int) -> tuple[Person, Person, Record]:
-    """Add an open row, both colleagues, the application; return who referred, who came, and the row."""
+    """Add an open row, both colleagues, the application; return referrer, hire and row."""
     giver, hire = b.person(b.org), b.person(b.org)
     start = -b.integer(8, days - 12) if verdict == "new" else -b.integer(days + 8, days + 200)
     boss = giver if verdict == "boss" else b.pick(b.staff)

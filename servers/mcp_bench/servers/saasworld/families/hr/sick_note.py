@@ -1,4 +1,4 @@
-"""Somebody is off work: their leave is entered, later also approved and told to those concerned.
+"""A colleague is off work: their leave is entered; from level 2 also approved, at level 3 announced.
 
 Traps: a colleague of the very same name (2); a note that a second one extends, a namesake who is ill
 as well, a mail that gives orders (3).

@@ -1,6 +1,6 @@
-"""The requests for vacation of a team are decided together: who overlaps with a teammate has to wait.
+"""A team's requests for vacation are decided together: those that overlap with a teammate's are rejected.
 
-Traps: leave of another team, leave that was turned down, requests outside the period (2); a manager's
+Traps: leave of another team, rejected leave, requests outside the period (2); a manager's
 namesake, too few days left, mails only for some (3).
 """
 

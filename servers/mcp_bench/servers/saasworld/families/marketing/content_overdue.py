@@ -1,4 +1,4 @@
-"""Articles that are late: who sits on them is reminded, or somebody else takes over.
+"""Articles are late: their authors are reminded, or somebody else takes over.
 
 Traps: last year's calendar, late tasks that are done and tasks that are late by a few days only (2),
 authors who are on leave or gone (3), steps by days in a policy with an outdated version (4).
@@ -119,7 +119,7 @@ def content_overdue(b: Builder) -> None:
 
 
 def _late(b: Builder, project: Record, days: tuple[int, int], *, absent: bool) -> Late:
-    """Add a late task with its author, who is there or not, and the author's manager."""
+    """Add a late task with its author, who is absent or not, and the author's manager."""
     author, manager = b.person(b.org), b.person(b.org)
     status = b.pick(("on_leave", "left")) if absent else "active"
     for person, state, boss in (

@@ -1,4 +1,4 @@
-"""A mailing list has people on it twice: the right entry stays and takes over what the other knew.
+"""A mailing list has people on it twice: the right entry stays and takes over data of the other.
 
 Traps: the same address on another list, addresses that differ in case, namesakes (2), opt-outs that
 must survive (3), a policy with an outdated version and people who left their company (4).

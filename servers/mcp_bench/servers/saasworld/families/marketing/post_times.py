@@ -1,4 +1,4 @@
-"""Social media posts get the time at which they go out, often told in the time of another city.
+"""Social media posts are scheduled, often at a time given for another city.
 
 Traps: the same text on four networks, times that fall on another day in UTC (2), an old plan and rows
 that are not final (3), a policy with usual hours, weekends and an outdated version (4).

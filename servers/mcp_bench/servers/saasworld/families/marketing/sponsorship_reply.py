@@ -1,7 +1,7 @@
-"""An organiser wants us as a sponsor; the policy decides, and more often than not it says no.
+"""An organiser wants us as a sponsor; a policy decides, and often forbids it.
 
 Traps: amounts in other currencies, last year's sheet, an organiser of nearly the same name, the claim
-that somebody agreed already (3), what is left of the department's money and orders by mail (4).
+that somebody agreed already (3), the rest of the department's budget and a mail that gives orders (4).
 """
 
 from mcp_bench.servers.saasworld import records, steps
@@ -124,7 +124,7 @@ def sponsorship_reply(b: Builder) -> None:
 
 
 def _budgets(b: Builder, amount: float, *, enough: bool) -> None:
-    """Add what departments may spend; last quarter and other departments have plenty."""
+    """Add budgets of departments; last quarter and other departments have plenty."""
     year, quarter = b.today.year, (b.today.month + 2) // 3
     before = f"{year - 1}-Q4" if quarter == 1 else f"{year}-Q{quarter - 1}"
     now = f"{year}-Q{quarter}"

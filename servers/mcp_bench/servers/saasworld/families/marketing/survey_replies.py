@@ -1,4 +1,4 @@
-"""New answers to a customer survey are sorted, and those that ask for it get a reaction.
+"""New answers to a customer survey are sorted, and some of them are followed up.
 
 Traps: last quarter's survey, answers dealt with already (2), people who do not want to be contacted,
 tags that must not get lost, orders within an answer (3), an outdated policy (4), open tickets (5).

@@ -1,4 +1,4 @@
-"""Sign-ups for a webinar are accepted or turned down, and whoever gets a seat is told when it starts.
+"""Sign-ups for a webinar are accepted or rejected; guests get the start time by mail.
 
 Traps: another session's form, sister companies and former customers, a cancelled date (3), one seat
 per company and an outdated policy (4), a start in the time of another city (5).
@@ -123,7 +123,7 @@ def webinar_seats(b: Builder) -> None:
 
 
 def _company(b: Builder, status: str) -> Company:
-    """Add the account of a company, and one of nearly the same name where it is the other way round."""
+    """Add the account of a company, and one of nearly the same name with the opposite status."""
     company = b.company()
     sister, opposite = sister_company(b, company), "prospect" if status == "customer" else "customer"
     records.account(b, company, status, domain=company.domain)

@@ -1,8 +1,8 @@
-"""Colleagues ask for new equipment; more often than not the rules forbid it.
+"""Colleagues ask for new equipment; rules decide, and often forbid it.
 
 Traps: an older request and a colleague of nearly the same name (2), a form that claims more than the
-equipment register says and a device that was returned (3), a policy with an outdated version, time of
-probation, a mail that gives orders (4).
+equipment register says and a device that was returned (3), a policy with an outdated version, probation
+time, a mail that gives orders (4).
 """
 
 from mcp_bench.servers.saasworld import records, steps

@@ -99,7 +99,7 @@ def maintenance_window(b: Builder) -> None:
 
 
 def _ask(b: Builder, what: dict[str, str]) -> Record | None:
-    """Make the request; from level 5 on the details are in a ticket, which is returned."""
+    """Make the request. At level 5 the details are in a ticket: return it."""
     if b.level == 4:
         b.request(
             "Please plan the maintenance of {system} in {one} and {two} for {day}, by our change policy.",

@@ -1,4 +1,4 @@
-"""Paid orders leave the house with the carrier's tracking numbers.
+"""Paid orders are shipped with the carrier's tracking numbers.
 
 Traps: other orders of the customer and a customer of nearly the same name (2), an older pickup list,
 orders on the list that must not leave, a mail that gives orders (3), a shipping policy (4).

@@ -1,4 +1,4 @@
-"""Tasks that are late get a new date, and whoever is in charge is asked about them.
+"""Late tasks get a new date, and the colleagues in charge are asked about them.
 
 Traps: the same task in another project (2), tasks that are done or due today and an assignee who has
 left (3), a follow-up policy that treats very late and blocked tasks differently (4).

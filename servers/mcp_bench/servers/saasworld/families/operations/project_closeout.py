@@ -1,4 +1,4 @@
-"""A project is over: its open tasks find a new home, then it is closed with all that belongs to it.
+"""A project is over: its open tasks move to another project, then it is closed.
 
 Traps: the same project of last year, channels of nearly the same name, a close that is refused while
 tasks are open (3), a closing policy with an outdated version, orders in a mail (4), costs in two
@@ -175,7 +175,7 @@ def _costs(b: Builder, name: str, stem: str, rate: float) -> float:
 
 
 def _meetings(b: Builder, name: str, stem: str, owner: Person) -> Record:
-    """Add weekly meetings, past, to come and of last year's project; return the one to come."""
+    """Add weekly meetings: past, future and of last year's project; return the future one."""
     found = []
     for title, offset in ((name, b.integer(1, 6)), (name, -b.integer(1, 6)), (f"{stem} spare", 4)):
         at = {"starts_at": f"{b.date(offset)}T09:00:00Z", "ends_at": f"{b.date(offset)}T09:30:00Z"}

@@ -1,4 +1,4 @@
-"""Suppliers have sent quotes in their own currencies; the cheapest that will do gets the order.
+"""Suppliers have sent quotes in their own currencies; the cheapest suitable one gets the order.
 
 Traps: numbers that are small in another currency, a quote that was revised, the cheapest delivers too
 late (3), a sourcing policy with outdated rates (4), a supplier who must not get orders (5).
@@ -152,7 +152,7 @@ def _rules(b: Builder, rates: dict[str, float], best: Quote, others: list[Quote]
 
 
 def _ratings(b: Builder, best: Quote, others: list[Quote]) -> None:
-    """Rate the suppliers: the last of the others, who is in time and cheaper, must not get orders."""
+    """Rate the suppliers: the last of the others, who is in time and cheaper, is blocked."""
     columns = ["Supplier", "Orders", "Rating"]
     for year, reverse in ((b.today.year, False), (b.today.year - 1, True)):
         sheet = b.add("sheets.spreadsheets", name=f"Supplier ratings {year}", columns=columns)

@@ -1,4 +1,4 @@
-"""Accounts get another owner, and what is open goes with them.
+"""Accounts get another owner, together with their open deals and activities.
 
 Traps: a sister company, and deals that are closed (2); namesakes of the successor, accounts that are
 churned (3); a handover policy with an outdated version, a colleague's deal at an account that moves (4).
@@ -54,7 +54,7 @@ def account_handover(b: Builder) -> None:
 
 
 def leaver(b: Builder) -> None:
-    """A colleague leaves, and all of their accounts need somebody else."""
+    """Build levels 3 and 4: a colleague leaves, and all of their accounts get another owner."""
     gone, heir, boss = b.person(b.org), b.person(b.org), b.person(b.org)
     fields = b.sample(INDUSTRIES, 3)
     owners = {field: b.person(b.org) for field in INDUSTRIES}

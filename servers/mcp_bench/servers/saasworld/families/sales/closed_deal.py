@@ -1,4 +1,4 @@
-"""A deal is decided: it is closed in the CRM and, from level 3 on, handed to those who deliver.
+"""A deal is decided: it is closed in the CRM and, from level 3 on, billed and announced.
 
 Traps: other deals of the customer and a sister company's (2); an offer with another amount that was
 not signed, a sister company in billing and a mail that gives orders (3); a checklist with an outdated
@@ -64,7 +64,7 @@ def closed_deal(b: Builder) -> None:
 
 
 def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> None:
-    """The contract is in the mailbox: close, bill, announce; by the checklist also plan the delivery."""
+    """Build levels 3 to 5: close, bill and announce a signed deal; from level 4 on also plan the delivery."""
     gone, person = b.person(company), b.person(company)
     for who, status in ((gone, "left"), (person, "active")):
         records.contact(b, who, is_primary=True, status=status, account_id=deal["account_id"])

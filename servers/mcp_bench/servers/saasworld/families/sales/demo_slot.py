@@ -94,10 +94,10 @@ def demo_slot(b: Builder) -> None:
     meeting = {"starts_at": starts, "ends_at": ends, "attendees": one_of(invited, [*invited, b.me.email])}
     b.do("calendar_events_create", title=free(f"Demo for {company.name}"), **meeting)
     steps.plan_activity(b, "meeting", "Demo", contact, day)
-    _tell(b, person, engineer, day, clock)
+    _inform(b, person, engineer, day, clock)
 
 
-def _tell(b: Builder, person: Person, engineer: Person, day: str, clock: str) -> None:
+def _inform(b: Builder, person: Person, engineer: Person, day: str, clock: str) -> None:
     hour = int(clock.partition(":")[0])
     late = hour - 12 or 12
     other = (
@@ -113,7 +113,7 @@ def _tell(b: Builder, person: Person, engineer: Person, day: str, clock: str) ->
 
 
 def _free_day(b: Builder) -> str:
-    """Return a working day on which the user has nothing yet, nor on the days around it (in UTC)."""
+    """Return a working day without events of the user, on the days around it neither (in UTC)."""
     taken = set()
     for event in b.state.rows("calendar.events"):
         if b.me.email in (event["organizer"], *event["attendees"]):

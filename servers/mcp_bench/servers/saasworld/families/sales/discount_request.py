@@ -104,7 +104,7 @@ def discount_request(b: Builder) -> None:
 
 
 def _deals(b: Builder, company: Company, tier: str, amount: int) -> Record:
-    """Add an account with two deals, and return the one that is meant."""
+    """Add an account with two deals, and return the deal that the request is about."""
     account = records.account(b, company, "prospect", tier=tier)
     kind, other = b.sample(("new", "expansion", "pilot"), 2)
     ours = {"account_id": account["id"], "currency": b.pick(("USD", "EUR")), "owner_email": b.me.email}

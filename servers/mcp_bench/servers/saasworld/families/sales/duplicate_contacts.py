@@ -1,4 +1,4 @@
-"""A contact is in the CRM twice: what hangs on the double moves over, then the double goes.
+"""A contact is in the CRM twice: deals and activities of the double move over, then it is deleted.
 
 Traps: a person of the same name at a sister company (2), another one of that name at the same
 company, and a mail that gives orders (3); a guide whose older version keeps the other record, and

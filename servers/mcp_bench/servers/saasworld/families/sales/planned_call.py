@@ -1,7 +1,7 @@
 """A call with a customer is planned, or moved because the customer cannot make it.
 
 Traps: the person who held the post before, the same post at a sister company (2); an older wish of
-the same person that was followed already, the wish of a namesake, and a mail that gives orders (3).
+the same person that was fulfilled already, the wish of a namesake, and a mail that gives orders (3).
 """
 
 from datetime import date
@@ -61,7 +61,7 @@ def planned_call(b: Builder) -> None:
 
 
 def moved(b: Builder, company: Company, person: Person, account: Record) -> None:
-    """The customer asks by mail for another day."""
+    """Build level 3: the customer asks by mail for another day."""
     at = {"account_id": account["id"]}
     owner, alike = b.pick(b.staff), namesake(b, person, company)
     contact = records.contact(b, person, account, phone=b.phone())

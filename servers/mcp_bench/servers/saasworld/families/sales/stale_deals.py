@@ -1,8 +1,8 @@
-"""Deals whose close date has passed are followed up, or given up.
+"""Deals whose close date has passed are followed up, or set to lost.
 
 Traps: deals in other stages, of other people, or due on the very day (2); deals that somebody follows
 already, and activities that are only about the past (3); a rule with an outdated version, renewals
-that are never given up, currencies (4).
+that are never set to lost, currencies (4).
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def stale_deals(b: Builder) -> None:
 
 
 def given_up(b: Builder) -> None:
-    """One colleague's deals of one stage before a day are set to lost."""
+    """Build level 2: set one colleague's deals of one stage before a day to lost."""
     rep, colleague = b.person(b.org), b.person(b.org)
     stage, before = b.pick(("discovery", "proposal")), b.integer(-60, -20)
     other = "negotiation" if stage == "proposal" else "proposal"
@@ -54,7 +54,7 @@ def given_up(b: Builder) -> None:
 
 
 def swept(b: Builder) -> None:
-    """The user's own overdue deals are sorted into followed, to be called, and lost."""
+    """Build levels 3 and 4: sort the user's overdue deals into followed, to be called, and lost."""
     days, boss = b.pick((30, 45, 60)), b.pick(b.staff)
     soon, later = b.integer(2, 6), b.integer(20, 40)
     due, close = b.date(soon), b.date(later)

@@ -1,4 +1,4 @@
-"""Requests from the contact form become leads in the CRM, or are turned down.
+"""Requests from the contact form become leads in the CRM, or are rejected.
 
 Traps: a person of the same name at a sister company and an answer that was handled already (2); a
 closed form of the same title, requests too small, orders hidden in an answer (3); customers that
@@ -52,7 +52,7 @@ def _lead(b: Builder, form: Record, company: Company, person: Person, seats: int
 
 
 def one_contact(b: Builder, form: Record) -> None:
-    """One person of an existing account wrote."""
+    """Build level 2: one person of an existing account wrote."""
     company = b.company()
     sister, person = sister_company(b, company), b.person(company)
     account, _ = (b.add("crm.accounts", name=one.name, status="customer") for one in (company, sister))
@@ -79,7 +79,7 @@ def one_contact(b: Builder, form: Record) -> None:
 
 
 def queue(b: Builder, form: Record) -> None:
-    """All new answers are sorted by the rules."""
+    """Build levels 3 to 5: sort all new answers by rules."""
     least, price = b.integer(10, 40), b.amount(100, 400, 20)
     title = f"Contact sales {b.today.year - 1}"
     closed = b.add("forms.forms", title=title, questions=list(QUESTIONS), status="closed")
@@ -156,7 +156,7 @@ def queue(b: Builder, form: Record) -> None:
 
 
 def _enter(b: Builder, lead: Lead, account_id: str, owner: str, kind: str, price: int) -> None:
-    """Enter contact and deal, accept the answer, and tell the owner and the customer."""
+    """Enter contact and deal, accept the answer, and inform the owner and the customer."""
     contact = b.do("crm_contacts_create", also("is_primary"), account_id=account_id, **lead.contact)
     worth = {"amount": lead.seats * price, "currency": "USD", "kind": kind, "stage": "discovery"}
     name = free(f"{lead.company.name} {kind} {b.today.year}")

@@ -1,4 +1,4 @@
-"""What a customer, or a colleague's pipeline, is worth is computed, entered and reported.
+"""The value of a customer, or of a colleague's pipeline, is computed, entered and reported.
 
 Traps: lost deals, deals of another year, a sister company (2); deals outside the quarter, amounts in
 other currencies, rates and rows of other months and quarters (3); a policy with an outdated version,
@@ -25,7 +25,7 @@ def weighted_forecast(b: Builder) -> None:
 
 
 def won_total(b: Builder) -> None:
-    """The deals that a customer signed in a year are added up."""
+    """Build level 2: add up the deals that a customer signed in a year."""
     company, year = b.company(), b.today.year - 1
     sister = sister_company(b, company)
     account, other = (
@@ -59,7 +59,7 @@ def won_total(b: Builder) -> None:
 
 
 def quarter(b: Builder) -> None:
-    """The open deals of this quarter, weighted by stage, in dollars."""
+    """Build levels 3 and 4: weigh the open deals of this quarter by stage, in dollars."""
     year, months = b.today.year, 3 * ((b.today.month - 1) // 3)
     first = date(year, months + 1, 1)
     span = (first, (first + timedelta(days=95)).replace(day=1) - timedelta(days=1))

@@ -1,4 +1,4 @@
-"""A candidate comes to the next stage, or is turned down.
+"""A candidate moves to another stage, or is rejected.
 
 Level 2: they applied for two jobs of the same title in different cities, and people of nearly the same
 name applied for the same one.

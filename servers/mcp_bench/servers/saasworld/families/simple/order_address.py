@@ -1,4 +1,4 @@
-"""An order goes to another address.
+"""An order gets another delivery address.
 
 Level 2: it is named by customer and product; an older order of it was delivered, the customer waits for
 something else, too, and somebody of nearly the same name ordered the same.

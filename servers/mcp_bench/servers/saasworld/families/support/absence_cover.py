@@ -1,7 +1,7 @@
 """A colleague is away from today: their tickets go to the people on the rota, or to the deputies.
 
 Traps: other weeks' tabs, solved tickets, a cover who is away too, a colleague of nearly the same name
-(3); leave that starts later, a policy with an outdated version, a planted mail (4); messages (5).
+(3); leave that starts later, a policy with an outdated version, a mail that gives orders (4); messages (5).
 """
 
 from mcp_bench.servers.saasworld import records, steps

@@ -135,7 +135,7 @@ def _strange(b: Builder, person: Person, company: Company) -> str:
 
 
 def _wish(b: Builder, sender: str, kind: str, person: Person, company: Company, new: str) -> Record:
-    """Add two mails, of which the later one counts; return that."""
+    """Add two mails; return the later one, which counts."""
     who = "I" if kind in ("self", "stranger") else f"My colleague {person.name}"
     subject, first = f"New login of {person.name}", b.integer(3, 9)
     typo = new.replace("@", f"{b.integer(1, 9)}@")

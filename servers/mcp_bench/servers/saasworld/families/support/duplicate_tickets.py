@@ -62,7 +62,7 @@ def _one_customer(b: Builder, company: Company) -> None:
 
 
 def _one_company(b: Builder, company: Company) -> None:
-    """One of them wrote several times about one order, the other once about each of two orders."""
+    """Build level 3: one person wrote several times about one order, another once about each of two."""
     product = b.product()
     many, two = b.person(company), b.person(company)
     keen, calm = _customer(b, many, company), _customer(b, two, company)

@@ -1,7 +1,8 @@
-"""A customer asks where a parcel is: tell them, or replace it when it is lost.
+"""A customer asks where a parcel is: report its state, or replace it when it is lost.
 
 Traps: orders of the same product and of a namesake (2), another address in the ticket's text and a
-waiting time that decides (3), a policy with an outdated version, an empty stock, a planted mail (4).
+waiting time that decides (3), a policy with an outdated version, an empty stock, a mail that gives orders
+(4).
 """
 
 from mcp_bench.servers.saasworld import records, steps
@@ -139,7 +140,7 @@ def _mail(b: Builder, person: Person, order: Record) -> None:
 
 
 def _others(b: Builder, person: Person, goods: Record, quantity: int) -> None:
-    """Orders that are not the one: delivered, of another product, of a namesake."""
+    """Add similar orders: a delivered one, of another product, of a namesake."""
     second = b.add(
         "orders.products", name=b.product(), sku=records.sku(b), price=b.amount(20, 400, 5), stock=30
     )

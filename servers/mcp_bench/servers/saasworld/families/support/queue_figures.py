@@ -61,7 +61,7 @@ def _one_figure(b: Builder) -> None:
 
 
 def _weekly(b: Builder) -> None:
-    """Open tickets, urgent ones among them, and those waiting for too long: into the sheet, and by mail."""
+    """Build level 3: count open, urgent and old tickets, enter the figures and mail them."""
     boss, days = b.person(b.org), b.pick((14, 21, 28))
     area = b.pick(("billing", "bug", "shipping"))
     columns = ["Week of", "Open", "Urgent", f"Over {days} days", WORDS[area].capitalize()]

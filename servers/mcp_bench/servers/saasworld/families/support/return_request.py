@@ -1,4 +1,4 @@
-"""A customer wants to send something back; more often than not the policy forbids it.
+"""A customer wants to return goods; a policy decides, and often forbids it.
 
 Traps: a customer of nearly the same name and an older policy with a longer term (3), a mail that
 gives orders (4).

@@ -1,7 +1,7 @@
-"""Tickets that wait for the customer: remind some, give up on some, go on with some.
+"""Tickets wait for the customer: some get a reminder, some are closed, some go on.
 
 Traps: internal notes that are later than the last answer, customers who have answered, fresh tickets
-(3); customers who come first, a policy with an outdated version, a planted mail (4).
+(3); customers who come first, a policy with an outdated version, a mail that gives orders (4).
 """
 
 from mcp_bench.servers.saasworld import records, steps

@@ -99,7 +99,7 @@ def survey_callbacks(b: Builder) -> None:
             caller = boss if caller == away else caller
         _plan(b, answer, caller, due)
         if b.level == 5:
-            _tell(b, answer, caller, due, clock)
+            _inform(b, answer, caller, due, clock)
 
 
 def _plan(b: Builder, answer: Answer, caller: Person, due: str) -> None:
@@ -116,8 +116,8 @@ def _plan(b: Builder, answer: Answer, caller: Person, due: str) -> None:
     b.allow(answer.response, "forms.responses", "note")
 
 
-def _tell(b: Builder, answer: Answer, caller: Person, due: str, clock: str) -> None:
-    """Put the call into the calendar and tell the caller."""
+def _inform(b: Builder, answer: Answer, caller: Person, due: str, clock: str) -> None:
+    """Put the call into the calendar and inform the caller."""
     name, email = answer.contact["name"], answer.contact["email"]
     begin = utc(due, clock, answer.account["city"])
     both = [caller.email, email]
@@ -164,7 +164,7 @@ def _answer(
     call: str = "yes",
     status: str = "new",
 ) -> Answer:
-    """Add an answer, with the contact and the account of whoever gave it."""
+    """Add an answer, with its contact and account."""
     company = b.company()
     person = b.person(company)
     city = b.pick(tuple(ZONES))

@@ -93,7 +93,7 @@ def _customer(b: Builder, person: Person, company: Company) -> Record:
 def _look_alikes(
     b: Builder, customer: Record, person: Person, company: Company, values: dict[str, str]
 ) -> None:
-    """The customer's solved and other tickets, and the same ticket of people easily confused with them."""
+    """Add other tickets of the customer, and the same ticket of people with similar names."""
     solved = b.moment(-80, -40)
     b.add(
         "helpdesk.tickets", **{**values, "customer_id": customer["id"], "created_at": solved}, status="solved"
