@@ -24,22 +24,22 @@ def read_document(b: Builder, query: str, document: Record) -> None:
     b.look("documents_get", id=document["id"])
 
 
-def read_mail(b: Builder, query: str, mail: Record) -> None:
-    """Search the mails and read one of them."""
-    b.look("mail_messages_search", query=query)
-    b.look("mail_messages_get", id=mail["id"])
-
-
 def search_mails(b: Builder, query: str) -> None:
     """Search the mails and read all that are found."""
     for item in b.look("mail_messages_search", query=query)["items"]:
         b.look("mail_messages_get", id=item["id"])
 
 
-def read_ticket(b: Builder, ticket: Record) -> None:
-    """Find a ticket by its number and read it."""
-    b.look("helpdesk_tickets_search", query=ticket["number"])
-    b.look("helpdesk_tickets_get", id=ticket["id"])
+def read_mails(b: Builder, **filters: str) -> list[Record]:
+    """List the mails that match and read them all."""
+    found = b.look("mail_messages_list", **filters)["items"]
+    return [b.look("mail_messages_get", id=item["id"]) for item in found]
+
+
+def read_mail(b: Builder, query: str, mail: Record) -> None:
+    """Search the mails and read one of them."""
+    b.look("mail_messages_search", query=query)
+    b.look("mail_messages_get", id=mail["id"])
 
 
 def send_mail(
@@ -55,6 +55,13 @@ def send_mail(
     b.do("mail_messages_send", to=[address], subject=free(subject), body=body)
 
 
+def reply(
+    b: Builder, mail: Record, text: str | Flexible, *mentions: Mention, never: tuple[str, ...] = ()
+) -> None:
+    """Answer a mail; the answer has to mention some things."""
+    b.do("mail_messages_reply", also("thread_id"), id=mail["id"], body=_worded(text, mentions, never))
+
+
 def send_message(b: Builder, address: str, text: str | Flexible, *mentions: Mention) -> None:
     """Send a direct message in the chat, which has to mention some things."""
     b.do("chat_dms_send", to=address, text=_worded(text, mentions))
@@ -64,6 +71,12 @@ def post(b: Builder, channel: Record, text: str | Flexible, *mentions: Mention) 
     """Find a chat channel and post a message there, which has to mention some things."""
     b.look("chat_channels_search", query=channel["name"])
     b.do("chat_messages_post", channel_id=channel["id"], text=_worded(text, mentions))
+
+
+def read_ticket(b: Builder, ticket: Record) -> None:
+    """Find a ticket by its number and read it."""
+    b.look("helpdesk_tickets_search", query=ticket["number"])
+    b.look("helpdesk_tickets_get", id=ticket["id"])
 
 
 def comment(
@@ -80,19 +93,6 @@ def answer_ticket(
     comment(b, ticket, text, *mentions)
     b.do("helpdesk_tickets_update", id=ticket["id"], status=status)
     b.optional("helpdesk.comments", ticket_id=ticket["id"], public=False, body=free(""))
-
-
-def reply(
-    b: Builder, mail: Record, text: str | Flexible, *mentions: Mention, never: tuple[str, ...] = ()
-) -> None:
-    """Answer a mail; the answer has to mention some things."""
-    b.do("mail_messages_reply", also("thread_id"), id=mail["id"], body=_worded(text, mentions, never))
-
-
-def read_mails(b: Builder, **filters: str) -> list[Record]:
-    """List the mails that match and read them all."""
-    found = b.look("mail_messages_list", **filters)["items"]
-    return [b.look("mail_messages_get", id=item["id"]) for item in found]
 
 
 def read_sheet(b: Builder, sheet: Record, **filters: Any) -> None:
