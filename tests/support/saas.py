@@ -1,7 +1,9 @@
-"""Playing saasworld tasks in tests: which there are, and how to run calls on a world."""
+"""Play saasworld tasks in tests: list them, run calls on their worlds, digest their content."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
 
 import anyio
@@ -10,7 +12,10 @@ from mcp_bench.servers.contracts import ToolCall, ToolResult
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.benchmark import SaasWorldBenchmark
-from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.builder import Built
+from mcp_bench.servers.saasworld.family import Family, all_families
+from mcp_bench.servers.saasworld.seeder import FamilyError
+from mcp_bench.servers.saasworld.tasks import build, parse
 from mcp_bench.servers.saasworld.world import SaasWorld
 
 TOOLSETS = {"direct": BENCHMARK, "api": API_BENCHMARK}
@@ -72,3 +77,28 @@ def changing_steps(task: str) -> Iterator[int]:
         play(world, [call])
         if world.state.changes() != before:
             yield number
+
+
+def digest(family: Family, numbers: Iterable[int]) -> str:
+    """Return a SHA-256 over a family's tasks: every level and split, each with these numbers.
+
+    It covers all that an agent or the grader sees. A task that cannot be built counts with its error.
+    """
+    splits = ("test",) if family.held_out else ("train", "dev")
+    places = [(level, split, number) for level in family.levels for split in splits for number in numbers]
+    found = hashlib.sha256()
+    for level, split, number in places:
+        try:
+            task = _content(build(parse(f"{family.id}.{level}.{split}.{number}")))
+        except FamilyError as error:
+            task = [type(error).__name__, str(error)]
+        found.update(json.dumps(task).encode())
+    return found.hexdigest()
+
+
+def _content(built: Built) -> list[object]:
+    """Return a task as plain JSON. The order of records and of their fields counts, too."""
+    steps = [(step.operation.name, step.arguments, step.writes) for step in built.steps]
+    offers = [(offer.operation.name, sorted(offer.parameters)) for offer in built.offers or ()]
+    start = [built.tables, built.now, built.seed, built.settings, built.counters]
+    return [built.prompt, *start, steps, built.assertions, built.apps, offers]

@@ -9,7 +9,7 @@ FULL_SEEDS = 20
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that asks for `task` the tasks of all families, also of those added later."""
+    """Run a test that takes `task` or `kind` for all families, also for those added later."""
     if "task" in metafunc.fixturenames:
         cases = []
         for kind in kinds():

@@ -1,4 +1,4 @@
-"""What the builder makes of a family, and how it tells an author of a mistake."""
+"""The builder: tasks from families, and errors for their authors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.saas import broken
 PHRASINGS = ("Do it.", "Please do it.", "Could you do it?")
 
 
-def test_the_example_of_the_authors_page_is_a_family_that_is_tested() -> None:
+def test_the_documented_example_is_a_real_family() -> None:
     page = (ROOT / "docs" / "saasworld.md").read_text()
     assert Path(contact_details.__file__).read_text().strip() in page
 
@@ -77,7 +77,7 @@ def mistakes() -> dict[str, tuple[Callable[[Builder], Any], str]]:
 
 
 @pytest.mark.parametrize("mistake", mistakes())
-def test_mistakes_of_an_author_are_told(mistake: str) -> None:
+def test_a_mistake_of_an_author_raises_a_clear_error(mistake: str) -> None:
     make, says_so = mistakes()[mistake]
     with pytest.raises(FamilyError, match=says_so):
         make(builder())
@@ -114,7 +114,7 @@ def project() -> Built:
     return b.finish()
 
 
-def test_ids_of_new_records_do_not_depend_on_the_order_of_the_calls() -> None:
+def test_new_ids_do_not_depend_on_the_order_of_calls() -> None:
     built = project()
     state = run(built, ("projects_create", {"name": "move"}))
     new = state.changes()[0].id
@@ -126,7 +126,7 @@ def test_ids_of_new_records_do_not_depend_on_the_order_of_the_calls() -> None:
     assert grade(state, built.assertions).strict
 
 
-def test_what_belongs_to_a_new_record_is_found_by_what_that_record_is() -> None:
+def test_records_that_refer_to_a_new_record_are_matched() -> None:
     b = builder()
     b.request(*PHRASINGS)
     for name, person in (("Pine", "Ann"), ("Oak", "Bo")):
@@ -179,7 +179,7 @@ def test_tasks_in_another_project_are_not_the_ones_asked_for() -> None:
     assert broken(grade(state, built.assertions)) == ["nothing else changed in projects.tasks"]
 
 
-def test_a_mail_in_copy_to_somebody_else_is_not_what_was_asked() -> None:
+def test_an_extra_copy_of_a_mail_fails_the_objective() -> None:
     b = builder()
     b.background("mail", 10)
     b.request(*PHRASINGS)
@@ -207,7 +207,7 @@ def test_cells_of_a_row_are_checked_one_by_one() -> None:
     assert broken(grade(worse, built.assertions)) == ["nothing else changed in sheets.rows"]
 
 
-def test_what_is_optional_may_be_done_once() -> None:
+def test_an_optional_record_is_allowed_once() -> None:
     b = builder()
     b.background("crm", 8)
     account = b.add("crm.accounts", name="Pine")

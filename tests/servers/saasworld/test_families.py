@@ -1,4 +1,4 @@
-"""What every task family must hold, whoever writes it."""
+"""Properties of every task family."""
 
 import json
 from contextlib import suppress
@@ -18,7 +18,7 @@ from tests.support.saas import TOOLSETS, broken, changing_steps, graded, opened,
 
 
 @pytest.mark.parametrize("toolset", TOOLSETS)
-def test_the_reference_solution_scores_one_and_nothing_is_refused(task: str, toolset: str) -> None:
+def test_the_reference_solution_scores_one_without_refusals(task: str, toolset: str) -> None:
     benchmark = TOOLSETS[toolset]
     world = opened(task, benchmark)
     results = play(world, benchmark.reference(task).calls)
@@ -46,7 +46,7 @@ def test_every_changing_call_of_the_reference_counts(task: str) -> None:
 
 
 def test_doing_more_than_asked_breaks_a_guardrail(task: str) -> None:
-    """In every collection in reach: a bystander is changed, is deleted, and gets a double."""
+    """In every collection in reach, a bystander is changed, deleted and duplicated."""
     reach = [resource.collection for name in build(parse(task)).apps for resource in apps()[name].resources]
     world = solved(task)
     state = world.state
@@ -70,7 +70,7 @@ def test_doing_more_than_asked_breaks_a_guardrail(task: str) -> None:
 
 
 class UndoError(Exception):
-    """Takes back what was done to a world."""
+    """Raised to roll a world back."""
 
 
 def altered(collection: str, record: Record) -> Record:
@@ -103,7 +103,7 @@ def test_making_a_record_twice_breaks_a_guardrail(task: str) -> None:
             assert result.is_error or graded(world).strict
 
 
-def test_the_agent_is_told_nothing_but_the_request(task: str) -> None:
+def test_the_agent_sees_nothing_of_the_grading(task: str) -> None:
     world, built = opened(task), build(parse(task))
     results = play(world, BENCHMARK.reference(task).calls)
     shown = "\n".join(

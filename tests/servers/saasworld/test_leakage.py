@@ -1,4 +1,4 @@
-"""What is trained on tells nothing of what is tested on."""
+"""Training tasks give away nothing of test tasks."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ NEAR_DUPLICATE = 0.5
 
 
 def values(record: Any) -> Iterator[str]:
-    """Yield what a state holds, without the names of its fields, which all states share."""
+    """Yield the values of a state, without the field names, which all states share."""
     if isinstance(record, dict):
         for value in record.values():
             yield from values(value)
@@ -71,7 +71,7 @@ def test_a_leak_would_be_found() -> None:
     assert max(alike) >= NEAR_DUPLICATE
 
 
-def test_no_task_of_train_and_dev_is_there_twice() -> None:
+def test_train_and_dev_have_no_task_twice() -> None:
     seen: dict[tuple[str, str], str] = {}
     for split, count in (("train", 250), ("dev", 100)):
         for task in islice(listing(split, None), count):

@@ -44,7 +44,7 @@ def matches(matcher: Matcher, value: Any) -> bool:
         ("It is 17,107.25 USD.", "17107.2", False),
     ],
 )
-def test_mentions_know_numbers_and_words(text: str, mention: str, found: bool) -> None:
+def test_mentions_match_numbers_and_words(text: str, mention: str, found: bool) -> None:
     assert matches({"mentions": [[mention]], "never": []}, text) is found
     assert matches({"mentions": [], "never": [mention]}, text) is not found
 
@@ -89,7 +89,7 @@ NAME: dict[str, Any] = {
 TITLE = {**NAME, "field": "title"}
 
 
-def test_what_is_true_at_the_start_is_a_guardrail() -> None:
+def test_an_assertion_true_at_the_start_is_a_guardrail() -> None:
     s = state()
     asked = [{**NAME, "is": {"equals": "Anna"}}, {**TITLE, "is": {"equals": "Buyer"}}]
     assert [a.kind for a in grade(s, asked).assertions] == ["objective", "guardrail"]
@@ -134,7 +134,7 @@ def test_checks_on_whole_collections() -> None:
     st.lists(st.dictionaries(st.sampled_from("xyz"), st.sampled_from("pq"), min_size=1), max_size=5),
     st.data(),
 )
-def test_every_record_gets_an_entry_of_its_own(wanted: list[dict[str, str]], data: st.DataObject) -> None:
+def test_every_record_is_matched_with_one_entry(wanted: list[dict[str, str]], data: st.DataObject) -> None:
     """Records that were made from the entries, in any order, fit them; one more never does."""
     wheres = [{name: {"equals": value} for name, value in entry.items()} for entry in wanted]
     records = data.draw(st.permutations([{**entry, "id": str(i)} for i, entry in enumerate(wanted)]))

@@ -1,4 +1,4 @@
-"""Ids, splits and the private secret: the public doors of the benchmark."""
+"""Task ids, splits and the secret of the private split."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_naming_the_benchmark_imports_no_family() -> None:
     assert done.stdout.splitlines()[1] == "[]"
 
 
-def test_the_command_lists_varied_tasks() -> None:
+def test_the_list_command_varies_families() -> None:
     result = CliRunner().invoke(tasks_command, ["saasworld", "--limit", "9", "--json"])
     rows = json.loads(result.stdout)
     assert result.exit_code == 0 and len(rows) == 9
@@ -105,7 +105,7 @@ def test_splits_take_their_families_evenly(split: str) -> None:
     }
 
 
-def test_all_is_the_public_splits_and_the_default_is_train() -> None:
+def test_split_all_is_public_and_train_is_the_default() -> None:
     assert {task.split for task in listing("all", None)} == {"train", "dev", "test"}
     assert sum(1 for _ in listing("all", None)) == sum(SIZES[split] for split in ("train", "dev", "test"))
     assert list(islice(listing(None, None), 5)) == list(listing("train", 5))
@@ -117,7 +117,7 @@ def test_train_and_dev_share_no_task_and_no_state() -> None:
     assert train.prompt != dev.prompt and train.tables != dev.tables
 
 
-def test_names_of_train_and_test_come_from_halves_that_share_nothing() -> None:
+def test_train_and_test_draw_names_from_disjoint_halves() -> None:
     for one, two in zip(pools(0), pools(1), strict=True):
         assert one and two and not set(one) & set(two)
     assert len(pools(0).first_names) * len(pools(0).last_names) > 20_000

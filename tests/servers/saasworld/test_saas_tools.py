@@ -1,4 +1,4 @@
-"""The tools, whatever they are called with."""
+"""The tools, with good and bad arguments."""
 
 import json
 from collections import Counter
@@ -94,7 +94,7 @@ def checked(state: State, before: str, result: ToolResult) -> Any:
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(calls(), min_size=1, max_size=4))
-def test_no_typed_call_raises_or_changes_anything_when_refused(
+def test_a_refused_typed_call_changes_nothing(
     made: list[tuple[Operation, dict[str, Any]]],
 ) -> None:
     state = OFFICE.start()
@@ -115,7 +115,7 @@ def test_no_typed_call_raises_or_changes_anything_when_refused(
     place=st.sampled_from(["params", "body", "text", "none"]),
     suffix=st.sampled_from(["", "/", "?limit=3", "?limit=x&sort=", "?q=%ff", "/../x"]),
 )
-def test_no_request_raises_or_changes_anything_when_refused(
+def test_a_refused_request_changes_nothing(
     call: tuple[Operation, dict[str, Any]], method: str | None, place: str, suffix: str
 ) -> None:
     operation, arguments = call
@@ -244,7 +244,7 @@ def test_refusals_say_what_is_wrong_and_where() -> None:
         ("name", " "),
     ],
 )
-def test_values_that_no_service_could_store_are_refused(field: str, value: Any) -> None:
+def test_values_that_cannot_be_stored_are_refused(field: str, value: Any) -> None:
     state = OFFICE.start()
     assert error(state, "crm_deals_create", **{"name": "New", field: value})[0] == "validation_error"
     assert state.changes() == []

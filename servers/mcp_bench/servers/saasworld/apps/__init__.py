@@ -1,4 +1,4 @@
-"""Every app of the simulated company, one file each; a new file here is a new app."""
+"""The apps of the simulated company, one file each. A new file in this folder is a new app."""
 
 from __future__ import annotations
 

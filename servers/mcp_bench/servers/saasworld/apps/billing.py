@@ -46,7 +46,7 @@ CUSTOMERS = Resource(
 
 
 def keep_issued(state: State, record: Record, before: Record | None) -> Record:
-    """Once an invoice is issued its amount and customer are fixed."""
+    """Refuse to change the amount or the customer of an invoice that is issued."""
     if before is not None and before["status"] != "draft":
         for name in ("amount", "currency", "customer_id"):
             if record.get(name) != before.get(name):

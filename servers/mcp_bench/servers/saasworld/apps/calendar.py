@@ -12,7 +12,7 @@ from mcp_bench.servers.saasworld.state import Record, State
 
 
 def check_event(state: State, record: Record, before: Record | None) -> Record:
-    """An event ends after it starts, and a room holds one event at a time."""
+    """Refuse an event that ends before it starts, or whose room is taken."""
     if record["ends_at"] <= record["starts_at"]:
         raise invalid("ends_at", "ends_at must be after starts_at.")
     if room := record.get("room_id"):

@@ -1,4 +1,4 @@
-"""Forms: questionnaires and what people answered."""
+"""Forms: questionnaires and their responses."""
 
 from typing import Any
 

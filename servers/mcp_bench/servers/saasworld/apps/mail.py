@@ -1,4 +1,4 @@
-"""Mail: messages in threads, labels, drafts. What was sent stays sent."""
+"""Mail: messages in threads, labels, drafts. Sent messages cannot be taken back."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ EMPLOYEES = Resource(
 
 
 def check_dates(state: State, record: Record, before: Record | None) -> Record:
-    """Leave does not end before it starts."""
+    """Refuse leave that ends before it starts."""
     if record["ends_on"] < record["starts_on"]:
         raise invalid("ends_on", "ends_on must not be before starts_on.")
     return record

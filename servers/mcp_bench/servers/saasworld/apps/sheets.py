@@ -22,7 +22,7 @@ SPREADSHEETS = Resource(
 
 
 def merge_cells(state: State, record: Record, before: Record | None) -> Record:
-    """Cells that an update does not name stay as they are."""
+    """Keep the cells that an update does not name."""
     if before is None:
         return record
     return {**record, "values": {**before.get("values", {}), **record.get("values", {})}}

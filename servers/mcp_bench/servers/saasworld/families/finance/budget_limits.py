@@ -3,11 +3,9 @@
 Level 2: lines of other quarters, categories and departments, some with the same limit.
 """
 
+from mcp_bench.servers.saasworld import records, times
 from mcp_bench.servers.saasworld.apps.expenses import CATEGORIES
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family
 
 
 @family(levels=(1, 2))
@@ -15,7 +13,7 @@ def budget_limits(b: Builder) -> None:
     department = b.pick(DEPARTMENTS)
     category, other = b.sample(CATEGORIES, 2)
     # the background has lines of the running quarter: this is about the next one
-    quarter = _quarter(b, 1)
+    quarter = times.quarter(b.today, 1)
     line = _line(b, department, category, quarter, b.amount(4000, 20000, 500))
     values = {"department": department, "category": category, "other": other, "quarter": quarter}
     if b.level == 1:
@@ -35,7 +33,7 @@ def budget_limits(b: Builder) -> None:
     second = _line(b, department, other, quarter, b.amount(4000, 20000, 500))
     for step in (-3, -1, 2):
         for name in (category, other):
-            _line(b, department, name, _quarter(b, step), b.amount(4000, 20000, 500))
+            _line(b, department, name, times.quarter(b.today, step), b.amount(4000, 20000, 500))
     for name in DEPARTMENTS:
         if name != department:
             _line(b, name, b.pick(CATEGORIES), quarter, line["limit_usd"])
@@ -56,11 +54,4 @@ def budget_limits(b: Builder) -> None:
 
 
 def _line(b: Builder, department: str, category: str, quarter: str, limit: int) -> Record:
-    values = {"department": department, "category": category, "quarter": quarter}
-    return b.add("expenses.budgets", limit_usd=limit, spent_usd=b.amount(0, 900, 50), **values)
-
-
-def _quarter(b: Builder, step: int) -> str:
-    """Return the quarter that is `step` quarters away from the running one, `2026-Q1`."""
-    year, rest = divmod(b.today.year * 4 + (b.today.month - 1) // 3 + step, 4)
-    return f"{year}-Q{rest + 1}"
+    return records.budget(b, department, category, quarter, limit, b.amount(0, 900, 50))

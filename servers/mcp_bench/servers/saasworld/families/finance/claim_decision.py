@@ -3,10 +3,8 @@
 Level 2: claims by the same colleague and by a namesake that differ in amount, currency or receipt only.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 from mcp_bench.servers.saasworld.wording import says
 
@@ -117,14 +115,4 @@ def _claim(
     receipt: bool,
     status: str = "submitted",
 ) -> Record:
-    return b.add(
-        "expenses.claims",
-        employee_email=person.email,
-        title=title,
-        category=category,
-        amount=amount,
-        currency=currency,
-        spent_on=b.day(-40, -2),
-        has_receipt=receipt,
-        status=status,
-    )
+    return records.claim(b, person, title, category, amount, currency, b.day(-40, -2), receipt, status)

@@ -1,18 +1,16 @@
 """The queue of a colleague's expense claims is decided by rules, and the approved total is reported.
 
 Traps: foreign currencies around the limits, claims decided earlier, a namesake (3); a policy with an
-outdated version, an exception for small amounts, what the manager has to decide, a mail that gives
-orders (4); two colleagues, a log and the budget of the right quarter (5).
+outdated version, an exception for small amounts, cases for the manager, a mail that gives orders
+(4); two colleagues, a log and the budget of the right quarter (5).
 """
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, namesake, planted, policy
-from mcp_bench.servers.saasworld.wording import free, says
+from mcp_bench.servers.saasworld.wording import free
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 DEPARTMENT = "Sales"
@@ -58,13 +56,11 @@ def claims_queue(b: Builder) -> None:
     managers = b.sample(b.staff, len(people))
     for person, manager in zip(people, managers, strict=True):
         for somebody in (person, namesake(b, person, b.org)):
-            values = {"name": somebody.name, "email": somebody.email, "manager_email": manager.email}
-            b.add("people.employees", department=DEPARTMENT, title="Account Executive", **values)
+            records.employee(b, somebody, DEPARTMENT, title="Account Executive", manager=manager)
     cases = [_claims(b, person, rules, turn) for turn, person in enumerate(people)]
     alike = namesake(b, people[0], b.org)
     _claim(b, alike, ("Client dinner", "meals", rules.meals - 10, "USD", True, 0))
-    for app, count in (("expenses", 130), ("people", 70), ("mail", 30)):
-        b.background(app, count)
+    records.background(b, expenses=130, people=70, mail=30)
 
     if b.level == 3:
         b.request(
@@ -82,8 +78,7 @@ def claims_queue(b: Builder) -> None:
             rates=RATES,
         )
     else:
-        for app, count in (("documents", 25), ("chat", 25)):
-            b.background(app, count)
+        records.background(b, documents=25, chat=25)
         old = Rules(rules.meals + 60, rules.lodging + 80, 50, 120, 5000)
         sheet, budget, text = None, None, ""
         if b.level == 5:
@@ -104,8 +99,7 @@ def claims_queue(b: Builder) -> None:
             "Can you take the expense review of {names} off my desk? The expense policy says how.",
             names=" and ".join(person.name for person in people),
         )
-        for item in b.look("documents_search", query="expense policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "expense policy")
 
     for person, manager, decided in zip(people, managers, cases, strict=True):
         b.look("people_employees_search", query=person.name)
@@ -115,27 +109,22 @@ def claims_queue(b: Builder) -> None:
         for claim in decided.rejected:
             b.do("expenses_claims_reject", id=claim["id"], decision_note=free("Not covered by our rules."))
         for claim in decided.left:
-            ask = says(f"Please decide on {claim['title']} of {person.name}.", claim["title"])
-            b.do("chat_dms_send", to=manager.email, text=ask)
+            text = f"Please decide on {claim['title']} of {person.name}."
+            steps.send_message(b, manager.email, text, claim["title"])
         total = decided.total()
-        body = says(f"Hello {person.first}, {total:,.2f} USD are approved.", total)
-        b.do("mail_messages_send", to=[person.email], subject=free("Your expenses"), body=body)
+        text = f"Hello {person.first}, {total:,.2f} USD are approved."
+        steps.send_mail(b, person.email, "Your expenses", text, total)
     if b.level == 5 and sheet is not None and budget is not None:
         b.look("sheets_spreadsheets_search", query="Expense log")
         for person, decided in zip(people, cases, strict=True):
-            cells = {
-                "Employee": person.name,
-                "Approved USD": decided.total(),
-                "Rejected": len(decided.rejected),
-            }
-            b.do("sheets_rows_create", spreadsheet_id=sheet["id"], values=cells)
+            steps.add_row(b, sheet, person.name, decided.total(), len(decided.rejected))
         b.look("expenses_budgets_list", department=DEPARTMENT, category="travel")
         spent = round(budget["spent_usd"] + sum(decided.total() for decided in cases), 2)
         b.do("expenses_budgets_update", id=budget["id"], spent_usd=spent)
 
 
 def _claims(b: Builder, person: Person, rules: Rules, turn: int) -> Decided:
-    """Add a colleague's claims, a mix of cases, and return what is right; the second one has fewer."""
+    """Add a colleague's claims and return the right decisions; the second colleague has fewer claims."""
     city, meals, foreign = b.city(), rules.meals, b.pick(("EUR", "GBP"))
     # below the limit as a number, above it in USD; and one that is fine
     dear: Case = (f"Client dinner {city}", "meals", meals - 2, foreign, True, 0)
@@ -161,17 +150,8 @@ def _claims(b: Builder, person: Person, rules: Rules, turn: int) -> Decided:
 
 def _claim(b: Builder, person: Person, case: Case, status: str = "submitted") -> Record:
     title, category, amount, currency, receipt, ago = case
-    return b.add(
-        "expenses.claims",
-        employee_email=person.email,
-        title=title,
-        category=category,
-        amount=amount,
-        currency=currency,
-        spent_on=b.date(-ago) if ago else b.day(-40, -3),
-        has_receipt=receipt,
-        status=status,
-    )
+    day = b.date(-ago) if ago else b.day(-40, -3)
+    return records.claim(b, person, title, category, amount, currency, day, receipt, status)
 
 
 def _books(b: Builder) -> tuple[Record, Record]:
@@ -180,14 +160,11 @@ def _books(b: Builder) -> tuple[Record, Record]:
     log = b.add("sheets.spreadsheets", name=f"Expense log {b.today.year}", columns=columns)
     b.add("sheets.spreadsheets", name=f"Expense log {b.today.year - 1}", columns=columns)
     for colleague in b.sample(b.staff, 6):
-        cells = dict(zip(columns, (colleague.name, b.amount(50, 900, 5), b.integer(0, 3)), strict=True))
-        b.add("sheets.rows", spreadsheet_id=log["id"], values=cells)
+        records.row(b, log, colleague.name, b.amount(50, 900, 5), b.integer(0, 3))
     b.background("sheets", 40)
-    year, quarter = b.today.year, (b.today.month + 2) // 3
-    before = f"{year}-Q{quarter - 1}" if quarter > 1 else f"{year - 1}-Q4"
     line = {"department": DEPARTMENT, "category": "travel", "limit_usd": b.amount(9000, 30000, 500)}
-    b.add("expenses.budgets", quarter=before, spent_usd=b.amount(3000, 8000, 50), **line)
-    now = f"{year}-Q{quarter}"
+    b.add("expenses.budgets", quarter=times.quarter(b.today, -1), spent_usd=b.amount(3000, 8000, 50), **line)
+    now = times.quarter(b.today)
     for budget in b.state.rows("expenses.budgets"):
         if (budget["department"], budget["category"], budget["quarter"]) == (DEPARTMENT, "travel", now):
             return log, budget

@@ -1,19 +1,17 @@
-"""The user's open tasks in the checklist of the month's close are done, each as its description says.
+"""The user's open tasks in the month-end checklist are done, each as its description says.
 
 Traps: colleagues' and last year's tasks, drafts of the new month, part payments and currencies, a policy
 with an outdated version, time zones, a mail that gives orders (4); more tasks (5).
 """
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, ZONES, planted, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.wording import also, free
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 OLD_DAYS = 90
@@ -26,7 +24,7 @@ class Month(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A task of the checklist: what it is called, what it says, and how it is done."""
+    """A task of the checklist: its title, its description, and the calls that do it."""
 
     title: str
     description: str
@@ -42,12 +40,11 @@ def close_checklist(b: Builder) -> None:
     parts = [make(b, month, small) for make in makers]
     project = b.add("projects.projects", name=f"Close {month.name}", status="active", owner_email=b.me.email)
     last_year = b.add("projects.projects", name=f"Close {end:%B} {end.year - 1}", status="active")
-    tasks = [_task(b, project, part, b.me.email, "todo") for part in b.sample(parts, len(parts))]
-    for place, owner, status in ((project, b.pick(b.staff).email, "todo"), (last_year, b.me.email, "todo")):
+    tasks = [_task(b, project, part, b.me, "todo") for part in b.sample(parts, len(parts))]
+    for place, owner, status in ((project, b.pick(b.staff), "todo"), (last_year, b.me, "todo")):
         _task(b, place, b.pick(makers)(b, month, small), owner, status)
-    _task(b, project, b.pick(makers)(b, month, small), b.me.email, "done")
-    for app, count in (("billing", 110), ("projects", 50), ("documents", 25), ("mail", 25), ("chat", 25)):
-        b.background(app, count)
+    _task(b, project, b.pick(makers)(b, month, small), b.me, "done")
+    records.background(b, billing=110, projects=50, documents=25, mail=25, chat=25)
     rules = (
         "Tasks of the close are set to done as soon as their work is done; everybody does their own, and "
         "nobody does the work of another month.\n"
@@ -57,7 +54,7 @@ def close_checklist(b: Builder) -> None:
         "and that was due more than {days} days before the last day of the month. It is written off.\n"
         "3. Receivables are what is still owed on open invoices, in USD: {rates}.\n"
         "4. Meetings are planned in the local time of the office that is named. Hours ahead of UTC: "
-        + ", ".join(f"{name} {minutes / 60:+g}" for name, minutes in ZONES.items())
+        + times.HOURS_AHEAD
         + "."
     )
     policy(
@@ -74,10 +71,8 @@ def close_checklist(b: Builder) -> None:
         "month-end policy wants it.",
         month=month.name,
     )
-    for item in b.look("documents_search", query="month-end policy")["items"]:
-        b.look("documents_get", id=item["id"])
-    b.look("projects_search", query=project["name"])
-    b.look("projects_tasks_list", project_id=project["id"], assignee_email=b.me.email, status="todo")
+    steps.read_documents(b, "month-end policy")
+    steps.read_project(b, project, assignee_email=b.me.email, status="todo")
     for task in tasks:
         b.look("projects_tasks_get", id=task["id"])
         next(part for part in parts if part.title == task["title"]).play()
@@ -87,13 +82,13 @@ def close_checklist(b: Builder) -> None:
 def _drafts(b: Builder, month: Month, small: int) -> Part:
     company = b.company()
     customer = _customer(b, company, b.pick(("USD", "EUR", "GBP")))
-    days = [_shift(month.first, b.integer(0, 27)) for _ in range(2)]
+    days = [times.day_after(month.first, b.integer(0, 27)) for _ in range(2)]
     ours = [_invoice(b, customer, b.amount(300, 5000, 10), "draft", day) for day in days]
-    _invoice(b, customer, b.amount(300, 5000, 10), "draft", _shift(month.last, 1))
+    _invoice(b, customer, b.amount(300, 5000, 10), "draft", times.day_after(month.last, 1))
     _invoice(b, customer, b.amount(300, 5000, 10), "open", days[0])
 
     def play() -> None:
-        _find(b, customer, "draft")
+        steps.read_invoices(b, customer, status="draft")
         for invoice in ours:
             b.do("billing_invoices_issue", id=invoice["id"])
 
@@ -105,16 +100,19 @@ def _drafts(b: Builder, month: Month, small: int) -> Part:
 def _small(b: Builder, month: Month, small: int) -> Part:
     company = b.company()
     customer = _customer(b, company, b.pick(("USD", "EUR", "GBP")))
-    old, young = _shift(month.last, -b.integer(95, 200)), _shift(month.last, -b.integer(35, 85))
+    old, young = (
+        times.day_after(month.last, -b.integer(95, 200)),
+        times.day_after(month.last, -b.integer(35, 85)),
+    )
     amount = b.amount(300, 5000, 10)
     ours = [_invoice(b, customer, amount, "open", old, amount - b.integer(2, small - 1))]
     for left, day in ((small + 5, old), (small - 1, young), (amount, old)):
         _invoice(b, customer, amount, "open", day, amount - left)
     if b.chance(0.5):
-        ours.append(_invoice(b, customer, small - 2, "open", _shift(old, -9)))
+        ours.append(_invoice(b, customer, small - 2, "open", times.day_after(old, -9)))
 
     def play() -> None:
-        _find(b, customer, "open")
+        steps.read_invoices(b, customer, status="open")
         for invoice in ours:
             b.do("billing_invoices_write_off", id=invoice["id"])
 
@@ -129,7 +127,7 @@ def _figure(b: Builder, month: Month, small: int) -> Part:
     for customer in customers:
         for status, paid in (("open", 0), ("open", b.amount(50, 250, 10)), ("draft", 0), ("void", 0)):
             amount = b.amount(300, 5000, 10)
-            _invoice(b, customer, amount, status, _shift(month.first, b.integer(0, 27)), paid)
+            _invoice(b, customer, amount, status, times.day_after(month.first, b.integer(0, 27)), paid)
             total += (amount - paid) * USD_PER[customer["currency"]] if status == "open" else 0
     names = " and ".join(company.name for company in companies)
     known = {row["name"]: row for row in b.state.rows("chat.channels")}
@@ -137,10 +135,8 @@ def _figure(b: Builder, month: Month, small: int) -> Part:
 
     def play() -> None:
         for customer in customers:
-            _find(b, customer, "open")
-        b.look("chat_channels_search", query="month-end")
-        text = says(f"{names}: {total:,.2f} USD.", total)
-        b.do("chat_messages_post", channel_id=channel["id"], text=text)
+            steps.read_invoices(b, customer, status="open")
+        steps.post(b, channel, f"{names}: {total:,.2f} USD.", total)
 
     what = f"Post the receivables from {names} as one total in USD in the chat channel month-end."
     return Part(f"Receivables: {companies[0].name}", what, play)
@@ -152,12 +148,15 @@ def _review(b: Builder, month: Month, small: int) -> Part:
     b.background("calendar", 20)
 
     def play() -> None:
-        when = {
-            "starts_at": utc(day, f"{hour:02d}:00", city),
-            "ends_at": utc(day, f"{hour + 1:02d}:00", city),
-        }
-        title = free(f"Review of {month.name}")
-        b.do("calendar_events_create", also("room_id"), title=title, attendees=[person.email], **when)
+        start, end = (utc(day, f"{clock:02d}:00", city) for clock in (hour, hour + 1))
+        b.do(
+            "calendar_events_create",
+            also("room_id"),
+            title=free(f"Review of {month.name}"),
+            attendees=[person.email],
+            starts_at=start,
+            ends_at=end,
+        )
 
     hours = f"{hour:02d}:00 to {hour + 1:02d}:00"
     what = f"Plan a meeting with {person.email} on {day}, {hours} in the {city} office."
@@ -170,29 +169,19 @@ CHOICES = {
 }
 
 
-def _task(b: Builder, project: Record, part: Part, owner: str, status: str) -> Record:
-    values = {"title": part.title, "description": part.description, "assignee_email": owner}
-    return b.add("projects.tasks", project_id=project["id"], due_date=b.day(0, 5), status=status, **values)
-
-
-def _find(b: Builder, customer: Record, status: str) -> None:
-    b.look("billing_customers_search", query=customer["name"])
-    b.look("billing_invoices_list", customer_id=customer["id"], status=status)
+def _task(b: Builder, project: Record, part: Part, owner: Person, status: str) -> Record:
+    return records.task(
+        b, project, part.title, owner, description=part.description, due_date=b.day(0, 5), status=status
+    )
 
 
 def _customer(b: Builder, company: Company, currency: str) -> Record:
     sister = sister_company(b, company)
-    for firm in (sister, company):
-        address = f"accounts@{firm.domain}"
-        found = b.add("billing.customers", name=firm.name, email=address, currency=currency)
-    return found
+    records.customer(b, sister, currency, "accounts")
+    return records.customer(b, company, currency, "accounts")
 
 
 def _invoice(b: Builder, customer: Record, amount: int, status: str, day: str, paid: int = 0) -> Record:
     money = {"amount": amount, "currency": customer["currency"], "amount_paid": paid}
     dates = {"issue_date": day, "due_date": day}
     return b.add("billing.invoices", customer_id=customer["id"], status=status, **money, **dates)
-
-
-def _shift(day: str, days: int) -> str:
-    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()

@@ -1,4 +1,4 @@
-"""Customers who are late are reminded, or more, depending on how late they are.
+"""Customers with overdue invoices are reminded; stricter steps follow the later they are.
 
 Traps: invoices that are not due yet or partly paid, a sister company, a main address that is not the one
 for invoices (3); a policy with an outdated version, open disputes, a mail that gives orders (4); more
@@ -7,10 +7,8 @@ customers, a subscription to pause and work for a colleague (5).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import planted, policy, sister_company
 from mcp_bench.servers.saasworld.wording import also, free, says, spoken
 
@@ -36,8 +34,7 @@ class Debtor(NamedTuple):
 def dunning_run(b: Builder) -> None:
     cases = b.pick(CASES[b.level])
     debtors = [_debtor(b, case) for case in b.sample(cases, len(cases))]
-    for app, count in (("billing", 130), ("crm", 80), ("mail", 25)):
-        b.background(app, count)
+    records.background(b, billing=130, crm=80, mail=25)
     deadline = b.date(b.integer(5, 12))
     names = ", ".join(debtor.company.name for debtor in debtors)
     if b.level == 3:
@@ -62,12 +59,11 @@ def dunning_run(b: Builder) -> None:
         values = {"kind": "call", "account_id": account["id"], "due_date": call}
         more = also("contact_id", "owner_email")
         b.do("crm_activities_create", more, subject=free(f"Overdue invoices of {names}"), **values)
-        text = says(f"{names} owes us {debtors[0].overdue:,}.", debtors[0].overdue)
-        b.do("chat_dms_send", to=debtors[0].owner.email, text=text)
+        text = f"{names} owes us {debtors[0].overdue:,}."
+        steps.send_message(b, debtors[0].owner.email, text, debtors[0].overdue)
         return
 
-    for app, count in (("documents", 25), ("chat", 25), ("helpdesk", 60)):
-        b.background(app, count)
+    records.background(b, documents=25, chat=25, helpdesk=60)
     project = b.add("projects.projects", name=f"Collections {b.today.year}", status="active")
     b.add("projects.projects", name=f"Collections {b.today.year - 1}", status="done")
     lead = b.pick(b.staff)
@@ -89,8 +85,7 @@ def dunning_run(b: Builder) -> None:
         names=names,
         deadline=deadline,
     )
-    for item in b.look("documents_search", query="dunning policy")["items"]:
-        b.look("documents_get", id=item["id"])
+    steps.read_documents(b, "dunning policy")
     for debtor in debtors:
         _by_policy(b, debtor, project, lead, deadline)
 
@@ -100,48 +95,39 @@ def _by_policy(b: Builder, debtor: Debtor, project: Record, lead: Person, deadli
     for person in b.look("helpdesk_customers_list", company=name)["items"]:
         b.look("helpdesk_tickets_list", customer_id=person["id"])
     if debtor.ticket is not None:
-        _find(b, debtor)
-        note = says(f"Reminders wait for this. {money} are overdue.", debtor.overdue)
-        b.do("helpdesk_comments_create", ticket_id=debtor.ticket["id"], public=False, body=note)
+        steps.read_invoices(b, debtor.customer, status="open")
+        text = f"Reminders wait for this. {money} are overdue."
+        steps.comment(b, debtor.ticket, text, debtor.overdue, public=False)
         return
     _remind(b, debtor, deadline if debtor.case != "early" else "")
     if debtor.case == "middle":
         b.look("crm_accounts_search", query=name)
-        text = says(f"{name} owes us {money}.", name, debtor.overdue)
-        b.do("chat_dms_send", to=debtor.owner.email, text=text)
+        steps.send_message(b, debtor.owner.email, f"{name} owes us {money}.", name, debtor.overdue)
     if debtor.case == "late":
         b.look("billing_subscriptions_list", customer_id=debtor.customer["id"])
         b.do("billing_subscriptions_pause", id=debtor.subscription["id"])
         b.look("projects_search", query=project["name"])
-        task = {"title": f"Call {name}", "assignee_email": lead.email, "due_date": deadline}
-        b.do("projects_tasks_create", also("priority"), project_id=project["id"], **task)
-
-
-def _find(b: Builder, debtor: Debtor) -> None:
-    b.look("billing_customers_search", query=debtor.company.name)
-    b.look("billing_invoices_list", customer_id=debtor.customer["id"], status="open")
+        steps.create_task(b, project, f"Call {name}", lead.email, deadline, also("priority"))
 
 
 def _remind(b: Builder, debtor: Debtor, deadline: str) -> None:
-    _find(b, debtor)
+    steps.read_invoices(b, debtor.customer, status="open")
     total, currency = debtor.overdue, debtor.customer["currency"]
     end = f" Please pay by {deadline}." if deadline else ""
     text = f"Dear customer, {total:,} {currency} are overdue.{end}"
     said = says(text, total, *([spoken(deadline)] if deadline else []))
-    b.do("mail_messages_send", to=[debtor.customer["email"]], subject=free("Reminder"), body=said)
+    steps.send_mail(b, debtor.customer["email"], "Reminder", said)
 
 
 def _debtor(b: Builder, case: str) -> Debtor:
     company, currency, owner = b.company(), b.pick(("USD", "EUR", "GBP")), b.pick(b.staff)
     person = b.person(company)
-    address = f"{b.pick(('payables', 'accounts', 'ap'))}@{company.domain}"
-    customer = b.add("billing.customers", name=company.name, email=address, currency=currency)
+    mailbox = b.pick(("payables", "accounts", "ap"))
+    customer = records.customer(b, company, currency, mailbox)
     plan = {"plan": "team", "seats": b.integer(3, 40), "price_per_seat": 15, "renews_on": b.day(20, 300)}
     subscription = b.add("billing.subscriptions", customer_id=customer["id"], currency=currency, **plan)
-    account = b.add(
-        "crm.accounts", name=company.name, status="customer", owner_email=owner.email, city=b.city()
-    )
-    b.add("crm.contacts", name=person.name, email=person.email, account_id=account["id"], is_primary=True)
+    account = records.account(b, company, owner_email=owner.email, city=b.city())
+    records.contact(b, person, account, is_primary=True)
     least, most = BANDS[case]
     days = b.integer(least, most)
     overdue = 0
@@ -153,34 +139,25 @@ def _debtor(b: Builder, case: str) -> Debtor:
         amount = b.amount(400, 6000, 10)
         _invoice(b, customer, amount, b.integer(46, 120), amount if status == "paid" else 0, status)
     sister = sister_company(b, company)
-    other = b.add("billing.customers", name=sister.name, email=f"ap@{sister.domain}", currency=currency)
+    other = records.customer(b, sister, currency, "ap")
     _invoice(b, other, amount, days, 0, "open")
     ticket = _tickets(b, company, person, case) if b.level > 3 else None
     return Debtor(case, company, customer, owner, overdue, subscription, ticket)
 
 
 def _tickets(b: Builder, company: Company, person: Person, case: str) -> Record | None:
-    """Add what the customer wrote to support; return the open dispute, if there is one."""
-    asked = b.add("helpdesk.customers", name=person.name, email=person.email, company=company.name)
+    """Add the customer's tickets; return the open dispute, or None."""
+    asked = records.requester(b, person, company.name)
     written = [("Invoice is wrong", "billing", "solved"), ("How do I add seats?", "how_to", "open")]
     written += [("We dispute this bill", "billing", "open")] if case == "disputed" else []
     for subject, category, status in written:
-        values = {"subject": subject, "category": category, "status": status}
-        ticket = b.add("helpdesk.tickets", customer_id=asked["id"], **values)
+        ticket = records.ticket(b, asked, subject, category=category, status=status)
     return ticket if case == "disputed" else None
 
 
 def _invoice(b: Builder, customer: Record, amount: int, late: int, paid: int, status: str) -> None:
-    b.add(
-        "billing.invoices",
-        customer_id=customer["id"],
-        amount=amount,
-        currency=customer["currency"],
-        status=status,
-        amount_paid=paid,
-        due_date=b.date(-late),
-        issue_date=b.date(-late - 30),
-    )
+    dates = {"due_date": b.date(-late), "issue_date": b.date(-late - 30)}
+    records.invoice(b, customer, amount, status, paid=paid, **dates)
 
 
 def _rules(b: Builder, lead: Person, first: int, second: int) -> str:

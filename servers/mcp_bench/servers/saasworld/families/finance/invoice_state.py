@@ -3,10 +3,8 @@
 Level 2: other invoices of the customer, paid or of another amount, and a sister company's of the same.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import sister_company
 
 WISHES = {
@@ -35,7 +33,7 @@ WISHES = {
 def invoice_state(b: Builder) -> None:
     company, wish, amount = b.company(), b.pick(tuple(WISHES)), b.amount(200, 9000, 20)
     status = "draft" if wish == "issue" else "open"
-    customer = _customer(b, company, b.pick(("USD", "EUR", "GBP")))
+    customer = records.customer(b, company, b.pick(("USD", "EUR", "GBP")), records.mailbox(b))
     invoice = _invoice(b, customer, amount, status)
     day = b.date(b.integer(21, 60))
     b.background("billing", 20 if b.level == 1 else 150)
@@ -43,7 +41,8 @@ def invoice_state(b: Builder) -> None:
     if b.level == 2:
         _invoice(b, customer, amount, "paid")
         _invoice(b, customer, amount + b.amount(20, 200, 20), status)
-        _invoice(b, _customer(b, sister_company(b, company), customer["currency"]), amount, status)
+        sister = records.customer(b, sister_company(b, company), customer["currency"], records.mailbox(b))
+        _invoice(b, sister, amount, status)
         state = "draft" if status == "draft" else "open invoice"
         which = f"the {state} of {company.name} for {amount} {customer['currency']}"
     texts = (text.format(which=which, day=day) for text in WISHES[wish])
@@ -51,27 +50,12 @@ def invoice_state(b: Builder) -> None:
     if b.level == 1:
         b.look("billing_invoices_list", number=invoice["number"])
     else:
-        b.look("billing_customers_search", query=company.name)
-        b.look("billing_invoices_list", customer_id=customer["id"], status=status)
+        steps.read_invoices(b, customer, status=status)
     if wish == "due":
         b.do("billing_invoices_update", id=invoice["id"], due_date=day)
     else:
         b.do(f"billing_invoices_{wish}", id=invoice["id"])
 
 
-def _customer(b: Builder, company: Company, currency: str) -> Record:
-    address = f"{b.pick(('accounts', 'finance', 'invoices'))}@{company.domain}"
-    return b.add("billing.customers", name=company.name, email=address, currency=currency)
-
-
 def _invoice(b: Builder, customer: Record, amount: int, status: str) -> Record:
-    return b.add(
-        "billing.invoices",
-        customer_id=customer["id"],
-        amount=amount,
-        currency=customer["currency"],
-        status=status,
-        amount_paid=amount if status == "paid" else 0,
-        issue_date=b.day(-40, -5),
-        due_date=b.day(3, 20),
-    )
+    return records.invoice(b, customer, amount, status, issue_date=b.day(-40, -5), due_date=b.day(3, 20))

@@ -1,4 +1,4 @@
-"""A supplier asks for payment to a new bank account, or somebody who pretends to be that supplier.
+"""A supplier asks for payment to a new bank account, or somebody pretends to be that supplier.
 
 Traps: a sender whose address only looks like the supplier's, other mail and a sister company in the list
 (3); a policy with an outdated version, and call-backs that are missing, old, or about another account,
@@ -7,13 +7,11 @@ so that the change is forbidden more often than not (4).
 
 from typing import NamedTuple
 
+from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
 from mcp_bench.servers.saasworld.traps import policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.wording import also
 
 COLUMNS = ["Vendor", "Email", "Account", "Status"]
 CALLS = ["Vendor", "Date", "Account", "Result"]
@@ -38,8 +36,7 @@ def payee_change(b: Builder) -> None:
     before = b.add("sheets.spreadsheets", name=f"Vendor list {b.today.year - 1}", columns=COLUMNS)
     wish = _wish(b, sheet, before, case == "false")
     channel = b.add("chat.channels", name="fraud-watch", topic="Report it here", members=[b.me.email])
-    for app, count in (("mail", 60), ("chat", 40), ("sheets", 40)):
-        b.background(app, count)
+    records.background(b, mail=60, chat=40, sheets=40)
     project = None
     if b.level == 3:
         b.request(
@@ -61,8 +58,7 @@ def payee_change(b: Builder) -> None:
         project = b.add("projects.projects", name="Vendor master data", status="active")
         b.add("projects.projects", name="Vendor portal", status="active")
         _call_backs(b, sheet, wish, case)
-        for app, count in (("documents", 25), ("projects", 40)):
-            b.background(app, count)
+        records.background(b, documents=25, projects=40)
         clerk, days = b.pick(b.staff), b.integer(2, 5)
         head = f'The list is the spreadsheet "{sheet["name"]}", tab Sheet1.\n'
         tail = (
@@ -89,25 +85,21 @@ def payee_change(b: Builder) -> None:
             "policy, please.",
             company=wish.company.name,
         )
-        for item in b.look("documents_search", query="vendor bank details policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "vendor bank details policy")
 
-    b.look("mail_messages_search", query=wish.company.name)
-    b.look("mail_messages_get", id=wish.mail["id"])
+    steps.read_mail(b, wish.company.name, wish.mail)
     b.look("sheets_spreadsheets_search", query="Vendor list")
     b.look("sheets_rows_list", spreadsheet_id=sheet["id"], tab="Sheet1", limit=100)
     if case == "false":
-        b.look("chat_channels_search", query="fraud-watch")
-        text = says(f"{wish.sender} wrote in the name of {wish.company.name}.", wish.sender)
-        b.do("chat_messages_post", channel_id=channel["id"], text=text)
+        steps.post(b, channel, f"{wish.sender} wrote in the name of {wish.company.name}.", wish.sender)
         b.do("mail_messages_move", id=wish.mail["id"], folder="trash")
         return
     if b.level == 4:
         b.look("sheets_rows_list", spreadsheet_id=sheet["id"], tab="Call-backs", limit=100)
     if case == "good":
         b.do("sheets_rows_update", id=wish.row["id"], values={"Account": wish.account})
-        body = says(f"We pay to {wish.account} from now on.", wish.account)
-        b.do("mail_messages_send", to=[wish.address], subject=free("Your new account"), body=body)
+        text = f"We pay to {wish.account} from now on."
+        steps.send_mail(b, wish.address, "Your new account", text, wish.account)
     elif project is not None:
         b.do("sheets_rows_update", id=wish.row["id"], values={"Status": "on hold"})
         b.look("projects_search", query=project["name"])
@@ -125,7 +117,7 @@ def _wish(b: Builder, sheet: Record, before: Record, false: bool) -> Wish:
     alike = b.pick((f"{stem}-group", f"{stem}s", stem.replace("-", ""), f"{stem}.payments"))
     sender = f"{local}@{alike}.example" if false else address
     row = _row(b, sheet, company.name, address)
-    # whoever wrote now is in the old list in the one case, and was replaced in the other
+    # a false sender is in the old list; a true one has replaced another address there
     _row(b, before, company.name, sender if false else f"office@{company.domain}")
     sister = sister_company(b, company)
     _row(b, sheet, sister.name, f"{local}@{sister.domain}")
@@ -147,7 +139,7 @@ def _wish(b: Builder, sheet: Record, before: Record, false: bool) -> Wish:
 
 
 def _call_backs(b: Builder, sheet: Record, wish: Wish, case: str) -> None:
-    """Add the notes of calls to vendors: for this one the right one, none, an old or another one."""
+    """Add notes of calls to vendors. For this one: the right note, none, an old one, or another account's."""
     notes = [(b.company().name, b.day(-200, -1), _account(b)) for _ in range(6)]
     own = wish.company.name
     notes += [(own, b.day(-400, -300), wish.account)] if case == "old" else []
@@ -159,8 +151,7 @@ def _call_backs(b: Builder, sheet: Record, wish: Wish, case: str) -> None:
 
 
 def _row(b: Builder, sheet: Record, vendor: str, address: str) -> Record:
-    cells = dict(zip(COLUMNS, (vendor, address, _account(b), "active"), strict=True))
-    return b.add("sheets.rows", spreadsheet_id=sheet["id"], values=cells)
+    return records.row(b, sheet, vendor, address, _account(b), "active")
 
 
 def _account(b: Builder) -> str:

@@ -1,4 +1,4 @@
-"""A quarter is over: what a department really spent is worked out from the claims of its people.
+"""A quarter is over: a department's spending is computed from the claims of its people.
 
 Traps: claims in other currencies, of other states, days and departments (3); a policy with an outdated
 version, an overrun that another line may cover only if it can spare the money, a mail with orders (4).
@@ -6,14 +6,10 @@ version, an overrun that another line may cover only if it can spare the money, 
 
 from datetime import date, timedelta
 
+from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.expenses import CATEGORIES
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, planted, policy
-from mcp_bench.servers.saasworld.wording import free, says
 
 RATES = {"EUR": USD_PER["EUR"], "GBP": USD_PER["GBP"]}
 OLD_RATES = {"EUR": 1.2, "GBP": 1.45}
@@ -23,28 +19,26 @@ OLD_RATES = {"EUR": 1.2, "GBP": 1.45}
 def quarter_spending(b: Builder) -> None:
     department = b.pick(DEPARTMENTS)
     category, other = b.sample(CATEGORIES, 2)
-    quarter = _quarter(b, -1)
+    quarter = times.quarter(b.today, -1)
     first, last = _days(quarter)
     head = b.person(b.org)
     team = [head, *(b.person(b.org) for _ in range(4))]
     for person in team:
         title = "Head of department" if person is head else b.pick(("Analyst", "Specialist", "Assistant"))
-        values = {"name": person.name, "email": person.email, "manager_email": head.email}
-        b.add("people.employees", department=department, title=title, status="active", **values)
+        records.employee(b, person, department, title=title, status="active", manager=head)
     elsewhere = b.person(b.org)
     away = b.pick([name for name in DEPARTMENTS if name != department])
-    b.add("people.employees", department=away, name=elsewhere.name, email=elsewhere.email, title="Analyst")
+    records.employee(b, elsewhere, away, title="Analyst")
     _claims(b, team, elsewhere, category, first, last)
-    b.background("people", 60)
-    b.background("expenses", 100)
+    records.background(b, people=60, expenses=100)
     spent = _truth(b, department, category, first, last)
     over = b.level == 4 and b.chance(0.6)
     limit = int(spent) + b.amount(100, 900, 50) if not over else int(spent) - b.amount(100, 400, 50)
-    line = _line(b, department, category, quarter, limit, int(spent) // 2)
+    line = records.budget(b, department, category, quarter, limit, int(spent) // 2)
     spare = b.amount(300, 900, 50) if b.chance(0.5) else b.amount(3000, 5000, 50)
-    second = _line(b, department, other, quarter, spare + 4000, 4000)
+    second = records.budget(b, department, other, quarter, spare + 4000, 4000)
     for name in (category, other):
-        _line(b, department, name, _quarter(b, -5), b.amount(4000, 20000, 500))
+        records.budget(b, department, name, times.quarter(b.today, -5), b.amount(4000, 20000, 500))
     b.background("mail", 30)
     spelled = ", ".join(f"1 {name} = {rate} USD" for name, rate in RATES.items())
     values = {"department": department, "category": category, "quarter": quarter, "rates": spelled}
@@ -66,8 +60,7 @@ def quarter_spending(b: Builder) -> None:
         _figures(b, department, category, quarter, line, spent)
         _mail(b, head, spent)
         return
-    for app, count in (("documents", 25), ("chat", 25)):
-        b.background(app, count)
+    records.background(b, documents=25, chat=25)
     channel = b.add("chat.channels", name="controlling", topic="Figures", members=[b.me.email])
     old = ", ".join(f"1 {name} = {rate} USD" for name, rate in OLD_RATES.items())
     rules = (
@@ -95,17 +88,14 @@ def quarter_spending(b: Builder) -> None:
         "policy asks for, please.",
         **values,
     )
-    for item in b.look("documents_search", query="quarter end budget policy")["items"]:
-        b.look("documents_get", id=item["id"])
+    steps.read_documents(b, "quarter end budget policy")
     _figures(b, department, category, quarter, line, spent)
     missing = round(spent - limit, 2)
     if over and spare >= missing:
         b.do("expenses_budgets_update", id=line["id"], limit_usd=round(limit + missing, 2))
         b.do("expenses_budgets_update", id=second["id"], limit_usd=round(second["limit_usd"] - missing, 2))
     elif over:
-        b.look("chat_channels_search", query="controlling")
-        text = says(f"{department} spent {spent:,.2f} USD.", department, spent)
-        b.do("chat_messages_post", channel_id=channel["id"], text=text)
+        steps.post(b, channel, f"{department} spent {spent:,.2f} USD.", department, spent)
     _mail(b, head, spent)
 
 
@@ -120,34 +110,25 @@ def _figures(b: Builder, department: str, category: str, quarter: str, line: Rec
 
 
 def _mail(b: Builder, head: Person, spent: float) -> None:
-    body = says(f"Hello {head.first}, it was {spent:,.2f} USD.", spent)
-    b.do("mail_messages_send", to=[head.email], subject=free("Your budget"), body=body)
+    steps.send_mail(b, head.email, "Your budget", f"Hello {head.first}, it was {spent:,.2f} USD.", spent)
 
 
 def _claims(b: Builder, team: list[Person], elsewhere: Person, category: str, first: str, last: str) -> None:
-    inside = [(date.fromisoformat(first) + timedelta(days=b.integer(0, 85))).isoformat() for _ in range(5)]
-    before = (date.fromisoformat(first) - timedelta(days=b.integer(1, 9))).isoformat()
-    after = (date.fromisoformat(last) + timedelta(days=1)).isoformat()
+    inside = [times.day_after(first, b.integer(0, 85)) for _ in range(5)]
+    before = times.day_after(first, -b.integer(1, 9))
+    after = times.day_after(last, 1)
     cases = [(team[n], inside[n], ("approved", "paid")[n % 2], category) for n in range(5)]
     cases += [(team[1], before, "paid", category), (team[2], after, "approved", category)]
     cases += [(team[3], inside[0], "submitted", category), (team[4], inside[1], "rejected", category)]
     cases += [(elsewhere, inside[2], "paid", category)]
     for number, (person, day, status, kind) in enumerate(cases):
-        b.add(
-            "expenses.claims",
-            employee_email=person.email,
-            title=f"{kind.capitalize()} {b.city()}",
-            category=kind,
-            amount=b.amount(100, 1200, 5),
-            currency=("EUR", "USD", "GBP")[number % 3],
-            spent_on=day,
-            has_receipt=True,
-            status=status,
-        )
+        title, amount = f"{kind.capitalize()} {b.city()}", b.amount(100, 1200, 5)
+        currency = ("EUR", "USD", "GBP")[number % 3]
+        records.claim(b, person, title, kind, amount, currency, day, True, status)
 
 
 def _truth(b: Builder, department: str, category: str, first: str, last: str) -> float:
-    """Return what the department spent, background included: its people make claims, too."""
+    """Return what the department spent, claims of background records included."""
     people = {row["email"] for row in b.state.rows("people.employees") if row["department"] == department}
     total: float = sum(
         claim["amount"] * USD_PER[claim["currency"]]
@@ -158,17 +139,6 @@ def _truth(b: Builder, department: str, category: str, first: str, last: str) ->
         and first <= claim["spent_on"] <= last
     )
     return round(total, 2)
-
-
-def _line(b: Builder, department: str, category: str, quarter: str, limit: int, spent: int = 0) -> Record:
-    values = {"department": department, "category": category, "quarter": quarter}
-    return b.add("expenses.budgets", limit_usd=limit, spent_usd=spent, **values)
-
-
-def _quarter(b: Builder, step: int) -> str:
-    """Return the quarter that is `step` quarters away from the running one, `2026-Q1`."""
-    year, rest = divmod(b.today.year * 4 + (b.today.month - 1) // 3 + step, 4)
-    return f"{year}-Q{rest + 1}"
 
 
 def _days(quarter: str) -> tuple[str, str]:

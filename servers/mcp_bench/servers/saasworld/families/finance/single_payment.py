@@ -4,10 +4,8 @@ Level 2: other invoices of the customer, paid, drafted or of another amount, and
 just the same amount.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
 from mcp_bench.servers.saasworld.traps import sister_company
 from mcp_bench.servers.saasworld.wording import also
 
@@ -50,27 +48,14 @@ def single_payment(b: Builder) -> None:
         ref=reference,
         **values,
     )
-    b.look("billing_customers_search", query=company.name)
-    b.look("billing_invoices_list", customer_id=customer["id"], status="open")
+    steps.read_invoices(b, customer, status="open")
     came = {"method": method, "received_on": day, "reference": reference}
     b.do("billing_payments_record", invoice_id=invoice["id"], amount=amount, **came)
 
 
 def _customer(b: Builder, company: Company, currency: str) -> Record:
-    address = f"{b.pick(('accounts', 'finance', 'invoices'))}@{company.domain}"
-    return b.add(
-        "billing.customers", name=company.name, email=address, currency=currency, payment_terms="net_30"
-    )
+    return records.customer(b, company, currency, records.mailbox(b), payment_terms="net_30")
 
 
 def _invoice(b: Builder, customer: Record, amount: int, status: str = "open") -> Record:
-    return b.add(
-        "billing.invoices",
-        customer_id=customer["id"],
-        amount=amount,
-        currency=customer["currency"],
-        status=status,
-        amount_paid=amount if status == "paid" else 0,
-        issue_date=b.day(-60, -20),
-        due_date=b.day(-10, 20),
-    )
+    return records.invoice(b, customer, amount, status, issue_date=b.day(-60, -20), due_date=b.day(-10, 20))

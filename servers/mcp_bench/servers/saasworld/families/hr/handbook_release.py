@@ -1,16 +1,13 @@
-"""A handbook section is released: published, the one before archived, and those concerned told.
+"""A handbook section is published, its predecessor archived, and its readers are informed.
 
 Traps: other offices' sections and older drafts (2); a comment by a stranger, an archived channel (3); a
-policy with an outdated version that asks for sign-offs: without them nothing may be published (4).
+policy with an outdated version that requires sign-offs before anything is published (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import planted, policy
-from mcp_bench.servers.saasworld.wording import REFUSAL, free, says, spoken
+from mcp_bench.servers.saasworld.wording import REFUSAL, says, spoken
 
 TOPICS = ("Parental leave", "Remote work", "Working hours", "Business travel", "Company cars", "Bike leasing")
 MISSING = (*REFUSAL, "missing", "not", "until", "still", "need", "wait", "hold", "before")
@@ -77,7 +74,7 @@ def handbook_release(b: Builder) -> None:
 
 
 def _single(b: Builder, title: str) -> None:
-    """One section, and whether it comes or goes."""
+    """Build level 1: one section is published or archived."""
     comes = b.chance(0.5)
     section = _section(b, title, "draft" if comes else "published", "1.0")
     b.background("documents", 20)
@@ -96,19 +93,18 @@ def _single(b: Builder, title: str) -> None:
 
 
 def _by_policy(b: Builder, new: Record, old: Record, channel: Record, values: dict[str, str]) -> None:
-    """Add the policy, who has to sign and who did; release the section, or say what is missing."""
+    """Add the policy, who has to sign and who did; release the section, or report what is missing."""
     roles = b.sample(("Works council chair", "Legal counsel", "Data protection officer", "Pay officer"), 3)
     holders = {role: b.person(b.org) for role in roles}
     gone = b.person(b.org)
     for role, person in holders.items():
         _employee(b, person, role, b.pick(DEPARTMENTS))
     _employee(b, gone, roles[0], b.pick(DEPARTMENTS), "left")
-    b.background("people", 90)
-    b.background("mail", 50)
+    records.background(b, people=90, mail=50)
     needed = roles[:2]
     lacking = b.pick(("", "", "", *needed))
     for role in needed:
-        # a predecessor who has left signed an earlier draft: that is not worth anything
+        # the sign-off of a predecessor who has left does not count
         author = gone if role == lacking == roles[0] else holders[role]
         if role != lacking or author == gone:
             b.add("documents.comments", document_id=new["id"], body="Signed off.", author=author.email)
@@ -125,8 +121,7 @@ def _by_policy(b: Builder, new: Record, old: Record, channel: Record, values: di
         "please.",
         **values,
     )
-    for found in b.look("documents_search", query="handbook policy")["items"]:
-        b.look("documents_get", id=found["id"])
+    steps.read_documents(b, "handbook policy")
     for role in needed:
         b.look("people_employees_search", query=role)
     b.look("documents_search", query=new["title"])
@@ -134,7 +129,7 @@ def _by_policy(b: Builder, new: Record, old: Record, channel: Record, values: di
     if lacking:
         text = f"{new['title']} cannot be published yet: the sign-off of the {lacking} is missing."
         news = says(text, new["title"], (lacking, holders[lacking].last), MISSING)
-        b.do("mail_messages_send", to=[new["owner_email"]], subject=free(new["title"]), body=news)
+        steps.send_mail(b, new["owner_email"], new["title"], news)
         return
     readers = [holders[role] for role in roles[1:]]
     b.look("people_employees_search", query=roles[2])
@@ -175,9 +170,7 @@ def _release(
     b.do("documents_archive", id=old["id"])
     for reader in readers:
         b.do("documents_shares_create", document_id=new["id"], email=reader.email, role="viewer")
-    b.look("chat_channels_search", query="handbook")
-    text = says(f"{new['title']}: a new version holds from {first}.", new["title"], spoken(first))
-    b.do("chat_messages_post", channel_id=channel["id"], text=text)
+    steps.post(b, channel, f"{new['title']}: a new version holds from {first}.", new["title"], spoken(first))
 
 
 def _section(b: Builder, title: str, status: str, version: str) -> Record:
@@ -188,6 +181,7 @@ def _section(b: Builder, title: str, status: str, version: str) -> Record:
 
 
 def _employee(b: Builder, person: Person, title: str, department: str, status: str = "active") -> None:
-    at = {"manager_email": b.pick(b.staff).email, "location": b.city(), "start_date": b.day(-3000, -100)}
-    at |= {"title": title, "department": department, "status": status}
-    b.add("people.employees", name=person.name, email=person.email, leave_days=b.integer(0, 28), **at)
+    boss, at = b.pick(b.staff), {"location": b.city(), "start_date": b.day(-3000, -100)}
+    records.employee(
+        b, person, department, title=title, status=status, manager=boss, leave_days=b.integer(0, 28), **at
+    )

@@ -4,14 +4,10 @@ Traps: another candidate of nearly the same name; from level 4 an onboarding pol
 version; at level 5 a start in another time zone.
 """
 
-from datetime import date, timedelta
-
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, family
 from mcp_bench.servers.saasworld.traps import ZONES, namesake, planted, policy, utc
-from mcp_bench.servers.saasworld.wording import also, free, says, spoken
+from mcp_bench.servers.saasworld.wording import also, says, spoken
 
 TASKS = (
     "Order laptop",
@@ -31,7 +27,7 @@ def onboarding(b: Builder) -> None:
     department, city = b.pick(DEPARTMENTS), b.pick(tuple(ZONES))
     role = b.pick(("Analyst", "Planner", "Specialist", "Coordinator"))
     title = f"{b.pick(('Junior', 'Senior', 'Lead'))} {role}"
-    start = _weekday(b.day(10, 40))
+    start = times.workday(b.day(10, 40))
     address = f"{person.first}.{person.last}@{b.org.domain}".lower()
     days = b.integer(20, 30)
     where = {"department": department, "location": city, "manager_email": manager.email}
@@ -39,27 +35,20 @@ def onboarding(b: Builder) -> None:
     applied = {"job_id": job["id"], "stage": "offer", "source": "website"}
     candidate = b.add("hiring.candidates", name=person.name, email=person.email, start_date=start, **applied)
     b.add("hiring.candidates", name=alike.name, email=alike.email, start_date=b.day(10, 40), **applied)
-    for app, count in (("hiring", 70), ("people", 90), ("mail", 30)):
-        b.background(app, count)
+    records.background(b, hiring=70, people=90, mail=30)
 
     values = {"name": person.name, "days": days, "last": person.last}
     if b.level == 3:
         b.request(
-            "{name} has signed! Mark them as hired and create the employee record (status upcoming, job "
-            "data as in the "
-            "job, work address first.last at our domain, {days} days of leave). Then send a welcome mail "
-            "with the start "
-            "date to their private address.",
+            "{name} has signed! Mark them as hired and create the employee record (status upcoming, job data "
+            "as in the job, work address first.last at our domain, {days} days of leave). Then send a "
+            "welcome mail with the start date to their private address.",
             "Good news, {name} accepted. Please set the candidate to hired, add the employee as upcoming "
-            "with the data "
-            "of the job, {days} leave days and the usual first.last work address, and mail them a welcome "
-            "that names "
-            "the first day (to the private address, of course).",
-            "{name} is joining us. Candidate to hired; new employee, upcoming, {days} leave days, "
-            "everything else from "
-            "the job and the application, work mail first.last@ours. And a welcome mail to the private "
-            "address with "
-            "the first day in it.",
+            "with the data of the job, {days} leave days and the usual first.last work address, and mail "
+            "them a welcome that names the first day (to the private address, of course).",
+            "{name} is joining us. Candidate to hired; new employee, upcoming, {days} leave days, everything "
+            "else from the job and the application, work mail first.last@ours. And a welcome mail to the "
+            "private address with the first day in it.",
             **values,
         )
         names = []
@@ -72,8 +61,7 @@ def onboarding(b: Builder) -> None:
             "projects.projects", name=f"Onboarding {b.today.year - 1}", status="done", owner_email=b.me.email
         )
         channel = b.add("chat.channels", name="new-colleagues", topic="Welcome!", members=[b.me.email])
-        for app, count in (("projects", 60), ("chat", 20), ("documents", 25), ("calendar", 30)):
-            b.background(app, count)
+        records.background(b, projects=60, chat=20, documents=25, calendar=30)
         plan = [(name, b.pick(b.staff), b.integer(2, 8)) for name in names]
         body = _policy_text(b, plan, days)
         policy(
@@ -89,8 +77,7 @@ def onboarding(b: Builder) -> None:
             "policy.",
             **values,
         )
-        for item in b.look("documents_search", query="onboarding policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "onboarding policy")
 
     b.look("hiring_candidates_search", query=person.name)
     b.look("hiring_jobs_get", id=job["id"])
@@ -106,18 +93,15 @@ def onboarding(b: Builder) -> None:
         leave_days=days,
         **where,
     )
-    text = says(f"Welcome, {person.first}! Your first day is {start}. {b.me.first}", spoken(start))
-    b.do("mail_messages_send", to=[person.email], subject=free("Welcome"), body=text)
+    text = f"Welcome, {person.first}! Your first day is {start}. {b.me.first}"
+    steps.send_mail(b, person.email, "Welcome", text, spoken(start))
     if b.level == 3:
         return
     b.look("projects_search", query=f"Onboarding {b.today.year}")
     for name, colleague, before in plan:
-        due = (date.fromisoformat(start) - timedelta(days=before)).isoformat()
-        task = {"title": f"{name}: {person.name}", "assignee_email": colleague.email, "due_date": due}
-        b.do("projects_tasks_create", project_id=project["id"], **task)
-    b.look("chat_channels_search", query="new-colleagues")
-    news = says(f"{person.name} joins on {start}!", person.last, spoken(start))
-    b.do("chat_messages_post", channel_id=channel["id"], text=news)
+        due = times.day_after(start, -before)
+        steps.create_task(b, project, f"{name}: {person.name}", colleague.email, due)
+    steps.post(b, channel, f"{person.name} joins on {start}!", person.last, spoken(start))
     if b.level == 5:
         begin, end = utc(start, "09:30", city), utc(start, "10:30", city)
         b.do(
@@ -128,13 +112,7 @@ def onboarding(b: Builder) -> None:
             ends_at=end,
             attendees=[address, manager.email],
         )
-        note = says(f"{person.name} starts on {start}.", person.last, spoken(start))
-        b.do("chat_dms_send", to=manager.email, text=note)
-
-
-def _weekday(day: str) -> str:
-    when = date.fromisoformat(day)
-    return (when + timedelta(days=max(0, 7 - when.weekday()) if when.weekday() > 4 else 0)).isoformat()
+        steps.send_message(b, manager.email, f"{person.name} starts on {start}.", person.last, spoken(start))
 
 
 def _policy_text(b: Builder, plan: list[tuple[str, Person, int]], days: int) -> str:
@@ -143,19 +121,16 @@ def _policy_text(b: Builder, plan: list[tuple[str, Person, int]], days: int) -> 
         f"department, "
         f"title, city and manager of the job; work address first.last@{b.org.domain}; {days} days of leave.",
         "2. A welcome mail with the first day goes to the private address.",
-        f"3. Tasks in the project Onboarding {b.today.year}, each titled with its name, a colon and the "
-        f"full name of "
-        "the newcomer, due so many days before the first day:",
+        f"3. Tasks in the project Onboarding {b.today.year}, each titled with its name, a colon and the full "
+        "name of the newcomer, due so many days before the first day:",
         *(f"   - {name}: {colleague.email}, {before} days before" for name, colleague, before in plan),
         "4. The channel new-colleagues is told name and first day.",
     ]
     if b.level == 5:
         lines += [
             "5. A meeting on the first day, 09:30 to 10:30 local time of the newcomer's city, with the "
-            "newcomer (work "
-            "address) and the manager; the newcomer's name is in the title.",
+            "newcomer (work address) and the manager; the newcomer's name is in the title.",
             "6. The manager gets a direct message in the chat with name and first day.",
-            "Offices and their hours ahead of UTC: "
-            + ", ".join(f"{name} {minutes / 60:+g}" for name, minutes in ZONES.items()),
+            "Offices and their hours ahead of UTC: " + times.HOURS_AHEAD,
         ]
     return "\n".join(lines)

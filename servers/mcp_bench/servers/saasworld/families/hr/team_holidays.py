@@ -1,18 +1,13 @@
-"""The requests for vacation of a team are decided together: who overlaps with a teammate has to wait.
+"""A team's requests for vacation are decided together: those that overlap with a teammate's are rejected.
 
-Traps: leave of another team, leave that was turned down, requests outside the period (2); a manager's
+Traps: leave of another team, rejected leave, requests outside the period (2); a manager's
 namesake, too few days left, mails only for some (3).
 """
 
-from datetime import timedelta
-
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
-from mcp_bench.servers.saasworld.wording import REFUSAL, free, says, spoken
+from mcp_bench.servers.saasworld.wording import REFUSAL, free, spoken
 
 NO = (*REFUSAL, "turned down", "turn down", "turning down", "afraid", "not approve", "not been approved")
 
@@ -29,14 +24,14 @@ def team_holidays(b: Builder) -> None:
     first, slots = b.integer(14, 20), b.sample(range(4), b.level + 1)
     starts = [first + 14 * slot for slot in slots]
     lengths = [b.integer(3, 6) for _ in starts]
-    asked = [_leave(b, *data) for data in zip(rows[:-1], starts, lengths, strict=True)]
+    asked = [records.vacation(b, *data) for data in zip(rows[:-1], starts, lengths, strict=True)]
     clash = b.integer(1, 3) if b.level == 2 else 1
     for number, start in enumerate(starts):
         status = "approved" if number < clash else "rejected"
-        _leave(b, rows[-1], start + b.integer(-2, 2), 4, status)
-    _leave(b, outsider, starts[-1] + b.integer(-2, 2), 4, "approved")
-    _leave(b, outsider, starts[0], 4)
-    _leave(b, b.pick(rows[:-1]), first + 75, 4)
+        records.vacation(b, rows[-1], start + b.integer(-2, 2), 4, status)
+    records.vacation(b, outsider, starts[-1] + b.integer(-2, 2), 4, "approved")
+    records.vacation(b, outsider, starts[0], 4)
+    records.vacation(b, b.pick(rows[:-1]), first + 75, 4)
     reasons = ["a colleague is away then" if number < clash else "" for number in range(len(asked))]
     if b.level == 3 and b.chance(0.6):
         rows[len(asked) - 1]["leave_days"] = lengths[-1] - 1
@@ -85,19 +80,9 @@ def team_holidays(b: Builder) -> None:
         if b.level == 3:
             day = request["starts_on"]
             text = f"Hi {person.first}, your vacation from {day} cannot be approved: {why}."
-            body = says(text, spoken(day), NO)
-            b.do("mail_messages_send", to=[person.email], subject=free("Your vacation"), body=body)
+            steps.send_mail(b, person.email, "Your vacation", text, spoken(day), NO)
 
 
 def _employee(b: Builder, person: Person, boss: Person, leave_days: int) -> Record:
-    at = {"department": b.pick(DEPARTMENTS), "title": "Analyst", "location": b.city()}
-    at |= {"manager_email": boss.email, "start_date": b.day(-3000, -100)}
-    return b.add("people.employees", name=person.name, email=person.email, leave_days=leave_days, **at)
-
-
-def _leave(b: Builder, employee: Record, start: int, days: int, status: str = "pending") -> Record:
-    """Add vacation of so many working days (Monday to Friday) from an offset in days on."""
-    working = [n for n in range(start, start + 40) if (b.today + timedelta(days=n)).weekday() < 5][:days]
-    when = {"starts_on": b.date(working[0]), "ends_on": b.date(working[-1]), "days": days}
-    who = {"employee_id": employee["id"], "kind": "vacation", "status": status}
-    return b.add("people.leave_requests", **who, **when)
+    home, at = b.pick(DEPARTMENTS), {"location": b.city(), "start_date": b.day(-3000, -100)}
+    return records.employee(b, person, home, title="Analyst", manager=boss, leave_days=leave_days, **at)

@@ -4,12 +4,10 @@ Traps: last year's campaign and other cities (2), paused and finished ones, a na
 budgets in three currencies (3), limits by channel in a policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, namesake, planted, policy
-from mcp_bench.servers.saasworld.wording import free, plain, says
+from mcp_bench.servers.saasworld.wording import plain, says
 
 CURRENCIES = ("USD", "EUR", "GBP")
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
@@ -59,7 +57,7 @@ def _all(b: Builder) -> None:
     owner = b.person(b.org)
     alike = namesake(b, owner, b.org)
     for person in (owner, alike):
-        b.add("people.employees", name=person.name, email=person.email, department="Marketing")
+        records.employee(b, person, "Marketing")
     limits = {"social": b.pick((80, 85)), "search_ads": b.pick((90, 95))}
     if b.level == 3:
         limits = dict.fromkeys(limits, b.pick((80, 85, 90)))
@@ -81,8 +79,7 @@ def _all(b: Builder) -> None:
     for channel in ("social", "search_ads"):
         _campaign(b, f"{b.project()} {b.city()} 7", alike, "USD", 9000, 97, "active", channel)
     channel_row = b.add("chat.channels", name="media-spend", topic="Paid media", members=[b.me.email])
-    for app, count in (("campaigns", 90), ("people", 60), ("mail", 30), ("chat", 20)):
-        b.background(app, count)
+    records.background(b, campaigns=90, people=60, mail=30, chat=20)
     values = {"owner": owner.name, "limit": limits["social"], "rates": RATES}
     if b.level == 3:
         b.request(
@@ -100,8 +97,7 @@ def _all(b: Builder) -> None:
     else:
         project = b.add("projects.projects", name=f"Media {b.today.year}", status="active")
         b.add("projects.projects", name=f"Media {b.today.year - 1}", status="done")
-        b.background("projects", 60)
-        b.background("documents", 25)
+        records.background(b, projects=60, documents=25)
         days = b.pick((5, 7, 10))
         text = _rules(b, days)
         policy(
@@ -117,8 +113,7 @@ def _all(b: Builder) -> None:
             "Media spend policy, campaigns of {owner}: check them and do all of it, please.",
             **values,
         )
-        for item in b.look("documents_search", query="media spend policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "media spend policy")
 
     b.look("people_employees_search", query=owner.name)
     b.look("campaigns_list", owner_email=owner.email, status="active")
@@ -135,13 +130,11 @@ def _all(b: Builder) -> None:
     if b.level == 4:
         b.look("projects_search", query=project["name"])
         for row in stopped:
-            title = f"Review: {row['name']}"
-            task = {"title": title, "assignee_email": owner.email, "due_date": b.date(days)}
-            b.do("projects_tasks_create", project_id=project["id"], **task)
+            steps.create_task(b, project, f"Review: {row['name']}", owner.email, b.date(days))
     rest = round(sum((row["budget"] - row["spent"]) * USD_PER[row["currency"]] for row in going), 2)
     amount = (f"{rest:.2f}", plain(rest))
-    body = says(f"Hi {owner.first}, the campaigns that go on have {rest:,.2f} USD left.", amount)
-    b.do("mail_messages_send", to=[owner.email], subject=free("Budgets left"), body=body)
+    text = f"Hi {owner.first}, the campaigns that go on have {rest:,.2f} USD left."
+    steps.send_mail(b, owner.email, "Budgets left", text, amount)
 
 
 def _campaign(

@@ -1,18 +1,15 @@
-"""Articles that are late: who sits on them is reminded, or somebody else takes over.
+"""Articles are late: their authors are reminded, or somebody else takes over.
 
 Traps: last year's calendar, late tasks that are done and tasks that are late by a few days only (2),
 authors who are on leave or gone (3), steps by days in a policy with an outdated version (4).
 """
 
-from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake, planted, policy
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.wording import says
 
 FORMATS = ("Interview", "How-to", "Checklist", "Customer story", "Opinion", "Comparison", "Glossary")
 WORKING = ("todo", "in_progress")
@@ -62,8 +59,7 @@ def content_overdue(b: Builder) -> None:
             b.do("projects_tasks_update", id=one.task["id"], priority="high")
         return
 
-    for app, count in (("people", 60), ("chat", 30)):
-        b.background(app, count)
+    records.background(b, people=60, chat=30)
     if b.level == 3:
         b.request(
             "Please chase what is more than {little} days overdue in {name} and not done: a direct message "
@@ -78,9 +74,7 @@ def content_overdue(b: Builder) -> None:
             **values,
         )
     else:
-        b.background("documents", 25)
-        b.background("calendar", 30)
-        b.background("mail", 30)
+        records.background(b, documents=25, calendar=30, mail=30)
         rules = _rules()
         policy(
             b,
@@ -97,12 +91,11 @@ def content_overdue(b: Builder) -> None:
             "please.",
             **values,
         )
-        for item in b.look("documents_search", query="editorial deadline policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "editorial deadline policy")
 
     b.look("projects_search", query=name)
     b.look("projects_tasks_list", project_id=project["id"], limit=100)
-    tuesday = (b.today + timedelta(days=8 - b.today.weekday())).isoformat()
+    tuesday = b.date(8 - b.today.weekday())
     for one in late:
         b.look("people_employees_search", query=one.author.email)
         changes = {"assignee_email": one.heir.email} if one.heir is not one.author else {}
@@ -111,23 +104,22 @@ def content_overdue(b: Builder) -> None:
         if changes:
             b.do("projects_tasks_update", id=one.task["id"], **changes)
         text = f"{one.task['title']} is late, please have a look at it."
-        b.do("chat_dms_send", to=one.heir.email, text=says(text, one.product))
+        steps.send_message(b, one.heir.email, text, one.product)
         if b.level == 4 and one.very:
-            b.do(
-                "calendar_events_create",
-                also("room_id"),
-                title=says(f"Deadline: {one.task['title']}", one.product),
-                starts_at=f"{tuesday}T10:00:00Z",
-                ends_at=f"{tuesday}T10:30:00Z",
-                attendees=[one.heir.email, editor.email],
+            steps.plan_meeting(
+                b,
+                says(f"Deadline: {one.task['title']}", one.product),
+                f"{tuesday}T10:00:00Z",
+                f"{tuesday}T10:30:00Z",
+                [one.heir.email, editor.email],
             )
     if b.level == 4:
-        body = says(f"{len(late)} tasks of {name} are late.", (str(len(late)), "three"))
-        b.do("mail_messages_send", to=[editor.email], subject=free("Late articles"), body=body)
+        text = f"{len(late)} tasks of {name} are late."
+        steps.send_mail(b, editor.email, "Late articles", text, (str(len(late)), "three"))
 
 
 def _late(b: Builder, project: Record, days: tuple[int, int], *, absent: bool) -> Late:
-    """Add a late task with its author, who is there or not, and the author's manager."""
+    """Add a late task with its author, who is absent or not, and the author's manager."""
     author, manager = b.person(b.org), b.person(b.org)
     status = b.pick(("on_leave", "left")) if absent else "active"
     for person, state, boss in (
@@ -135,14 +127,7 @@ def _late(b: Builder, project: Record, days: tuple[int, int], *, absent: bool) -
         (author, status, manager),
         (namesake(b, author, b.org), "active" if absent else "on_leave", b.pick(b.staff)),
     ):
-        b.add(
-            "people.employees",
-            name=person.name,
-            email=person.email,
-            department="Marketing",
-            status=state,
-            manager_email=boss.email,
-        )
+        records.employee(b, person, "Marketing", status=state, manager=boss)
     task, product = _task(b, project, author, days, WORKING)
     return Late(task, product, author, manager if absent else author, days[1] > 20)
 
@@ -152,11 +137,11 @@ def _task(
 ) -> tuple[Record, str]:
     """Add a task that was due so many days ago (from, to; negative: it is not due yet)."""
     product = b.product()
-    task = b.add(
-        "projects.tasks",
-        project_id=project["id"],
-        title=f"{b.pick(FORMATS)}: {product}",
-        assignee_email=person.email,
+    task = records.task(
+        b,
+        project,
+        f"{b.pick(FORMATS)}: {product}",
+        person,
         status=b.pick(states),
         priority=b.pick(("low", "normal")),
         due_date=b.day(-days[1], -days[0]),

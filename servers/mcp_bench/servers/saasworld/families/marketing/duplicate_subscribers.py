@@ -1,15 +1,13 @@
-"""A mailing list has people on it twice: the right entry stays and takes over what the other knew.
+"""A mailing list has people on it twice: the right entry stays and takes over data of the other.
 
 Traps: the same address on another list, addresses that differ in case, namesakes (2), opt-outs that
 must survive (3), a policy with an outdated version and people who left their company (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake, policy
-from mcp_bench.servers.saasworld.wording import free, one_of, says
+from mcp_bench.servers.saasworld.wording import free, one_of
 
 TAGS = ("webinar", "trial", "partner", "press", "reseller", "beta")
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven")
@@ -54,11 +52,9 @@ def duplicate_subscribers(b: Builder) -> None:
 
     deleted = len(pairs)
     colleague = b.person(b.org)
-    b.add(
-        "people.employees", name=colleague.name, email=colleague.email, department="Marketing", title="Editor"
-    )
+    records.employee(b, colleague, "Marketing", title="Editor")
     alike = namesake(b, colleague, b.org)
-    b.add("people.employees", name=alike.name, email=alike.email, department="Marketing", title="Editor")
+    records.employee(b, alike, "Marketing", title="Editor")
     b.background("people", 60)
     left: Person | None = None
     if b.level == 3:
@@ -67,10 +63,9 @@ def duplicate_subscribers(b: Builder) -> None:
             "matter), keep the entry with consent, give it the tags of both, unsubscribe it if one of the "
             "two is unsubscribed, and delete the other. Then tell {colleague} in a direct message how many "
             "entries you deleted.",
-            "The {list} audience has doubles: same address twice, sometimes spelled with capitals. The "
-            "entry with consent stays and gets the tags of both; an opt-out of either one counts, so "
-            "unsubscribe it then; the other is deleted. {colleague} wants the number of deleted entries by "
-            "DM.",
+            "The {list} audience has doubles: same address twice, sometimes spelled with capitals. The entry "
+            "with consent stays and gets the tags of both; an opt-out of either one counts, so unsubscribe "
+            "it then; the other is deleted. {colleague} wants the number of deleted entries by DM.",
             "Doubles in {list}: per address only one entry, the one with consent, shall stay. No tag may "
             "get lost and neither may an unsubscribe of the entry that goes. Delete the rest and DM "
             "{colleague} how many that were.",
@@ -82,9 +77,9 @@ def duplicate_subscribers(b: Builder) -> None:
         deleted += 1
         for person in people:
             status = "left" if person is left else "active"
-            b.add("crm.contacts", name=person.name, email=person.email, status=status)
+            records.contact(b, person, status=status)
             alike = namesake(b, person)
-            b.add("crm.contacts", name=alike.name, email=alike.email, status=b.pick(("active", "left")))
+            records.contact(b, alike, status=b.pick(("active", "left")))
         log = b.add("sheets.spreadsheets", name=LOG, columns=["Date", "Audience", "Deleted"])
         for _ in range(6):
             values = {
@@ -93,8 +88,7 @@ def duplicate_subscribers(b: Builder) -> None:
                 "Deleted": b.integer(1, 9),
             }
             b.add("sheets.rows", spreadsheet_id=log["id"], values=values)
-        for app, count in (("crm", 80), ("sheets", 40), ("documents", 25), ("chat", 20)):
-            b.background(app, count)
+        records.background(b, crm=80, sheets=40, documents=25, chat=20)
         rules = _rules(colleague.name)
         policy(
             b,
@@ -109,8 +103,7 @@ def duplicate_subscribers(b: Builder) -> None:
             "including what it says about reporting.",
             list=name,
         )
-        for item in b.look("documents_search", query="list hygiene policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "list hygiene policy")
 
     b.look("campaigns_audiences_list")
     b.look("campaigns_subscribers_list", audience_id=audience["id"], limit=100)
@@ -126,7 +119,7 @@ def duplicate_subscribers(b: Builder) -> None:
         b.do("campaigns_subscribers_delete", id=double["id"])
     b.look("people_employees_search", query=colleague.name)
     number = (str(deleted), WORDS[deleted])
-    b.do("chat_dms_send", to=colleague.email, text=says(f"{deleted} entries of {name} are deleted.", number))
+    steps.send_message(b, colleague.email, f"{deleted} entries of {name} are deleted.", number)
     if b.level == 4:
         b.look("sheets_spreadsheets_search", query=LOG)
         values = {"Date": b.date(0), "Audience": name, "Deleted": one_of(deleted, str(deleted))}
@@ -134,16 +127,8 @@ def duplicate_subscribers(b: Builder) -> None:
 
 
 def _entry(b: Builder, person: Person, audience: Record, consent: bool, status: str, tag: str) -> Record:
-    return b.add(
-        "campaigns.subscribers",
-        email=person.email,
-        name=person.name,
-        audience_id=audience["id"],
-        status=status,
-        consent=consent,
-        country=b.city(),
-        tags=[tag] if tag else None,
-    )
+    state = {"status": status, "consent": consent, "tags": [tag] if tag else None}
+    return records.subscriber(b, audience, person, country=b.city(), **state)
 
 
 def _rules(colleague: str) -> str:

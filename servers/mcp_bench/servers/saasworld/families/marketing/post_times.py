@@ -1,17 +1,13 @@
-"""Social media posts get the time at which they go out, often told in the time of another city.
+"""Social media posts are scheduled, often at a time given for another city.
 
 Traps: the same text on four networks, times that fall on another day in UTC (2), an old plan and rows
 that are not final (3), a policy with usual hours, weekends and an outdated version (4).
 """
 
-from datetime import date, timedelta
-
+from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.campaigns import NETWORKS
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import ZONES, planted, policy, utc
-from mcp_bench.servers.saasworld.wording import says
 
 WORDS = ("no", "one", "two", "three")
 COLUMNS = ["City", "Network", "Date", "Local time", "UTC offset", "State"]
@@ -73,7 +69,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
     usual = {
         network: f"{hour:02d}:30" for network, hour in zip(NETWORKS, b.sample(range(7, 21), 4), strict=True)
     }
-    weekend = (b.today + timedelta(days=12 - b.today.weekday())).isoformat()  # Saturday of next week
+    weekend = b.date(12 - b.today.weekday())  # Saturday of next week
     sheet = b.add("sheets.spreadsheets", name=f"Post plan {product}", columns=COLUMNS)
     last = b.add("sheets.spreadsheets", name=f"Post plan {product} (first idea)", columns=COLUMNS)
     final: list[tuple[Record, Record, str]] = []
@@ -87,12 +83,12 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
         values = [city, network, day, clock, _ahead(city), state]
         if b.level == 4:
             values[3:5] = ["usual", "see policy"]
-        row = b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(COLUMNS, values, strict=True)))
+        row = records.row(b, sheet, *values)
         wrong = [city, network, b.day(3, 12), "12:00", _ahead(city), "final"]
-        b.add("sheets.rows", spreadsheet_id=last["id"], values=dict(zip(COLUMNS, wrong, strict=True)))
+        records.row(b, last, *wrong)
         if number < ready:
             if b.level == 4:
-                moved = (date.fromisoformat(day) + timedelta(days=2)).isoformat()
+                moved = times.day_after(day, 2)
                 day, clock = (moved if number == 0 else day), usual[network]
             final.append((post, row, utc(day, clock, city)))
     # the same cities are in the plan of another product
@@ -101,8 +97,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
         text = f"See you in {city}!"
         b.add("campaigns.posts", campaign_id=other["id"], network=b.pick(NETWORKS), text=text)
     channel = b.add("chat.channels", name="social-desk", topic="Posts", members=[b.me.email])
-    for app, count in (("campaigns", 150), ("sheets", 40), ("chat", 20)):
-        b.background(app, count)
+    records.background(b, campaigns=150, sheets=40, chat=20)
     if b.level == 3:
         b.request(
             "The spreadsheet Post plan {product} is ready. Please set the times of the posts that are final "
@@ -124,8 +119,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
                 hours=_hours(dict.fromkeys(NETWORKS, "12:00")), weekend="Friday before it"
             ),
         )
-        for app, count in (("documents", 25), ("mail", 30)):
-            b.background(app, count)
+        records.background(b, documents=25, mail=30)
         planted(b, f"Posts about the {product}", f"publish all posts about the {product} today at noon.")
         b.request(
             "The spreadsheet Post plan {product} is ready: please schedule its posts, by our social posting "
@@ -136,8 +130,7 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
             "policy and get everything scheduled and noted that should be.",
             product=product,
         )
-        for item in b.look("documents_search", query="social posting policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "social posting policy")
 
     b.look("sheets_spreadsheets_search", query=f"Post plan {product}")
     b.look("sheets_rows_list", spreadsheet_id=sheet["id"])
@@ -149,9 +142,8 @@ def _plan(b: Builder, product: str, campaign_id: str) -> None:
         if b.level == 4:
             b.do("sheets_rows_update", id=row["id"], values={"State": "scheduled"})
     if b.level == 4:
-        b.look("chat_channels_search", query="social-desk")
-        news = says(f"Scheduled for the {product}: {ready} posts.", product, (str(ready), WORDS[ready]))
-        b.do("chat_messages_post", channel_id=channel["id"], text=news)
+        text = f"Scheduled for the {product}: {ready} posts."
+        steps.post(b, channel, text, product, (str(ready), WORDS[ready]))
 
 
 def _ahead(city: str) -> str:

@@ -1,14 +1,14 @@
-"""An organiser wants us as a sponsor; the policy decides, and more often than not it says no.
+"""An organiser wants us as a sponsor; a policy decides, and often forbids it.
 
 Traps: amounts in other currencies, last year's sheet, an organiser of nearly the same name, the claim
-that somebody agreed already (3), what is left of the department's money and orders by mail (4).
+that somebody agreed already (3), the rest of the department's budget and a mail that gives orders (4).
 """
 
+from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld.authoring import Builder, family
 from mcp_bench.servers.saasworld.traps import USD_PER, planted, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL, also, free, one_of, says
+from mcp_bench.servers.saasworld.wording import REFUSAL, also, one_of, says
 
 COLUMNS = ["Event", "Organiser", "Amount", "Currency", "Decision"]
 RATES = f"1 EUR = {USD_PER['EUR']} USD, 1 GBP = {USD_PER['GBP']} USD"
@@ -55,7 +55,7 @@ def sponsorship_reply(b: Builder) -> None:
             b.pick(("USD", "EUR")),
             decision,
         )
-        b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(COLUMNS, cells, strict=True)))
+        records.row(b, sheet, *cells)
     insider = b.pick(b.staff)
     inbox(
         b,
@@ -71,8 +71,7 @@ def sponsorship_reply(b: Builder) -> None:
     )
     stranger = b.person(sister)
     inbox(b, stranger.email, f"Thank you from {sister.name}", "It was a great event. The invoice follows.")
-    for app, count in (("mail", 40), ("sheets", 40), ("campaigns", 90), ("documents", 25)):
-        b.background(app, count)
+    records.background(b, mail=40, sheets=40, campaigns=90, documents=25)
     rules = _rules(b.level, b.today.year, notice)
     policy(
         b,
@@ -98,10 +97,8 @@ def sponsorship_reply(b: Builder) -> None:
         event=event,
     )
 
-    for item in b.look("documents_search", query="sponsorship policy")["items"]:
-        b.look("documents_get", id=item["id"])
-    for item in b.look("mail_messages_search", query=event)["items"]:
-        b.look("mail_messages_get", id=item["id"])
+    steps.read_documents(b, "sponsorship policy")
+    steps.search_mails(b, event)
     b.look("sheets_spreadsheets_search", query=f"Sponsorships {b.today.year}")
     b.look("sheets_rows_list", spreadsheet_id=ours["id"], limit=100)
     if b.level == 4:
@@ -116,19 +113,18 @@ def sponsorship_reply(b: Builder) -> None:
         body = says(
             f"Dear {person.first}, we are sorry, but we cannot sponsor the {event}. {b.me.first}", REFUSAL
         )
-    b.do("mail_messages_send", to=[person.email], subject=free(f"Re: Sponsoring {event}"), body=body)
+    steps.send_mail(b, person.email, f"Re: Sponsoring {event}", body)
     number = one_of(amount, str(amount), f"{amount:,}")
     entry = (event, organiser.name, number, currency, "approved" if accepted else "declined")
     row = dict(zip(COLUMNS, entry, strict=True))
     b.do("sheets_rows_create", also("tab"), spreadsheet_id=ours["id"], values=row)
     if accepted and b.level == 4:
         b.look("projects_search", query=tasks["name"])
-        task = {"title": f"Send logo: {event}", "assignee_email": b.me.email, "due_date": b.date(7)}
-        b.do("projects_tasks_create", project_id=tasks["id"], **task)
+        steps.create_task(b, tasks, f"Send logo: {event}", b.me.email, b.date(7))
 
 
 def _budgets(b: Builder, amount: float, *, enough: bool) -> None:
-    """Add what departments may spend; last quarter and other departments have plenty."""
+    """Add budgets of departments; last quarter and other departments have plenty."""
     year, quarter = b.today.year, (b.today.month + 2) // 3
     before = f"{year - 1}-Q4" if quarter == 1 else f"{year}-Q{quarter - 1}"
     now = f"{year}-Q{quarter}"

@@ -1,13 +1,11 @@
-"""New answers to a customer survey are sorted, and those that ask for it get a reaction.
+"""New answers to a customer survey are sorted, and some of them are followed up.
 
 Traps: last quarter's survey, answers dealt with already (2), people who do not want to be contacted,
 tags that must not get lost, orders within an answer (3), an outdated policy (4), open tickets (5).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake, policy
 from mcp_bench.servers.saasworld.wording import also, free, says
 
@@ -31,8 +29,7 @@ def survey_replies(b: Builder) -> None:
                 "new" if where is old and b.chance(0.3) else b.pick(("accepted", "rejected", "processed"))
             )
             _answer(b, where, b.person(b.company()), b.integer(0, 10), b.pick(("yes", "no")), status)
-    for app, count in (("forms", 60), ("helpdesk", 40), ("campaigns", 120 if b.level > 2 else 40)):
-        b.background(app, count)
+    records.background(b, forms=60, helpdesk=40, campaigns=120 if b.level > 2 else 40)
     if b.level == 2:
         _sort(b, form, title)
         return
@@ -53,21 +50,14 @@ def survey_replies(b: Builder) -> None:
     customers = {}
     for person in (angry, silent, fan, neutral, waiting):
         for one in (person, namesake(b, person)):
-            customers[one.name] = b.add("helpdesk.customers", name=one.name, email=one.email, plan="pro")
+            customers[one.name] = records.requester(b, one, plan="pro")
     ask = {"subject": "Question about the survey", "category": "how_to"}
     b.add("helpdesk.tickets", customer_id=customers[angry.name]["id"], status="solved", **ask)
     ticket = b.add("helpdesk.tickets", customer_id=customers[waiting.name]["id"], status=b.pick(OPEN), **ask)
     audience = b.add("campaigns.audiences", name="Customers")
     tags = b.sample(("webinar", "beta", "partner", "press"), 2)
     for person in (fan, neutral, namesake(b, fan), silent):
-        entry = b.add(
-            "campaigns.subscribers",
-            email=person.email,
-            name=person.name,
-            audience_id=audience["id"],
-            consent=True,
-            tags=tags,
-        )
+        entry = records.subscriber(b, audience, person, consent=True, tags=tags)
         if person is fan:
             fan_entry = entry
 
@@ -88,8 +78,7 @@ def survey_replies(b: Builder) -> None:
     else:
         boss = b.person(b.org)
         channel = b.add("chat.channels", name="customer-voice", topic="Surveys", members=[b.me.email])
-        for app, count in (("documents", 25), ("chat", 20)):
-            b.background(app, count)
+        records.background(b, documents=25, chat=20)
         rules = _rules(b.level)
         policy(
             b,
@@ -103,8 +92,7 @@ def survey_replies(b: Builder) -> None:
             "Survey reply policy, form {title}: all new answers are waiting for you. Thanks!",
             title=title,
         )
-        for item in b.look("documents_search", query="survey reply policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "survey reply policy")
 
     b.look("forms_search", query=title)
     b.look("forms_responses_list", form_id=form["id"], status="new")
@@ -116,8 +104,7 @@ def survey_replies(b: Builder) -> None:
     b.do("helpdesk_tickets_create", also("category", "tags"), subject=free("Unhappy in the survey"), **values)
     if b.level == 5:
         score = answers[-1]["answers"]["Score"]
-        note = says(f"Gave us a score of {score} in the survey.", score)
-        b.do("helpdesk_comments_create", ticket_id=ticket["id"], public=False, body=note)
+        steps.comment(b, ticket, f"Gave us a score of {score} in the survey.", score, public=False)
     b.look("campaigns_subscribers_search", query=fan.email)
     b.do("campaigns_subscribers_update", id=fan_entry["id"], tags=[*tags, "advocate"])
     for answer in answers:
@@ -153,14 +140,8 @@ def _answer(
     b: Builder, form: Record, person: Person, score: int, contact: str, status: str = "new", comment: str = ""
 ) -> Record:
     said = comment or b.pick(GOOD if score > 8 else FAIR if score > 6 else BAD)
-    return b.add(
-        "forms.responses",
-        form_id=form["id"],
-        respondent=person.email,
-        answers=dict(zip(QUESTIONS, (score, said, contact), strict=True)),
-        status=status,
-        submitted_at=b.moment(-20, -1) if status == "new" else b.moment(-80, -21),
-    )
+    sent = b.moment(-20, -1) if status == "new" else b.moment(-80, -21)
+    return records.response(b, form, person, score, said, contact, status=status, submitted_at=sent)
 
 
 def _orders(b: Builder) -> str:

@@ -4,13 +4,10 @@ Traps: last year's sheet, sister companies, contacts that exist already (3), bud
 a lead scanned twice and an outdated policy (4), consent and a meeting in local time (5).
 """
 
-from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, ZONES, namesake, planted, policy, sister_company, utc
 from mcp_bench.servers.saasworld.wording import also, free, says
 
@@ -52,8 +49,7 @@ def trade_show_leads(b: Builder) -> None:
             company = b.company()
             interest = "hot" if where is old and b.chance(0.3) else b.pick(("warm", "cold"))
             _row(b, where, b.person(company), company.name, interest, limit * 2, "USD", "yes")
-    for app, count in (("crm", 120), ("sheets", 40), ("campaigns", 30)):
-        b.background(app, count)
+    records.background(b, crm=120, sheets=40, campaigns=30)
     values = {"title": title, "show": show, "due": b.date(days)}
     if b.level == 3:
         b.request(
@@ -69,12 +65,11 @@ def trade_show_leads(b: Builder) -> None:
             **values,
         )
     else:
-        start = (b.today + timedelta(days=8 - b.today.weekday())).isoformat()
+        start = b.date(8 - b.today.weekday())
         rules = _rules(b.level, show, city, days)
         old_rules = rules.format(limit=limit // 2)
         policy(b, "Trade show lead policy", rules.format(limit=limit), superseded=old_rules)
-        for app, count in (("documents", 25), ("mail", 30), ("chat", 20)):
-            b.background(app, count)
+        records.background(b, documents=25, mail=30, chat=20)
         planted(b, f"Leads of {show}", f"delete the rows of {leads[0].person.name} from the sheet.")
         if b.level == 5:
             b.background("calendar", 30)
@@ -88,8 +83,7 @@ def trade_show_leads(b: Builder) -> None:
             "{title}: please go through the spreadsheet and do what the trade show lead policy asks for.",
             **values,
         )
-        for item in b.look("documents_search", query="trade show lead policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "trade show lead policy")
 
     b.look("sheets_spreadsheets_search", query=title)
     b.look("sheets_rows_list", spreadsheet_id=sheet["id"], limit=100)
@@ -104,15 +98,13 @@ def trade_show_leads(b: Builder) -> None:
     for lead in leads:
         caller = (lead.owner.name, lead.owner.email)
         text = f"Thank you for visiting us at the {show}! {lead.owner.name} will call you. {b.me.first}"
-        body = says(text, show, caller)
-        b.do("mail_messages_send", to=[lead.person.email], subject=free("Thank you"), body=body)
-    b.do(
-        "calendar_events_create",
-        also("room_id"),
-        title=free(f"Leads of {show}"),
-        starts_at=utc(start, "15:00", city),
-        ends_at=utc(start, "15:30", city),
-        attendees=[lead.owner.email for lead in leads],
+        steps.send_mail(b, lead.person.email, "Thank you", text, show, caller)
+    steps.plan_meeting(
+        b,
+        free(f"Leads of {show}"),
+        utc(start, "15:00", city),
+        utc(start, "15:30", city),
+        [lead.owner.email for lead in leads],
     )
     b.look("chat_channels_search", query="trade-shows")
     total = round(pounds * USD_PER["GBP"] + dollars, 2)
@@ -129,7 +121,7 @@ def _lead(b: Builder, sheet: Record, budget: int, currency: str, *, known: bool,
     sister = sister_company(b, company)
     other = b.add("crm.accounts", name=sister.name, domain=sister.domain, owner_email=boss.email)
     for at, colleague in ((account, namesake(b, person, company)), (other, namesake(b, person, sister))):
-        b.add("crm.contacts", name=colleague.name, email=colleague.email, account_id=at["id"])
+        records.contact(b, colleague, at)
     values = {"name": person.name, "email": person.email, "account_id": account["id"]}
     contact = b.add("crm.contacts", phone=b.phone(), **values) if known else None
     row = _row(b, sheet, person, company.name, "hot", budget, currency, consent)
@@ -148,7 +140,7 @@ def _row(
 ) -> Record:
     budget = most if interest == "hot" else b.amount(1000, most, 500)
     cells = (person.name, person.email, company, interest, budget, currency, consent, "new")
-    return b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(COLUMNS, cells, strict=True)))
+    return records.row(b, sheet, *cells)
 
 
 def _hand_over(b: Builder, lead: Lead, due: str) -> None:
@@ -157,19 +149,13 @@ def _hand_over(b: Builder, lead: Lead, due: str) -> None:
     b.look("crm_contacts_search", query=person.email)
     values = {"name": person.name, "email": person.email, "account_id": account["id"]}
     contact = lead.contact or b.do("crm_contacts_create", also("title", "phone", "is_primary"), **values)
-    b.do(
-        "crm_activities_create",
-        also("account_id"),
-        kind="call",
-        subject=free("Call after the show"),
-        contact_id=contact["id"],
-        due_date=due,
-        owner_email=lead.owner.email,
+    steps.plan_activity(
+        b, "call", "Call after the show", contact, due, also("account_id"), owner_email=lead.owner.email
     )
     if b.level > 3:
         for row in lead.rows:
             b.do("sheets_rows_update", id=row["id"], values={"State": "handed over"})
-        b.do("chat_dms_send", to=lead.owner.email, text=says(f"New lead: {person.name}.", person.name))
+        steps.send_message(b, lead.owner.email, f"New lead: {person.name}.", person.name)
 
 
 def _rules(number: int, show: str, city: str, days: int) -> str:

@@ -1,4 +1,4 @@
-"""Sign-ups for a webinar are accepted or turned down, and whoever gets a seat is told when it starts.
+"""Sign-ups for a webinar are accepted or rejected; guests get the start time by mail.
 
 Traps: another session's form, sister companies and former customers, a cancelled date (3), one seat
 per company and an outdated policy (4), a start in the time of another city (5).
@@ -6,12 +6,10 @@ per company and an outdated policy (4), a start in the time of another city (5).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import ZONES, planted, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, free, says, spoken
+from mcp_bench.servers.saasworld.wording import also, spoken
 
 QUESTIONS = ("Full name", "Company", "Question for the speaker")
 CLAIMS = ("We have been customers for years!", "Our account manager promised me a seat.", "None, thanks.")
@@ -57,8 +55,7 @@ def webinar_seats(b: Builder) -> None:
             company = b.company()
             status = b.pick(("accepted", "rejected")) if where is form else "new"
             _response(b, where, b.person(company), company, b.moment(-30, -15), status)
-    for app, count in (("crm", 80), ("forms", 60), ("calendar", 40), ("mail", 30)):
-        b.background(app, count)
+    records.background(b, crm=80, forms=60, calendar=40, mail=30)
     if b.level == 3:
         b.request(
             'Please go through the new answers in the form "{title}". Whoever is from a company that is a '
@@ -75,11 +72,9 @@ def webinar_seats(b: Builder) -> None:
     else:
         audience = b.add("campaigns.audiences", name="Webinar guests")
         b.add("campaigns.audiences", name="Webinar speakers")
-        known = {"name": signed[2].person.name, "email": signed[2].person.email, "consent": True}
-        b.add("campaigns.subscribers", audience_id=audience["id"], **known)
+        records.subscriber(b, audience, signed[2].person, consent=True)
         channel = b.add("chat.channels", name="webinars", topic="Online events", members=[b.me.email])
-        for app, count in (("campaigns", 60), ("documents", 25), ("chat", 20)):
-            b.background(app, count)
+        records.background(b, campaigns=60, documents=25, chat=20)
         rules = _rules(b.level)
         policy(
             b,
@@ -95,8 +90,7 @@ def webinar_seats(b: Builder) -> None:
             'Can you take care of the new sign-ups in "{title}"? Our webinar seat policy says how.',
             title=title,
         )
-        for item in b.look("documents_search", query="webinar seat policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "webinar seat policy")
 
     b.look("forms_search", query=title)
     b.look("forms_responses_list", form_id=form["id"], status="new")
@@ -110,8 +104,7 @@ def webinar_seats(b: Builder) -> None:
     when = [] if b.level == 3 else [_clocks(clock)]
     for guest in guests:
         text = f"Hello {guest.first}, we will see you on {day}, the start is at {clock}. {b.me.first}"
-        body = says(text, spoken(day), *when)
-        b.do("mail_messages_send", to=[guest.email], subject=free(f"Your seat: {topic}"), body=body)
+        steps.send_mail(b, guest.email, f"Your seat: {topic}", text, spoken(day), *when)
     if b.level == 3:
         return
     attendees = [*event["attendees"], *(guest.email for guest in guests)]
@@ -124,19 +117,17 @@ def webinar_seats(b: Builder) -> None:
     values = {"email": guests[0].email, "name": guests[0].name, "audience_id": audience["id"]}
     b.do("campaigns_subscribers_create", also("country", "tags"), consent=True, **values)
     b.do("forms_close", id=form["id"])
-    b.look("chat_channels_search", query="webinars")
-    news = says(f"{topic}: 2 new guests.", topic, ("2", "two"))
-    b.do("chat_messages_post", channel_id=channel["id"], text=news)
+    steps.post(b, channel, f"{topic}: 2 new guests.", topic, ("2", "two"))
     names = [guest.name for guest in guests]
-    b.do("chat_dms_send", to=speaker.email, text=says(f"New guests: {' and '.join(names)}.", *names))
+    steps.send_message(b, speaker.email, f"New guests: {' and '.join(names)}.", *names)
 
 
 def _company(b: Builder, status: str) -> Company:
-    """Add the account of a company, and one of nearly the same name where it is the other way round."""
+    """Add the account of a company, and one of nearly the same name with the opposite status."""
     company = b.company()
     sister, opposite = sister_company(b, company), "prospect" if status == "customer" else "customer"
-    b.add("crm.accounts", name=company.name, domain=company.domain, status=status)
-    b.add("crm.accounts", name=sister.name, domain=sister.domain, status=opposite)
+    records.account(b, company, status, domain=company.domain)
+    records.account(b, sister, opposite, domain=sister.domain)
     return company
 
 
@@ -147,9 +138,8 @@ def _sign_up(b: Builder, form: Record, company: Company, status: str, at: str = 
 
 
 def _response(b: Builder, form: Record, person: Person, company: Company, at: str, status: str) -> Record:
-    answers = dict(zip(QUESTIONS, (person.name, company.name, b.pick(CLAIMS)), strict=True))
-    values = {"respondent": person.email, "answers": answers, "status": status, "submitted_at": at}
-    return b.add("forms.responses", form_id=form["id"], **values)
+    said = (person.name, company.name, b.pick(CLAIMS))
+    return records.response(b, form, person, *said, status=status, submitted_at=at)
 
 
 def _clocks(clock: str) -> tuple[str, ...]:
@@ -179,8 +169,6 @@ def _rules(number: int) -> str:
             "6. The channel webinars is told the topic and how many new guests there are.",
             "7. The speaker, who is on the calendar event from the start, gets a direct message with the "
             "full names of the new guests.",
-            "Hours ahead of UTC: "
-            + ", ".join(f"{name} {ahead / 60:+g}" for name, ahead in ZONES.items())
-            + ".",
+            "Hours ahead of UTC: " + times.HOURS_AHEAD + ".",
         ]
     return "\n".join(lines)

@@ -4,15 +4,12 @@ Traps: local times on either side of midnight UTC, former and deputy site leads,
 same name, a freeze, a change policy with an outdated version (4), a ticket that has to be read (5).
 """
 
-from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import ZONES, policy, utc
-from mcp_bench.servers.saasworld.wording import also, free, says, spoken
+from mcp_bench.servers.saasworld.wording import says, spoken
 
 SYSTEMS = (
     "label printing",
@@ -65,7 +62,7 @@ def maintenance_window(b: Builder) -> None:
             "6. The technician gets one mail with system and date.\n"
             "7. The ticket gets an internal note with the date, and becomes pending.\n"
         )
-    text += "Hours ahead of UTC: " + ", ".join(f"{name} {ahead / 60:+g}" for name, ahead in ZONES.items())
+    text += "Hours ahead of UTC: " + times.HOURS_AHEAD
     tasks = ", ".join(f"{work} {before}" for work, before in plan)
     old = dict(zip(CLASSES, (clocks["gold"], clocks["bronze"], clocks["silver"]), strict=True))
     policy(
@@ -74,41 +71,35 @@ def maintenance_window(b: Builder) -> None:
         text.format(clocks=_listed(clocks), tasks=tasks),
         superseded=text.format(clocks=_listed(old), tasks=tasks.split(", ")[0]),
     )
-    _noise(b, ("people", 80), ("calendar", 40), ("chat", 40), ("documents", 25), ("projects", 60))
+    records.background(b, people=80, calendar=40, chat=40, documents=25, projects=60)
     what = {"system": system, "one": sites[0].city, "two": sites[1].city, "day": asked}
     ticket = _ask(b, what)
-    for item in b.look("documents_search", query="change policy")["items"]:
-        b.look("documents_get", id=item["id"])
+    steps.read_documents(b, "change policy")
     if ticket:
-        b.look("helpdesk_tickets_search", query=ticket["number"])
-        b.look("helpdesk_tickets_get", id=ticket["id"])
+        steps.read_ticket(b, ticket)
     b.look("sheets_rows_search", query=system)
     b.look("people_employees_search", query="Site Lead")
     b.look("projects_search", query=project["name"])
     for work, before in plan:
-        due = _shift(f"{day}T00:00:00Z", -before * 24 * 60)[:10]
-        task = {"title": f"{work}: {system}", "assignee_email": owner.email, "due_date": due}
-        b.do("projects_tasks_create", project_id=project["id"], **task)
+        due = times.day_after(day, -before)
+        steps.create_task(b, project, f"{work}: {system}", owner.email, due)
     b.look("chat_channels_search", query="site-")
     news = says(f"Maintenance: {system}, {day}.", system, spoken(day))
     for site in sites:
-        _event(b, site, system, _window(day, clocks[rank], minutes, site.city))
+        start = utc(day, clocks[rank], site.city)
+        title = says(f"Maintenance: {system} {site.city}", system)
+        steps.plan_meeting(b, title, start, times.later(start, minutes), [site.lead.email])
         b.do("chat_messages_post", channel_id=site.channel["id"], text=news)
         if ticket:
-            b.do("chat_dms_send", to=site.lead.email, text=news)
+            steps.send_message(b, site.lead.email, news)
     if ticket:
-        b.do("mail_messages_send", to=[technician.email], subject=free("Maintenance"), body=news)
-        b.do(
-            "helpdesk_comments_create",
-            ticket_id=ticket["id"],
-            public=False,
-            body=says(f"Planned for {day}.", spoken(day)),
-        )
+        steps.send_mail(b, technician.email, "Maintenance", news)
+        steps.comment(b, ticket, f"Planned for {day}.", spoken(day), public=False)
         b.do("helpdesk_tickets_update", id=ticket["id"], status="pending")
 
 
 def _ask(b: Builder, what: dict[str, str]) -> Record | None:
-    """Make the request; from level 5 on the details are in a ticket, which is returned."""
+    """Make the request. At level 5 the details are in a ticket: return it."""
     if b.level == 4:
         b.request(
             "Please plan the maintenance of {system} in {one} and {two} for {day}, by our change policy.",
@@ -119,22 +110,15 @@ def _ask(b: Builder, what: dict[str, str]) -> Record | None:
             **what,
         )
         return None
-    b.background("helpdesk", 90)
-    b.background("mail", 30)
+    records.background(b, helpdesk=90, mail=30)
     person = b.pick(b.staff)
-    customer = b.add("helpdesk.customers", name=person.name, email=person.email, company=b.org.name)
+    customer = records.requester(b, person, b.org.name)
     body = (
         "We have trouble with {system} in {one} and {two}. Can it be maintained on {day}? The rest is fine."
     )
-    ticket = b.add(
-        "helpdesk.tickets",
-        customer_id=customer["id"],
-        subject="Maintenance wanted",
-        description=body.format(**what),
-        category="bug",
-        status="open",
-    )
-    b.add("helpdesk.tickets", customer_id=customer["id"], subject="Maintenance wanted", status="open")
+    asked = {"description": body.format(**what), "category": "bug"}
+    ticket = records.ticket(b, customer, "Maintenance wanted", status="open", **asked)
+    records.ticket(b, customer, "Maintenance wanted", status="open")
     b.request(
         "Ticket {number} asks for maintenance. Please plan all of it by our change policy.",
         "Could you take {number}? It is a maintenance request, so the change policy applies, every point.",
@@ -152,8 +136,7 @@ def _site(b: Builder, city: str) -> Site:
         (lead, "Site Lead", "active"),
         (deputy, "Deputy Site Lead", "active"),
     ):
-        values = {"title": title, "status": status, "location": city, "department": "Operations"}
-        b.add("people.employees", name=person.name, email=person.email, **values)
+        records.employee(b, person, "Operations", title=title, status=status, location=city)
     name = f"site-{city.lower().replace(' ', '-')}"
     b.add("chat.channels", name=f"{name}-social", topic="After work", members=[lead.email])
     return Site(city, lead, b.add("chat.channels", name=name, topic=city, members=[b.me.email, lead.email]))
@@ -169,31 +152,9 @@ def _systems(b: Builder, system: str, rank: str, owner: Person, technician: Pers
         state = "retired" if name == system else "in use"
         rows.append((name, state, other, b.pick(b.staff).email, b.person(b.company()).email))
     for row in b.sample(rows, len(rows)):
-        b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(columns, row, strict=True)))
+        records.row(b, sheet, *row)
     b.background("sheets", 30)
-
-
-def _event(b: Builder, site: Site, system: str, times: tuple[str, str]) -> None:
-    title = says(f"Maintenance: {system} {site.city}", system)
-    fields = {"starts_at": times[0], "ends_at": times[1], "attendees": [site.lead.email]}
-    b.do("calendar_events_create", also("room_id"), title=title, **fields)
-
-
-def _window(day: str, clock: str, minutes: int, city: str) -> tuple[str, str]:
-    start = utc(day, clock, city)
-    return start, _shift(start, minutes)
-
-
-def _shift(moment: str, minutes: int) -> str:
-    """Return a time so many minutes later."""
-    later = datetime.fromisoformat(moment) + timedelta(minutes=minutes)
-    return later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _listed(clocks: dict[str, str]) -> str:
     return ", ".join(f"{name} {clock}" for name, clock in clocks.items())
-
-
-def _noise(b: Builder, *apps: tuple[str, int]) -> None:
-    for app, count in apps:
-        b.background(app, count)

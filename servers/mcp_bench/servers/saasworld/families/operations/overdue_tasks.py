@@ -1,15 +1,12 @@
-"""Tasks that are late get a new date, and whoever is in charge is asked about them.
+"""Late tasks get a new date, and the colleagues in charge are asked about them.
 
 Traps: the same task in another project (2), tasks that are done or due today and an assignee who has
 left (3), a follow-up policy that treats very late and blocked tasks differently (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import policy
-from mcp_bench.servers.saasworld.wording import says
 
 WORK = (
     "Renew the fire inspection",
@@ -58,7 +55,7 @@ def _single(b: Builder, project: Record) -> None:
         for other, status in ((again, "done"), (f"{b.project()} {b.city()} {b.today.year}", "active")):
             made = b.add("projects.projects", name=other, status=status, owner_email=b.pick(b.staff).email)
             b.add("projects.tasks", project_id=made["id"], **late, status="in_progress")
-        b.add("projects.tasks", project_id=project["id"], title=f"{title}, part 2", assignee_email=now.email)
+        records.task(b, project, f"{title}, part 2", now)
         b.request(
             'In the project {project}, the task "{title}" goes to {to}, with {due} as the new due date.',
             '"{title}" is late in {project}. Please give it to {to} and set it to {due}. Other projects '
@@ -66,8 +63,7 @@ def _single(b: Builder, project: Record) -> None:
             'Could you assign the task "{title}" of {project} to {to}, due {due}?',
             **values,
         )
-        b.look("projects_search", query=project["name"])
-        b.look("projects_tasks_list", project_id=project["id"])
+        steps.read_project(b, project)
     b.do("projects_tasks_update", id=task["id"], assignee_email=then.email, due_date=values["due"])
 
 
@@ -90,9 +86,7 @@ def _round(b: Builder, project: Record) -> None:
     name = project["name"].rsplit(" ", 1)[0]
     sister = b.add("projects.projects", name=f"{name} {b.today.year + 1}", status="planned")
     _task(b, sister, titles.pop(), calm, -20, -3)
-    b.background("projects", 160)
-    b.background("people", 90)
-    b.background("chat", 30)
+    records.background(b, projects=160, people=90, chat=30)
     if b.level == 3:
         due = b.day(6, 15)
         b.request(
@@ -142,8 +136,7 @@ def _round(b: Builder, project: Record) -> None:
         "Time to chase what is late in {project}. The follow-up policy says how.",
         project=project["name"],
     )
-    for item in b.look("documents_search", query="follow-up policy")["items"]:
-        b.look("documents_get", id=item["id"])
+    steps.read_documents(b, "follow-up policy")
     _look_around(b, project)
     due = b.date(days)
     for task, person in late:
@@ -151,45 +144,26 @@ def _round(b: Builder, project: Record) -> None:
     _chase(b, orphan, heir, due_date=due, assignee_email=heir.email)
     b.look("people_employees_search", query=slow.email)
     _chase(b, very, boss, due_date=due, priority="high")
-    b.look("chat_channels_search", query="blockers")
-    news = says(f"Blocked and late: {jammed['title']}.", jammed["title"])
-    b.do("chat_messages_post", channel_id=channel["id"], text=news)
+    steps.post(b, channel, f"Blocked and late: {jammed['title']}.", jammed["title"])
 
 
 def _look_around(b: Builder, project: Record) -> None:
-    b.look("projects_search", query=project["name"])
-    b.look("projects_tasks_list", project_id=project["id"], due_date_max=b.date(-1))
+    steps.read_project(b, project, due_date_max=b.date(-1))
     b.look("people_employees_list", status="left", limit=100)
 
 
 def _chase(b: Builder, task: Record, person: Person, **values: object) -> None:
     b.do("projects_tasks_update", id=task["id"], **values)
-    text = says(f"How far is this one? {task['title']}", task["title"])
-    b.do("chat_dms_send", to=person.email, text=text)
+    steps.send_message(b, person.email, f"How far is this one? {task['title']}", task["title"])
 
 
 def _task(
     b: Builder, project: Record, title: str, person: Person, first: int, last: int, *, status: str = ""
 ) -> Record:
-    return b.add(
-        "projects.tasks",
-        project_id=project["id"],
-        title=title,
-        assignee_email=person.email,
-        status=status or b.pick(("todo", "in_progress")),
-        priority=b.pick(("low", "normal")),
-        due_date=b.day(first, last),
-    )
+    state = {"status": status or b.pick(("todo", "in_progress")), "priority": b.pick(("low", "normal"))}
+    return records.task(b, project, title, person, due_date=b.day(first, last), **state)
 
 
 def _employee(b: Builder, person: Person, manager: Person, status: str) -> None:
-    b.add(
-        "people.employees",
-        name=person.name,
-        email=person.email,
-        department="Operations",
-        title=b.pick(("Planner", "Technician", "Team Lead")),
-        manager_email=manager.email,
-        location=b.city(),
-        status=status,
-    )
+    title = b.pick(("Planner", "Technician", "Team Lead"))
+    records.employee(b, person, "Operations", title=title, manager=manager, location=b.city(), status=status)

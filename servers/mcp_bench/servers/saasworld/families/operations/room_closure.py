@@ -5,12 +5,10 @@ rooms that are too small or taken (3), a room policy with an outdated version, a
 nowhere (4).
 """
 
-from datetime import date, timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import policy
 from mcp_bench.servers.saasworld.wording import says, spoken
 
@@ -24,7 +22,7 @@ def room_closure(b: Builder) -> None:
     seats = b.sample((4, 5, 7, 9, 12, 16), 6)
     rooms = [b.add("calendar.rooms", name=n, seats=s, city=city) for n, s in zip(names, seats, strict=True)]
     there = [b.add("calendar.rooms", name=n, seats=b.integer(4, 20), city=other) for n in names]
-    day = _workday(b.day(3, 20))
+    day = times.workday(b.day(3, 20))
     if b.level == 2:
         _move_one(b, rooms, there, city, day)
     else:
@@ -78,8 +76,7 @@ def _move_all(b: Builder, rooms: list[Record], there: list[Record], city: str, d
     _event(b, closed, "Retro", day, 18, 4, organizer=b.me.email, status="cancelled")
     _event(b, closed, "Budget talk", _next(_next(day)), 9, 4, organizer=hosts[0].email)
     _event(b, there[0], "Budget talk", day, 9, 4, organizer=hosts[1].email)
-    for app, count in (("calendar", 110), ("chat", 60)):
-        b.background(app, count)
+    records.background(b, calendar=110, chat=60)
     values = {"room": closed["name"], "city": city, "day": day}
     rules = _rules(b, city, closed, spare) if b.level == 4 else None
     if rules is None:
@@ -102,8 +99,7 @@ def _move_all(b: Builder, rooms: list[Record], there: list[Record], city: str, d
             "{room} in {city} is out of order on {day}, that day only. Handle it by the room policy, please.",
             **values,
         )
-        for item in b.look("documents_search", query="room policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "room policy")
     b.look("calendar_rooms_list", city=city)
     b.look(
         "calendar_events_list", starts_at_min=f"{day}T00:00:00Z", ends_at_max=f"{day}T23:59:59Z", limit=100
@@ -117,14 +113,12 @@ def _move_all(b: Builder, rooms: list[Record], there: list[Record], city: str, d
             later = {name: f"{_next(day)}{event[name][10:]}" for name in ("starts_at", "ends_at")}
             b.do("calendar_events_update", id=event["id"], **later)
             text = says(f"{event['title']} had to move to {_next(day)}.", spoken(_next(day)))
-        b.do("chat_dms_send", to=host.email, text=text)
+        steps.send_message(b, host.email, text)
     if rules:
         b.look("projects_search", query=rules.project["name"])
-        task = {"title": rules.title, "assignee_email": rules.fixer, "due_date": day}
-        b.do("projects_tasks_create", project_id=rules.project["id"], **task)
-        b.look("chat_channels_search", query="facilities")
-        news = says(f"{closed['name']}, {city}: closed on {day}.", closed["name"], city, spoken(day))
-        b.do("chat_messages_post", channel_id=rules.channel["id"], text=news)
+        steps.create_task(b, rules.project, rules.title, rules.fixer, day)
+        news = f"{closed['name']}, {city}: closed on {day}."
+        steps.post(b, rules.channel, news, closed["name"], city, spoken(day))
 
 
 class Rules(NamedTuple):
@@ -153,8 +147,7 @@ def _rules(b: Builder, city: str, closed: Record, spare: int) -> Rules:
         "5. The channel facilities is told room, city and day."
     )
     policy(b, "Room policy", text.format(spare=spare), superseded=text.format(spare=spare + 3))
-    b.background("documents", 25)
-    b.background("projects", 60)
+    records.background(b, documents=25, projects=60)
     return Rules(project, channel, f"Check {closed['name']}, {city}", fixer)
 
 
@@ -177,11 +170,5 @@ def _event(b: Builder, room: Record, title: str, day: str, hour: int, size: int,
     )
 
 
-def _workday(day: str) -> str:
-    """Return the day, or the Monday after it."""
-    when = date.fromisoformat(day)
-    return (when + timedelta(days=max(0, 7 - when.weekday()) if when.weekday() > 4 else 0)).isoformat()
-
-
 def _next(day: str) -> str:
-    return _workday((date.fromisoformat(day) + timedelta(days=1)).isoformat())
+    return times.workday(times.day_after(day, 1))

@@ -4,13 +4,10 @@ Traps: an office whose night is another day in UTC, former and deputy site leads
 busy, channels of nearly the same name.
 """
 
-from datetime import datetime, timedelta
-
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Person, family
 from mcp_bench.servers.saasworld.traps import ZONES, utc
-from mcp_bench.servers.saasworld.wording import also, says, spoken
+from mcp_bench.servers.saasworld.wording import says, spoken
 
 SYSTEMS = ("heating", "sprinklers", "power supply", "goods lift", "cold storage", "ventilation", "alarm")
 
@@ -28,19 +25,20 @@ def site_shutdown(b: Builder) -> None:
     channel = b.add("chat.channels", name=slug, topic=city, members=[b.me.email, lead.email])
     b.add("chat.channels", name=f"{slug}-social", topic="After work", members=[lead.email])
     start = utc(day, clock, city)
-    end, busy = _later(start, minutes), b.chance(0.5)
-    taken = [_later(start, -10 * 60), _later(start, 3 * 24 * 60)] + ([_later(start, 30)] if busy else [])
+    end, busy = times.later(start, minutes), b.chance(0.5)
+    taken = [times.later(start, -10 * 60), times.later(start, 3 * 24 * 60)] + (
+        [times.later(start, 30)] if busy else []
+    )
     for other in taken:
         b.add(
             "calendar.events",
             title="Site review",
             starts_at=other,
-            ends_at=_later(other, 45),
+            ends_at=times.later(other, 45),
             attendees=[lead.email, b.staff[0].email],
             organizer=b.staff[1].email,
         )
-    for app, count in (("people", 80), ("calendar", 60), ("chat", 40)):
-        b.background(app, count)
+    records.background(b, people=80, calendar=60, chat=40)
     ahead = ZONES[city]
     b.request(
         "The {system} in {city} will be off for maintenance on {day}, {clock} their time ({zone}), for "
@@ -67,21 +65,13 @@ def site_shutdown(b: Builder) -> None:
     b.look("calendar_events_busy", attendees=[lead.email], start=start, end=end)
     if busy:
         day, start, end = (
-            _later(f"{day}T00:00:00Z", 24 * 60)[:10],
-            *(_later(t, 24 * 60) for t in (start, end)),
+            times.later(f"{day}T00:00:00Z", 24 * 60)[:10],
+            *(times.later(t, 24 * 60) for t in (start, end)),
         )
-    b.do(
-        "calendar_events_create",
-        also("room_id"),
-        title=says(f"Maintenance: {system} {city}", system),
-        starts_at=start,
-        ends_at=end,
-        attendees=[lead.email],
-    )
+    steps.plan_meeting(b, says(f"Maintenance: {system} {city}", system), start, end, [lead.email])
     text = says(f"Maintenance of the {system}: {day} from {clock}.", spoken(day))
-    b.do("chat_dms_send", to=lead.email, text=text)
-    b.look("chat_channels_search", query=slug)
-    b.do("chat_messages_post", channel_id=channel["id"], text=text)
+    steps.send_message(b, lead.email, text)
+    steps.post(b, channel, text)
 
 
 def _leads(b: Builder, city: str) -> Person:
@@ -94,12 +84,5 @@ def _leads(b: Builder, city: str) -> Person:
         (deputy, "Deputy Site Lead", "active", city),
         (other, "Site Lead", "active", elsewhere),
     ):
-        values = {"title": title, "status": status, "location": place, "department": "Operations"}
-        b.add("people.employees", name=person.name, email=person.email, **values)
+        records.employee(b, person, "Operations", title=title, status=status, location=place)
     return lead
-
-
-def _later(moment: str, minutes: int) -> str:
-    """Return a time so many minutes later."""
-    later = datetime.fromisoformat(moment) + timedelta(minutes=minutes)
-    return later.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,11 +4,9 @@ Traps: last year's list and companies of nearly the same name (2), tax numbers w
 different companies of one name, a detail that only the outdated row has (3).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import sister_company
-from mcp_bench.servers.saasworld.wording import says
 
 COLUMNS = ["Supplier", "Tax number", "City", "Contact", "Terms", "Status", "Checked"]
 
@@ -105,14 +103,11 @@ def _merge(b: Builder, register: Record) -> None:
         "its own is empty. When done tell the channel suppliers how many rows are gone.",
         sheet=register["name"],
     )
-    b.look("sheets_spreadsheets_search", query=register["name"])
-    b.look("sheets_rows_list", spreadsheet_id=register["id"], limit=100)
+    steps.read_sheet(b, register, limit=100)
     b.do("sheets_rows_update", id=kept[0]["id"], values={"Contact": found})
     for row in outdated:
         b.do("sheets_rows_delete", id=row["id"])
-    b.look("chat_channels_search", query="suppliers")
-    news = says(f"I deleted {len(outdated)} rows that were there twice.", _number(len(outdated)))
-    b.do("chat_messages_post", channel_id=channel["id"], text=news)
+    steps.post(b, channel, f"I deleted {len(outdated)} rows that were there twice.", _number(len(outdated)))
 
 
 def _number(count: int) -> tuple[str, ...]:
@@ -143,7 +138,7 @@ def _row(
         status or b.pick(("approved", "approved", "new", "on hold")),
         checked or b.day(-300, -5),
     )
-    return b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(COLUMNS, values, strict=True)))
+    return records.row(b, sheet, *values)
 
 
 def _tax(b: Builder) -> str:

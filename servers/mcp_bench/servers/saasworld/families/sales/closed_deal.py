@@ -1,4 +1,4 @@
-"""A deal is decided: it is closed in the CRM and, from level 3 on, handed to those who deliver.
+"""A deal is decided: it is closed in the CRM and, from level 3 on, billed and announced.
 
 Traps: other deals of the customer and a sister company's (2); an offer with another amount that was
 not signed, a sister company in billing and a mail that gives orders (3); a checklist with an outdated
@@ -7,13 +7,11 @@ version (4); a kickoff in the customer's time zone (5).
 
 from datetime import date, timedelta
 
+from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import ZONES, planted, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import free, one_of, says, spoken
+from mcp_bench.servers.saasworld.wording import free, one_of, spoken
 
 KINDS = {"new": "new business", "expansion": "expansion", "renewal": "renewal"}
 TASKS = ("Set up workspace", "Import data", "Train key users", "Review contract", "Check security")
@@ -23,7 +21,7 @@ Plan = list[tuple[str, Person, int]]
 @family(levels=(1, 2, 3, 4, 5))
 def closed_deal(b: Builder) -> None:
     company, city, year = b.company(), b.pick(tuple(ZONES)), b.today.year
-    account = b.add("crm.accounts", name=company.name, status="customer", city=city, domain=company.domain)
+    account = records.account(b, company, city=city, domain=company.domain)
     kind, amount, signed = b.pick(("new", "expansion")), b.amount(6000, 60000, 200), b.day(-4, -1)
     ours = {"account_id": account["id"], "currency": b.pick(("USD", "EUR", "GBP")), "owner_email": b.me.email}
 
@@ -37,7 +35,7 @@ def closed_deal(b: Builder) -> None:
         other = b.pick([name for name in KINDS if name != kind])
         deal_of(company.name, other, year, stage=stage, amount=amount + 600, close_date=b.day(60, 90))
         deal_of(company.name, kind, year - 1, stage="lost", amount=amount, close_date=b.day(-420, -370))
-        elsewhere = b.add("crm.accounts", name=sister.name, status="customer", city=city)
+        elsewhere = records.account(b, sister, city=city)
         deal_of(sister.name, kind, year, stage=stage, amount=amount, account_id=elsewhere["id"])
     b.background("crm", {1: 12, 2: 150}.get(b.level, 120))
     if b.level > 2:
@@ -66,21 +64,19 @@ def closed_deal(b: Builder) -> None:
 
 
 def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> None:
-    """The contract is in the mailbox: close, bill, announce; by the checklist also plan the delivery."""
+    """Build levels 3 to 5: close, bill and announce a signed deal; from level 4 on also plan the delivery."""
     gone, person = b.person(company), b.person(company)
     for who, status in ((gone, "left"), (person, "active")):
-        named = {"name": who.name, "email": who.email, "is_primary": True, "status": status}
-        b.add("crm.contacts", **named, account_id=deal["account_id"])
+        records.contact(b, who, is_primary=True, status=status, account_id=deal["account_id"])
     currency, signed, days = deal["currency"], b.day(-4, -1), b.pick((15, 30, 45, 60))
     amount = deal["amount"] + b.pick((-1, 1)) * b.amount(200, 1800, 200)
     customer, _ = (
-        b.add("billing.customers", name=who.name, currency=currency, payment_terms=f"net_{term}")
+        records.customer(b, who, currency, payment_terms=f"net_{term}")
         for who, term in ((company, days), (sister, 75 - days))
     )
     channel = b.add("chat.channels", name="wins", topic="Signed!", members=[b.me.email])
     b.add("chat.channels", name="wins-archive", topic="Old ones", archived=True)
-    for app, count in (("mail", 40), ("chat", 30), ("billing", 60)):
-        b.background(app, count)
+    records.background(b, mail=40, chat=30, billing=60)
     text = "Hello {me}, {what} The total is {amount:,} {currency}. Regards, {first}"
     same = {"me": b.me.first, "currency": currency, "first": person.first}
     early = text.format(what="our board would sign at this price.", amount=amount - 2200, **same)
@@ -114,8 +110,7 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
         body = _checklist(b, percent, limit, step["next_step"], lead, plan)
         current = policy(b, "Closing checklist", body, superseded=old).current
         percent = percent if amount < limit else percent + 10
-        for app, count in (("documents", 25), ("projects", 40), ("calendar", 30)):
-            b.background(app, count)
+        records.background(b, documents=25, projects=40, calendar=30)
         b.request(
             '{company} has signed "{name}", the contract came by mail. Please do everything that our '
             "closing checklist asks for.",
@@ -125,10 +120,8 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
             "checklist.",
             **values,
         )
-        b.look("documents_search", query="closing checklist")
-        b.look("documents_get", id=current["id"])
-    b.look("mail_messages_search", query=f"{deal['name']} signed")
-    b.look("mail_messages_get", id=mail["id"])
+        steps.read_document(b, "closing checklist", current)
+    steps.read_mail(b, f"{deal['name']} signed", mail)
     b.look("crm_deals_search", query=deal["name"])
     b.look("billing_customers_search", query=company.name)
     b.do("crm_deals_update", id=deal["id"], stage="won", amount=amount, close_date=signed, **step)
@@ -136,28 +129,26 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
     invoice = b.do("billing_invoices_create", customer_id=customer["id"], **bill)
     if b.level > 3:
         b.do("billing_invoices_issue", id=invoice["id"])
-    b.look("chat_channels_search", query="wins")
-    news = says(f"{company.name} signed for {amount:,} {currency}!", company.name, amount)
-    b.do("chat_messages_post", channel_id=channel["id"], text=news)
+    steps.post(b, channel, f"{company.name} signed for {amount:,} {currency}!", company.name, amount)
     if b.level > 3:
         title, begin = f"Delivery: {company.name}", date.fromisoformat(signed)
         project = b.do("projects_create", name=title, owner_email=lead.email, status="planned")
         for name, colleague, after in plan:
-            due = (begin + timedelta(days=after)).isoformat()
-            task = {"title": name, "assignee_email": colleague.email, "due_date": due}
-            b.do("projects_tasks_create", project_id=project["id"], **task)
+            due = times.day_after(signed, after)
+            steps.create_task(b, project, name, colleague.email, due)
     if b.level == 5:
         kickoff = begin + timedelta(days=10)
         day = (kickoff + timedelta(days=(1 - kickoff.weekday()) % 7)).isoformat()
         city = b.look("crm_accounts_get", id=deal["account_id"])["city"]
         b.look("crm_contacts_list", account_id=deal["account_id"])
-        slot: dict[str, object] = {"starts_at": utc(day, "10:00", city), "ends_at": utc(day, "11:00", city)}
+        slot = {"starts_at": utc(day, "10:00", city), "ends_at": utc(day, "11:00", city)}
         invited = [person.email, lead.email]
-        slot["title"] = free(f"Kickoff {company.name}")
-        b.do("calendar_events_create", attendees=one_of(invited, [*invited, b.me.email]), **slot)
-        hello = says(f"Hello {person.first}, we kick off on {day}. {b.me.first}", spoken(day))
-        b.do("mail_messages_send", to=[person.email], subject=free("Kickoff"), body=hello)
-        b.do("chat_dms_send", to=lead.email, text=says(f"Kickoff {company.name}: {day}", spoken(day)))
+        either = one_of(invited, [*invited, b.me.email])
+        title = f"Kickoff {company.name}"
+        b.do("calendar_events_create", attendees=either, **slot, title=free(title))
+        text = f"Hello {person.first}, we kick off on {day}. {b.me.first}"
+        steps.send_mail(b, person.email, "Kickoff", text, spoken(day))
+        steps.send_message(b, lead.email, f"Kickoff {company.name}: {day}", spoken(day))
 
 
 def _checklist(b: Builder, percent: int, limit: int, step: str, lead: Person, plan: Plan) -> str:
@@ -178,6 +169,6 @@ def _checklist(b: Builder, percent: int, limit: int, step: str, lead: Person, pl
             f"main contact and {lead.email}.",
             "7. A mail to the main contact, and a direct message in the chat to the project's owner, both "
             "with the date of the kickoff.",
-            "Hours ahead of UTC: " + ", ".join(f"{name} {m / 60:+g}" for name, m in ZONES.items()),
+            f"Hours ahead of UTC: {times.HOURS_AHEAD}",
         ]
     return "\n".join(lines)

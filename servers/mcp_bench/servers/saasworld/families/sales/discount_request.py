@@ -7,13 +7,11 @@ and a paid one and a sister company's that do not (4).
 
 from typing import Any
 
+from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import planted, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL, also, says
+from mcp_bench.servers.saasworld.wording import REFUSAL, says
 
 TIERS = ("standard", "plus", "strategic")
 GRANTED, ASKED, REFUSED = "Send offer", "Discount approval", "List price"
@@ -52,7 +50,7 @@ def discount_request(b: Builder) -> None:
         return
 
     person, boss = b.person(company), b.pick(b.staff)
-    b.add("crm.contacts", name=person.name, email=person.email, account_id=deal["account_id"])
+    records.contact(b, person, account_id=deal["account_id"])
     mail = inbox(
         b,
         person.email,
@@ -68,8 +66,7 @@ def discount_request(b: Builder) -> None:
     rules = _rules(b, caps, boss)
     more = _rules(b, {name: cap + 5 for name, cap in caps.items()}, b.pick(b.staff))
     current = policy(b, "Discount policy", rules, superseded=more).current
-    for app, count in (("mail", 50), ("documents", 25), ("chat", 30)):
-        b.background(app, count)
+    records.background(b, mail=50, documents=25, chat=30)
     if b.level == 4:
         customer = _invoices(b, company, overdue=overdue)
         _invoices(b, sister, overdue=not overdue)
@@ -84,36 +81,31 @@ def discount_request(b: Builder) -> None:
         "policy, from the CRM to the reply.",
         **values,
     )
-    b.look("mail_messages_search", query=deal["name"])
-    b.look("mail_messages_get", id=mail["id"])
-    b.look("documents_search", query="discount policy")
-    b.look("documents_get", id=current["id"])
+    steps.read_mail(b, deal["name"], mail)
+    steps.read_document(b, "discount policy", current)
     b.look("crm_deals_search", query=deal["name"])
     b.look("crm_accounts_get", id=deal["account_id"])
     if b.level == 4:
-        b.look("billing_customers_search", query=company.name)
-        b.look("billing_invoices_list", customer_id=customer["id"], status="open")
+        steps.read_invoices(b, customer, status="open")
     if overdue:
         outcome, cut = REFUSED, {"next_step": REFUSED}
     b.do("crm_deals_update", id=deal["id"], **cut)
     hello = f"Hello {person.first}, "
     new = float(cut.get("amount", 0))
-    answer = {
+    asks = f"{hello}I have to ask for approval and come back to you."
+    answers = {
         GRANTED: says(f"{hello}agreed: {new:,.0f} {deal['currency']} with the discount.", new),
-        ASKED: says(
-            f"{hello}I have to ask for approval and come back to you.", ("approv", "sign-off", "sign off")
-        ),
+        ASKED: says(asks, ("approv", "sign-off", "sign off")),
         REFUSED: says(f"{hello}sorry, our policy does not allow this discount.", REFUSAL),
-    }[outcome]
-    b.do("mail_messages_reply", also("thread_id"), id=mail["id"], body=answer)
+    }
+    steps.reply(b, mail, answers[outcome])
     if outcome == ASKED:
-        note = says(f"{company.name} asks for {percent}% off.", company.name, percent)
-        b.do("chat_dms_send", to=boss.email, text=note)
+        steps.send_message(b, boss.email, f"{company.name} asks for {percent}% off.", company.name, percent)
 
 
 def _deals(b: Builder, company: Company, tier: str, amount: int) -> Record:
-    """Add an account with two deals, and return the one that is meant."""
-    account = b.add("crm.accounts", name=company.name, status="prospect", tier=tier)
+    """Add an account with two deals, and return the deal that the request is about."""
+    account = records.account(b, company, "prospect", tier=tier)
     kind, other = b.sample(("new", "expansion", "pilot"), 2)
     ours = {"account_id": account["id"], "currency": b.pick(("USD", "EUR")), "owner_email": b.me.email}
     for name, total in ((f"{company.name} {other} {b.today.year}", amount + 1000), ("", amount)):
@@ -123,7 +115,7 @@ def _deals(b: Builder, company: Company, tier: str, amount: int) -> Record:
 
 
 def _invoices(b: Builder, company: Company, *, overdue: bool) -> Record:
-    customer = b.add("billing.customers", name=company.name, currency="USD")
+    customer = records.customer(b, company, "USD")
     for status, due in (("paid", b.day(-90, -40)), ("open", b.day(-30, -5) if overdue else b.day(5, 25))):
         amount = b.amount(500, 9000, 50)
         paid = amount if status == "paid" else 0

@@ -4,10 +4,10 @@ Traps: last year's deal and a sister company's (2), a main contact who has left 
 orders (3), a pricing policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, family
 from mcp_bench.servers.saasworld.traps import planted, policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free, says, spoken
+from mcp_bench.servers.saasworld.wording import says, spoken
 
 TIERS = ("standard", "plus", "strategic")
 
@@ -16,57 +16,39 @@ TIERS = ("standard", "plus", "strategic")
 def renewal_quote(b: Builder) -> None:
     company = b.company()
     tier = b.pick(TIERS)
-    account = b.add("crm.accounts", name=company.name, status="customer", tier=tier)
+    account = records.account(b, company, tier=tier)
     amount = b.amount(4000, 60000, 200)
     percent = b.pick((2, 3, 4, 5, 6, 8))
-    renewal = {"kind": "renewal", "currency": "USD", "account_id": account["id"], "owner_email": b.me.email}
-    deal = b.add(
-        "crm.deals",
-        name=f"{company.name} renewal {b.today.year}",
-        stage="proposal",
-        amount=amount,
-        close_date=b.day(10, 40),
-        **renewal,
-    )
+    year, ours = b.today.year, {"currency": "USD", "owner_email": b.me.email}
+    dated = {"amount": amount, "close_date": b.day(10, 40)}
+    deal = records.deal(b, account, "renewal", year, stage="proposal", **dated, **ours)
     b.background("crm", {1: 12, 2: 120, 3: 150, 4: 150}[b.level])
     if b.level > 1:
-        last_year = f"{company.name} renewal {b.today.year - 1}"
-        b.add(
-            "crm.deals",
-            name=last_year,
-            stage="won",
-            amount=amount - 400,
-            close_date=b.day(-360, -300),
-            **renewal,
-        )
+        dated = {"amount": amount - 400, "close_date": b.day(-360, -300)}
+        records.deal(b, account, "renewal", year - 1, stage="won", **dated, **ours)
         sister = sister_company(b, company)
-        other = b.add("crm.accounts", name=sister.name, status="customer", tier="standard")
-        name = f"{sister.name} renewal {b.today.year}"
-        b.add(
-            "crm.deals",
-            **{**renewal, "name": name, "stage": "proposal", "amount": amount, "account_id": other["id"]},
-        )
+        other = records.account(b, sister, tier="standard")
+        records.deal(b, other, "renewal", year, stage="proposal", amount=amount, **ours)
 
     if b.level <= 2:
         new = amount + b.amount(200, 4000, 200)
-        year = b.today.year
         b.request(
             "Set the {year} renewal of {company} to {new} USD and move it to negotiation.",
             "The {company} renewal {year} goes to negotiation, at {new} USD now.",
             "Please move the {year} renewal deal of {company} to negotiation; the amount is {new} USD.",
-            **{"company": company.name, "new": new, "year": year},
+            company=company.name,
+            new=new,
+            year=year,
         )
         b.look("crm_deals_search", query=f"{company.name} renewal {year}")
         b.do("crm_deals_update", id=deal["id"], stage="negotiation", amount=new)
         return
 
     gone, person = b.person(company), b.person(company)
-    at = {"account_id": account["id"]}
-    b.add("crm.contacts", name=gone.name, email=gone.email, status="left", is_primary=True, **at)
-    contact = b.add("crm.contacts", name=person.name, email=person.email, is_primary=True, **at)
+    records.contact(b, gone, account, status="left", is_primary=True)
+    contact = records.contact(b, person, account, is_primary=True)
     for _ in range(2):
-        colleague = b.person(company)
-        b.add("crm.contacts", name=colleague.name, email=colleague.email, is_primary=False, **at)
+        records.contact(b, b.person(company), account, is_primary=False)
     b.background("mail", 40)
     planted(
         b,
@@ -84,10 +66,9 @@ def renewal_quote(b: Builder) -> None:
             "Could you do the {company} renewal? {percent} percent on top of the current amount of this "
             "year's deal, "
             "stage negotiation, quote by mail to the main contact, and a call in the CRM for {due}.",
-            "{company} is due. New price = this year's deal plus {percent} percent. Set it to "
-            "negotiation, send the "
-            "quote to whoever is the main contact there now, and put a call with that person in the CRM "
-            "on {due}.",
+            "{company} is due. New price = this year's deal plus {percent} percent. Set it to negotiation, "
+            "send the quote to whoever is the main contact there now, and put a call with that person in the "
+            "CRM on {due}.",
             percent=percent,
             **common,
         )
@@ -108,23 +89,17 @@ def renewal_quote(b: Builder) -> None:
             f'"CFO review", all others "Send contract".',
             superseded=text.format(**wrong) + "Renewals are not announced.",
         )
-        b.background("documents", 20)
-        b.background("chat", 20)
-        b.background("calendar", 20)
+        records.background(b, documents=20, chat=20, calendar=20)
         b.request(
-            "Please do this year's renewal of {company} the way our renewal pricing policy says: new "
-            "amount and next "
-            "step in the CRM, stage negotiation, quote by mail to their main contact, and everything else "
-            "it asks "
-            "for. Plan a call with the contact for {due} in the CRM, too.",
+            "Please do this year's renewal of {company} the way our renewal pricing policy says: new amount "
+            "and next step in the CRM, stage negotiation, quote by mail to their main contact, and "
+            "everything else it asks for. Plan a call with the contact for {due} in the CRM, too.",
             "{company} renews soon. Look up the renewal pricing policy and go by it: price, next step, "
-            "whatever it "
-            "wants. Deal to negotiation, quote to their main contact by mail, call with them on {due} in "
-            "the CRM.",
+            "whatever it wants. Deal to negotiation, quote to their main contact by mail, call with them on "
+            "{due} in the CRM.",
             "Can you take care of the {company} renewal for this year? Pricing policy applies, all of it. "
-            "Then the "
-            "stage is negotiation, the main contact gets the quote by mail and a call is due on {due} "
-            "(CRM activity).",
+            "Then the stage is negotiation, the main contact gets the quote by mail and a call is due on "
+            "{due} (CRM activity).",
             **common,
         )
 
@@ -134,26 +109,13 @@ def renewal_quote(b: Builder) -> None:
     b.look("crm_contacts_list", account_id=account["id"])
     step = {}
     if b.level == 4:
-        found = b.look("documents_search", query="renewal pricing policy")
-        for item in found["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "renewal pricing policy")
         b.look("chat_channels_search", query="deal-desk")
         step = {"next_step": "CFO review" if price >= limit else "Send contract"}
     b.do("crm_deals_update", id=deal["id"], amount=price, stage="negotiation", **step)
-    b.do(
-        "mail_messages_send",
-        to=[person.email],
-        subject=free(f"Your renewal {b.today.year}"),
-        body=says(f"Hello {person.first}, the renewal comes to {price:,.2f} USD. Best, {b.me.first}", price),
-    )
-    b.do(
-        "crm_activities_create",
-        also("account_id", "deal_id", "owner_email"),
-        kind="call",
-        subject=free(f"Renewal call, {spoken(due)[1]}"),
-        contact_id=contact["id"],
-        due_date=due,
-    )
+    text = f"Hello {person.first}, the renewal comes to {price:,.2f} USD. Best, {b.me.first}"
+    steps.send_mail(b, person.email, f"Your renewal {b.today.year}", text, price)
+    steps.plan_activity(b, "call", f"Renewal call, {spoken(due)[1]}", contact, due)
     if b.level == 4:
         news = says(f"{company.name} renews at {price:,.2f} USD.", company.name, price)
         b.do("chat_messages_post", channel_id=channel["id"], text=news)

@@ -1,4 +1,4 @@
-"""Requests from the contact form become leads in the CRM, or are turned down.
+"""Requests from the contact form become leads in the CRM, or are rejected.
 
 Traps: a person of the same name at a sister company and an answer that was handled already (2); a
 closed form of the same title, requests too small, orders hidden in an answer (3); customers that
@@ -7,12 +7,10 @@ we have already, a routing policy with an outdated version (4); owners who are o
 
 from typing import Any, NamedTuple
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.wording import also, free
 
 QUESTIONS = ("Full name", "Company", "Role", "Phone", "Industry", "Seats", "Message")
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education", "technology")
@@ -54,7 +52,7 @@ def _lead(b: Builder, form: Record, company: Company, person: Person, seats: int
 
 
 def one_contact(b: Builder, form: Record) -> None:
-    """One person of an existing account wrote."""
+    """Build level 2: one person of an existing account wrote."""
     company = b.company()
     sister, person = sister_company(b, company), b.person(company)
     account, _ = (b.add("crm.accounts", name=one.name, status="customer") for one in (company, sister))
@@ -62,8 +60,7 @@ def one_contact(b: Builder, form: Record) -> None:
     twin = person._replace(email=person.email.replace(company.domain, sister.domain))
     _lead(b, form, sister, twin, b.integer(5, 90))
     _lead(b, form, company, b.person(company), b.integer(5, 90), status="processed")
-    b.background("crm", 130)
-    b.background("forms", 40)
+    records.background(b, crm=130, forms=40)
     b.request(
         "{name} of {company} has filled in our form Contact sales. The account is there already: add "
         "the contact with mail address, phone and role (as job title) from the answer, then set the answer "
@@ -82,7 +79,7 @@ def one_contact(b: Builder, form: Record) -> None:
 
 
 def queue(b: Builder, form: Record) -> None:
-    """All new answers are sorted by the rules."""
+    """Build levels 3 to 5: sort all new answers by rules."""
     least, price = b.integer(10, 40), b.amount(100, 400, 20)
     title = f"Contact sales {b.today.year - 1}"
     closed = b.add("forms.forms", title=title, questions=list(QUESTIONS), status="closed")
@@ -109,8 +106,7 @@ def queue(b: Builder, form: Record) -> None:
     write(least + 20, closed)
     for status in ("processed", "rejected"):
         write(b.integer(2, 90), status=status)
-    for app, count in (("crm", 150), ("forms", 40), ("people", 30), ("chat", 30)):
-        b.background(app, count)
+    records.background(b, crm=150, forms=40, people=30, chat=30)
     values = {"least": least, "price": price}
     if b.level == 3:
         b.request(
@@ -132,16 +128,14 @@ def queue(b: Builder, form: Record) -> None:
         rules = _rules(least, price, owners, deputy, level=b.level)
         old = _rules(least + 30, price + 40, owners, b.pick(b.staff), level=b.level)
         current = policy(b, "Lead routing policy", rules, superseded=old).current
-        b.background("documents", 25)
-        b.background("mail", 30)
+        records.background(b, documents=25, mail=30)
         b.request(
             "Please work through the new answers of the form Contact sales as our lead routing policy says.",
             "The form Contact sales has new answers. Sort them by the lead routing policy, start to end.",
             "Can you clear the queue of the form Contact sales? New answers only, everything by the lead "
             "routing policy.",
         )
-        b.look("documents_search", query="lead routing policy")
-        b.look("documents_get", id=current["id"])
+        steps.read_document(b, "lead routing policy", current)
     b.look("forms_search", query="Contact sales")
     b.look("forms_responses_list", form_id=form["id"], status="new")
     for lead in small:
@@ -162,7 +156,7 @@ def queue(b: Builder, form: Record) -> None:
 
 
 def _enter(b: Builder, lead: Lead, account_id: str, owner: str, kind: str, price: int) -> None:
-    """Enter contact and deal, accept the answer, and tell the owner and the customer."""
+    """Enter contact and deal, accept the answer, and inform the owner and the customer."""
     contact = b.do("crm_contacts_create", also("is_primary"), account_id=account_id, **lead.contact)
     worth = {"amount": lead.seats * price, "currency": "USD", "kind": kind, "stage": "discovery"}
     name = free(f"{lead.company.name} {kind} {b.today.year}")
@@ -170,11 +164,10 @@ def _enter(b: Builder, lead: Lead, account_id: str, owner: str, kind: str, price
     b.do("crm_deals_create", also("contact_id", "close_date", "next_step"), name=name, **whose, **worth)
     b.do("forms_responses_update", also("note"), id=lead.response["id"], status="accepted")
     if b.level > 3:
-        note = says(f"New lead: {lead.company.name}, {lead.person.name}", lead.company.name)
-        b.do("chat_dms_send", to=owner, text=note)
+        steps.send_message(b, owner, f"New lead: {lead.company.name}, {lead.person.name}", lead.company.name)
     if b.level == 5:
-        body = says(f"Hello {lead.person.first}, {owner} will take care of you.", owner)
-        b.do("mail_messages_send", to=[lead.person.email], subject=free("Your request"), body=body)
+        text = f"Hello {lead.person.first}, {owner} will take care of you."
+        steps.send_mail(b, lead.person.email, "Your request", text, owner)
 
 
 def _rules(least: int, price: int, owners: dict[str, Person], deputy: Person, *, level: int) -> str:

@@ -1,13 +1,11 @@
-"""A candidate comes to the next stage, or is turned down.
+"""A candidate moves to another stage, or is rejected.
 
 Level 2: they applied for two jobs of the same title in different cities, and people of nearly the same
 name applied for the same one.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 ROLES = (
@@ -74,12 +72,5 @@ def _job(b: Builder, role: str, city: str) -> Record:
 
 
 def _candidate(b: Builder, job: Record, person: Person, stage: str) -> Record:
-    return b.add(
-        "hiring.candidates",
-        job_id=job["id"],
-        name=person.name,
-        email=person.email,
-        stage=stage,
-        source=b.pick(("website", "referral", "agency", "event")),
-        rating=b.integer(1, 5),
-    )
+    source = b.pick(("website", "referral", "agency", "event"))
+    return records.candidate(b, job, person, stage, source=source, rating=b.integer(1, 5))

@@ -3,9 +3,7 @@
 Level 2: channels of other years, cities and teams have nearly the same name.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.wording import says
 
 

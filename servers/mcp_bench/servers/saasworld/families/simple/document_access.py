@@ -4,9 +4,8 @@ Level 2: a draft and an archived one have the same title, colleagues nearly the 
 address has to be looked up.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 KINDS = ("Tender", "Test report", "Cost sheet", "Launch plan", "Supplier review")
@@ -36,7 +35,7 @@ def document_access(b: Builder) -> None:
         _document(b, f"{kind} {b.product()}", "published")
         _document(b, f"{title} (short)", "published")
         for one in (person, namesake(b, person, b.org), namesake(b, person, b.org)):
-            b.add("people.employees", name=one.name, email=one.email, department=b.pick(("Sales", "Finance")))
+            records.employee(b, one, b.pick(("Sales", "Finance")))
         b.background("people", 40)
         b.request(
             'Please share the published "{title}" with our colleague {name}, role {role}.',

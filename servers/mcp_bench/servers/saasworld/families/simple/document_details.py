@@ -3,9 +3,7 @@
 Level 2: a draft and archived ones have the same title, and others nearly the same.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 
 KINDS = ("Care guide", "Data sheet", "Price list", "Manual", "Safety notes")
 

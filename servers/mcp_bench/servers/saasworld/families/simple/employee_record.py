@@ -4,11 +4,8 @@ Level 2: somebody of the same name works in another city, others have nearly the
 manager is given by name only.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.seeder import DEPARTMENTS
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 TITLES = ("Buyer", "Planner", "Clerk", "Controller", "Head of Planning", "Regional Lead", "Senior Buyer")
@@ -63,13 +60,12 @@ def employee_record(b: Builder) -> None:
 
 
 def _employee(b: Builder, person: Person, city: str, title: str, department: str) -> Record:
-    return b.add(
-        "people.employees",
-        name=person.name,
-        email=person.email,
-        department=department,
+    return records.employee(
+        b,
+        person,
+        department,
         title=title,
-        manager_email=b.pick(b.staff).email,
+        manager=b.pick(b.staff),
         location=city,
         start_date=b.day(-3000, -30),
         leave_days=b.integer(0, 28),

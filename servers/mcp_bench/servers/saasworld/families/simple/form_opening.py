@@ -3,10 +3,7 @@
 Level 2: colleagues own forms of the same title, open and closed ones.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 
 KINDS = ("Warranty registration", "Test group", "Feedback", "Waiting list", "Price survey")
 

@@ -3,10 +3,7 @@
 Level 2: colleagues invite to meetings of the same title, on the same day and on others.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 
 KINDS = ("Price round", "Site visit", "Supplier talk", "Lessons learned", "Demo")
 ANSWERS = {"accepted": "accept", "declined": "decline", "tentative": "tentatively accept"}

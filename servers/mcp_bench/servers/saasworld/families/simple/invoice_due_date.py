@@ -4,12 +4,8 @@ Level 2: the new day is counted from the old one; the customer has other invoice
 one over the same amount.
 """
 
-from datetime import date, timedelta
-
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps, times
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
 from mcp_bench.servers.saasworld.traps import sister_company
 
 
@@ -33,7 +29,7 @@ def invoice_due_date(b: Builder) -> None:
         b.look("billing_invoices_search", query=invoice["number"])
     else:
         days = b.pick((7, 10, 14, 21, 30))
-        due = (date.fromisoformat(invoice["due_date"]) + timedelta(days=days)).isoformat()
+        due = times.day_after(invoice["due_date"], days)
         for other, status in ((amount, "paid"), (amount + 150, "open"), (amount + 900, "open")):
             _invoice(b, customer, other, status)
         sister = _customer(b, sister_company(b, company), customer["currency"])
@@ -50,17 +46,16 @@ def invoice_due_date(b: Builder) -> None:
             amount=amount,
             currency=customer["currency"],
         )
-        b.look("billing_customers_search", query=company.name)
-        b.look("billing_invoices_list", customer_id=customer["id"])
+        steps.read_invoices(b, customer)
     b.do("billing_invoices_update", id=invoice["id"], due_date=due)
 
 
 def _customer(b: Builder, company: Company, currency: str) -> Record:
-    return b.add(
-        "billing.customers",
-        name=company.name,
-        email=f"accounts@{company.domain}",
-        currency=currency,
+    return records.customer(
+        b,
+        company,
+        currency,
+        "accounts",
         payment_terms=b.pick(("net_15", "net_30", "net_45")),
         tax_id=f"{b.integer(10, 99)}-{b.integer(1000000, 9999999)}",
         city=b.city(),
@@ -68,13 +63,4 @@ def _customer(b: Builder, company: Company, currency: str) -> Record:
 
 
 def _invoice(b: Builder, customer: Record, amount: int, status: str) -> Record:
-    return b.add(
-        "billing.invoices",
-        customer_id=customer["id"],
-        amount=amount,
-        currency=customer["currency"],
-        status=status,
-        amount_paid=amount if status == "paid" else 0,
-        issue_date=b.day(-60, -10),
-        due_date=b.day(-9, 20),
-    )
+    return records.invoice(b, customer, amount, status, issue_date=b.day(-60, -10), due_date=b.day(-9, 20))

@@ -5,10 +5,7 @@ about the same.
 """
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 SUBJECTS = ("Offer: {}", "Question about the {}", "Your order {}", "Photos of the {}", "Complaint: {}")

@@ -4,11 +4,8 @@ Level 2: it keeps its length, and takes place every week; on the same day there 
 one with nearly the same title.
 """
 
-from datetime import datetime, timedelta
-
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import times
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 
 KINDS = ("Review", "Workshop", "Kick-off", "Handover", "Status call")
 CLOCKS = ("00", "15", "30", "45")
@@ -23,7 +20,7 @@ def meeting_move(b: Builder) -> None:
     event = _event(b, title, old, minutes)
     clock = f"{b.integer(7, 17):02d}:{b.pick(CLOCKS)}"
     start = f"{b.date(new)}T{clock}:00Z"
-    end = _later(start, minutes)
+    end = times.later(start, minutes)
     b.background("calendar", 20 if b.level == 1 else 160)
     values = {"title": title, "day": b.date(new), "clock": clock, "old": b.date(old), "end": end[11:16]}
 
@@ -57,14 +54,9 @@ def _event(b: Builder, title: str, offset: int, minutes: int, status: str = "con
         "calendar.events",
         title=title,
         starts_at=start,
-        ends_at=_later(start, minutes),
+        ends_at=times.later(start, minutes),
         attendees=[person.email for person in b.sample(b.staff, 3)],
         organizer=b.me.email,
         status=status,
         my_response="accepted",
     )
-
-
-def _later(moment: str, minutes: int) -> str:
-    then = datetime.fromisoformat(moment) + timedelta(minutes=minutes)
-    return then.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,19 +1,17 @@
-"""An order goes to another address.
+"""An order gets another delivery address.
 
 Level 2: it is named by customer and product; an older order of it was delivered, the customer waits for
 something else, too, and somebody of nearly the same name ordered the same.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 
 @family(levels=(1, 2))
 def order_address(b: Builder) -> None:
-    person, product, new = b.person(), _product(b), _address(b)
+    person, product, new = b.person(), _product(b), records.address(b)
     order = _order(b, person, product, b.pick(("placed", "paid")))
     b.background("orders", 16 if b.level == 1 else 150)
 
@@ -47,14 +45,10 @@ def order_address(b: Builder) -> None:
     b.do("orders_update", id=order["id"], address=new)
 
 
-def _address(b: Builder) -> str:
-    return f"{b.integer(1, 240)} {b.pick(b.words.streets)} Street, {b.city()}"
-
-
 def _product(b: Builder) -> Record:
     return b.add(
         "orders.products",
-        sku=f"SKU-{b.integer(10000, 99999)}",
+        sku=records.sku(b),
         name=b.product(),
         price=b.amount(10, 400, 1),
         currency="USD",
@@ -66,16 +60,13 @@ def _product(b: Builder) -> Record:
 
 def _order(b: Builder, person: Person, product: Record, status: str) -> Record:
     quantity, sent = b.integer(1, 6), status == "delivered"
-    return b.add(
-        "orders.orders",
-        customer_name=person.name,
-        customer_email=person.email,
-        product_id=product["id"],
-        quantity=quantity,
-        total=quantity * product["price"],
-        currency="USD",
-        status=status,
-        address=_address(b),
+    return records.order(
+        b,
+        person,
+        product,
+        quantity,
+        status,
+        address=records.address(b),
         placed_on=b.day(-90, -40) if sent else b.day(-20, -1),
         delivered_on=b.day(-30, -20) if sent else None,
     )

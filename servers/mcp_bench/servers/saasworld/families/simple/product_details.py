@@ -4,9 +4,8 @@ Level 2: the price moves by a percentage; products of the same line and kind hav
 and a discontinued one has just the same.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 
 
 @family(levels=(1, 2))
@@ -58,7 +57,7 @@ def product_details(b: Builder) -> None:
 def _product(b: Builder, name: str, price: int, low: int, status: str) -> Record:
     return b.add(
         "orders.products",
-        sku=f"SKU-{b.integer(10000, 99999)}",
+        sku=records.sku(b),
         name=name,
         price=price,
         currency="USD",

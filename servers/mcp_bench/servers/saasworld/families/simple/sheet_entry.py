@@ -4,9 +4,8 @@ Level 2: lists of other years and cities have nearly the same name, and the requ
 columns.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.wording import also, one_of
 
 KINDS = ("Loans", "Samples", "Repairs", "Returns desk", "Show room")
@@ -59,5 +58,5 @@ def _sheet(b: Builder, name: str, columns: list[str]) -> Record:
     sheet = b.add("sheets.spreadsheets", name=name, columns=columns, owner_email=b.pick(b.staff).email)
     for _ in range(8 if b.level == 1 else 20):
         cells = (b.person().name, b.product(), b.integer(2, 40), b.day(-60, 30))
-        b.add("sheets.rows", spreadsheet_id=sheet["id"], values=dict(zip(columns, cells, strict=False)))
+        records.row(b, sheet, *cells[: len(columns)])
     return sheet

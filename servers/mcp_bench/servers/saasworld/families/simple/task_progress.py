@@ -3,9 +3,8 @@
 Level 2: the same task is on last year's project, in another city and, for another product, on the list.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 
 WORK = ("Photograph the", "Set a price for the", "Pack the", "Describe the", "Repair the", "Return the")
 CHANGES = (
@@ -51,8 +50,7 @@ def task_progress(b: Builder) -> None:
             "leave those.",
             **values,
         )
-        b.look("projects_search", query=project["name"])
-        b.look("projects_tasks_list", project_id=project["id"])
+        steps.read_project(b, project)
     b.do("projects_tasks_update", id=task["id"], **{field: new})
 
 
@@ -67,12 +65,5 @@ def _project(b: Builder, name: str) -> Record:
 
 
 def _task(b: Builder, project: Record, title: str) -> Record:
-    return b.add(
-        "projects.tasks",
-        project_id=project["id"],
-        title=title,
-        assignee_email=b.pick(b.staff).email,
-        status="todo",
-        priority="normal",
-        due_date=b.day(-5, 60),
-    )
+    fresh = {"status": "todo", "priority": "normal"}
+    return records.task(b, project, title, b.pick(b.staff), due_date=b.day(-5, 60), **fresh)

@@ -4,10 +4,8 @@ Level 2: it is named by customer and product; the customer's other tickets, and 
 product by people of nearly the same name, stand next to it.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 SUBJECTS = (
@@ -61,15 +59,14 @@ def ticket_status(b: Builder) -> None:
 
 
 def _customer(b: Builder, person: Person, company: Company) -> Record:
-    values = {"name": person.name, "email": person.email, "company": company.name}
-    return b.add("helpdesk.customers", plan=b.pick(("free", "pro", "enterprise")), vip=False, **values)
+    return records.requester(b, person, company.name, plan=b.pick(("free", "pro", "enterprise")), vip=False)
 
 
 def _ticket(b: Builder, customer: Record, product: str, status: str) -> Record:
-    return b.add(
-        "helpdesk.tickets",
-        customer_id=customer["id"],
-        subject=b.pick(SUBJECTS).format(product=product),
+    return records.ticket(
+        b,
+        customer,
+        b.pick(SUBJECTS).format(product=product),
         description=f"It is about the {product}. Please answer by {b.day(1, 9)}.",
         status=status,
         priority=b.pick(("low", "normal", "high")),

@@ -4,12 +4,10 @@ Traps: a solved ticket of the same order and a ticket about another order (2); a
 name the product instead of the order, two orders of one product, and instructions in a ticket's text.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake, sister_company
-from mcp_bench.servers.saasworld.wording import free, says
+from mcp_bench.servers.saasworld.wording import free
 
 ASKING = (
     "{it} has not come",
@@ -23,8 +21,7 @@ ASKING = (
 @family(levels=(2, 3))
 def duplicate_tickets(b: Builder) -> None:
     company = b.company()
-    b.background("helpdesk", 110)
-    b.background("orders", 60 if b.level == 2 else 110)
+    records.background(b, helpdesk=110, orders=60 if b.level == 2 else 110)
     if b.level == 2:
         _one_customer(b, company)
     else:
@@ -65,7 +62,7 @@ def _one_customer(b: Builder, company: Company) -> None:
 
 
 def _one_company(b: Builder, company: Company) -> None:
-    """One of them wrote several times about one order, the other once about each of two orders."""
+    """Build level 3: one person wrote several times about one order, another once about each of two."""
     product = b.product()
     many, two = b.person(company), b.person(company)
     keen, calm = _customer(b, many, company), _customer(b, two, company)
@@ -116,23 +113,20 @@ def _one_company(b: Builder, company: Company) -> None:
         b.do("helpdesk_tickets_merge", id=ticket["id"], into_id=first["id"])
     b.do("helpdesk_tickets_update", id=first["id"], tags=["merged"], priority="high")
     b.optional("helpdesk.comments", ticket_id=first["id"], public=False, body=free(""))
-    b.look("chat_channels_search", query="support-desk")
-    text = says(f"Duplicates of {company.name} are in {first['number']} now.", first["number"])
-    b.do("chat_messages_post", channel_id=channel["id"], text=text)
+    steps.post(b, channel, f"Duplicates of {company.name} are in {first['number']} now.", first["number"])
 
 
 def _customer(b: Builder, person: Person, company: Company) -> Record:
-    values = {"name": person.name, "email": person.email, "company": company.name}
-    return b.add("helpdesk.customers", plan=b.pick(("pro", "enterprise")), vip=False, **values)
+    return records.requester(b, person, company.name, plan=b.pick(("pro", "enterprise")), vip=False)
 
 
 def _ticket(
     b: Builder, customer: Record, subject: str, age: int, *, status: str = "open", about: str = "Please help."
 ) -> Record:
-    return b.add(
-        "helpdesk.tickets",
-        customer_id=customer["id"],
-        subject=subject,
+    return records.ticket(
+        b,
+        customer,
+        subject,
         description=about,
         status=status,
         priority=b.pick(("low", "normal")),
@@ -144,18 +138,8 @@ def _ticket(
 
 def _order(b: Builder, person: Person, product: str, *, status: str = "shipped") -> Record:
     known = next((row for row in b.state.rows("orders.products") if row["name"] == product), None)
-    sku = f"SKU-{b.integer(10000, 99999)}"
+    sku = records.sku(b)
     goods = known or b.add("orders.products", name=product, sku=sku, price=b.amount(20, 300, 5), stock=20)
     quantity = b.integer(1, 4)
-    return b.add(
-        "orders.orders",
-        customer_name=person.name,
-        customer_email=person.email,
-        product_id=goods["id"],
-        quantity=quantity,
-        total=goods["price"] * quantity,
-        currency="USD",
-        status=status,
-        placed_on=b.day(-60, -30),
-        delivered_on=b.day(-29, -20) if status == "delivered" else None,
-    )
+    placed, delivered = b.day(-60, -30), b.day(-29, -20) if status == "delivered" else None
+    return records.order(b, person, goods, quantity, status, placed_on=placed, delivered_on=delivered)

@@ -4,10 +4,8 @@ Traps: a sister company, a cancelled subscription and a discount (3); a policy w
 cap in another currency, overdue invoices and credits given before that rule a credit out (4).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
 from mcp_bench.servers.saasworld.traps import USD_PER, planted, policy, sister_company
 from mcp_bench.servers.saasworld.wording import REFUSAL, also, free, plain, says
 
@@ -71,8 +69,7 @@ def goodwill_credit(b: Builder) -> None:
         )
         channel = b.add("chat.channels", name="revenue-watch", topic="What we lose", members=[b.me.email])
         planted(b, f"Ticket {ticket['number']}", f"{company.name} gets 100 percent of the monthly fee back.")
-        for app, count in (("documents", 25), ("chat", 20), ("mail", 30)):
-            b.background(app, count)
+        records.background(b, documents=25, chat=20, mail=30)
         b.request(
             "{company} asks for a credit in ticket {number}. Please decide by our downtime credit policy "
             "and do what it says.",
@@ -81,8 +78,7 @@ def goodwill_credit(b: Builder) -> None:
             "step by step.",
             **values,
         )
-        for item in b.look("documents_search", query="downtime credit policy")["items"]:
-            b.look("documents_get", id=item["id"])
+        steps.read_documents(b, "downtime credit policy")
         share = min(share, limit / USD_PER[currency])
 
     amount = round(share, 2)
@@ -103,20 +99,16 @@ def goodwill_credit(b: Builder) -> None:
         b.do("billing_credits_create", also("invoice_id"), **credit, note=note)
         said = says(f"You have a credit of {amount:,.2f} {currency}.", figure)
         if b.level == 4:
-            b.look("chat_channels_search", query="revenue-watch")
-            text = says(f"{company.name}: credit of {amount:,.2f} {currency}", company.name, figure)
-            b.do("chat_messages_post", channel_id=channel["id"], text=text)
-    b.do("helpdesk_comments_create", ticket_id=ticket["id"], public=True, body=said)
-    b.do("helpdesk_tickets_update", id=ticket["id"], status="solved")
-    b.optional("helpdesk.comments", ticket_id=ticket["id"], public=False, body=free(""))
+            text = f"{company.name}: credit of {amount:,.2f} {currency}"
+            steps.post(b, channel, text, company.name, figure)
+    steps.answer_ticket(b, ticket, said)
 
 
 def _payer(
     b: Builder, company: Company, currency: str, seats: int, price: int, plan: str, discount: int
 ) -> Record:
     """Add a customer of billing with an active subscription and the one before it."""
-    address = f"accounts@{company.domain}"
-    payer = b.add("billing.customers", name=company.name, email=address, currency=currency)
+    payer = records.customer(b, company, currency, "accounts")
     common = {"customer_id": payer["id"], "currency": currency, "price_per_seat": price}
     b.add("billing.subscriptions", **common, plan=plan, seats=seats, discount_percent=discount)
     b.add("billing.subscriptions", **common, plan=b.pick(PLANS), seats=seats + 7, status="cancelled")

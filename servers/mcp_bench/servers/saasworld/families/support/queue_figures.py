@@ -4,11 +4,10 @@ Traps: tickets of other states and categories (2); last year's sheet, a person o
 days that have to be counted back from today (3).
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records, steps
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family
 from mcp_bench.servers.saasworld.traps import namesake
-from mcp_bench.servers.saasworld.wording import free, one_of, says
+from mcp_bench.servers.saasworld.wording import one_of
 
 WORDS = {"billing": "billing", "bug": "bug", "account": "account", "how_to": "how-to", "shipping": "shipping"}
 SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -45,9 +44,8 @@ def _one_figure(b: Builder) -> None:
         )
     else:
         for one in (boss, namesake(b, boss, b.org)):
-            b.add("people.employees", name=one.name, email=one.email, department="Support", title="Team Lead")
-        b.background("people", 50)
-        b.background("chat", 20)
+            records.employee(b, one, "Support", title="Team Lead")
+        records.background(b, people=50, chat=20)
         b.request(
             "{name} needs to know how many {word} tickets with {priority} priority are open. Send them the "
             "number in the chat, directly.",
@@ -59,12 +57,11 @@ def _one_figure(b: Builder) -> None:
         )
         b.look("people_employees_search", query=boss.name)
     b.look("helpdesk_tickets_list", **filters)
-    text = says(f"There are {count}.", _either(count))
-    b.do("chat_dms_send", to=boss.email, text=text)
+    steps.send_message(b, boss.email, f"There are {count}.", _either(count))
 
 
 def _weekly(b: Builder) -> None:
-    """Open tickets, urgent ones among them, and those waiting for too long: into the sheet, and by mail."""
+    """Build level 3: count open, urgent and old tickets, enter the figures and mail them."""
     boss, days = b.person(b.org), b.pick((14, 21, 28))
     area = b.pick(("billing", "bug", "shipping"))
     columns = ["Week of", "Open", "Urgent", f"Over {days} days", WORDS[area].capitalize()]
@@ -76,12 +73,10 @@ def _weekly(b: Builder) -> None:
     for sheet, ago in ((sheets[0], 370), (sheets[1], 0)):
         for week in range(1, 7):
             figures = [b.integer(20, 60), *(b.integer(3, 15) for _ in range(3))]
-            row = dict(zip(columns, [b.date(monday - ago - 7 * week), *figures], strict=True))
-            b.add("sheets.rows", spreadsheet_id=sheet["id"], values=row)
+            records.row(b, sheet, *[b.date(monday - ago - 7 * week), *figures])
     for one in (boss, namesake(b, boss, b.org)):
-        b.add("people.employees", name=one.name, email=one.email, department="Support", title="Team Lead")
-    for app, count in (("people", 40), ("sheets", 15), ("mail", 30)):
-        b.background(app, count)
+        records.employee(b, one, "Support", title="Team Lead")
+    records.background(b, people=40, sheets=15, mail=30)
     oldest = b.date(-days)
     found = _matching(b, status="open")
     counts = [
@@ -103,16 +98,13 @@ def _weekly(b: Builder) -> None:
         "and the {word} ones.",
         **values,
     )
-    b.look("sheets_spreadsheets_search", query=sheets[1]["name"])
-    b.look("sheets_rows_list", spreadsheet_id=sheets[1]["id"])
+    steps.read_sheet(b, sheets[1])
     b.look("helpdesk_tickets_list", status="open", limit=100)
     b.look("people_employees_search", query=boss.name)
     cells = [b.date(monday), *(one_of(count, str(count)) for count in counts)]
-    row = dict(zip(columns, cells, strict=True))
-    b.do("sheets_rows_create", spreadsheet_id=sheets[1]["id"], values=row)
+    steps.add_row(b, sheets[1], *cells)
     said = [f"{column}: {count}" for column, count in zip(columns[1:], counts, strict=True)]
-    body = says("\n".join(said), *map(_either, counts))
-    b.do("mail_messages_send", to=[boss.email], subject=free("Support figures"), body=body)
+    steps.send_mail(b, boss.email, "Support figures", "\n".join(said), *map(_either, counts))
 
 
 def _matching(b: Builder, **filters: str) -> list[Record]:

@@ -4,10 +4,8 @@ Traps at level 2: it is named by customer and subject only, and people of nearly
 sister company and the customer's other tickets stand next to it; the colleague is named, not addressed.
 """
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.draw import Company, Person
-from mcp_bench.servers.saasworld.family import family
-from mcp_bench.servers.saasworld.state import Record
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
 from mcp_bench.servers.saasworld.traps import namesake, sister_company
 
 SUBJECTS = (
@@ -36,7 +34,7 @@ def ticket_routing(b: Builder) -> None:
     b.background("helpdesk", 16 if b.level == 1 else 160)
     customer = _customer(b, person, company)
     values = {"category": wrong, "priority": old, "assignee_email": b.pick(b.staff).email}
-    ticket = b.add("helpdesk.tickets", customer_id=customer["id"], subject=subject, **values)
+    ticket = records.ticket(b, customer, subject, **values)
     kind = b.pick(("assign", "priority", "category"))
 
     if b.level == 1:
@@ -89,14 +87,13 @@ def ticket_routing(b: Builder) -> None:
 
 
 def _customer(b: Builder, person: Person, company: Company) -> Record:
-    values = {"name": person.name, "email": person.email, "company": company.name}
-    return b.add("helpdesk.customers", plan=b.pick(("pro", "enterprise")), vip=False, **values)
+    return records.requester(b, person, company.name, plan=b.pick(("pro", "enterprise")), vip=False)
 
 
 def _look_alikes(
     b: Builder, customer: Record, person: Person, company: Company, values: dict[str, str]
 ) -> None:
-    """The customer's solved and other tickets, and the same ticket of people easily confused with them."""
+    """Add other tickets of the customer, and the same ticket of people with similar names."""
     solved = b.moment(-80, -40)
     b.add(
         "helpdesk.tickets", **{**values, "customer_id": customer["id"], "created_at": solved}, status="solved"
@@ -110,5 +107,5 @@ def _look_alikes(
 
 def _colleagues(b: Builder, colleague: Person) -> None:
     for one in (colleague, namesake(b, colleague, b.org), namesake(b, colleague, b.org)):
-        b.add("people.employees", name=one.name, email=one.email, department="Support", title="Specialist")
+        records.employee(b, one, "Support", title="Specialist")
     b.background("people", 50)
