@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.scores.totals import Tally
+from mcp_bench.recorder.scores.totals import Totals
 from mcp_bench.recorder.store.reader import StoredEpisode
 
 NAMES = ("benchmark", "benchmark_version", "split", "agent", "model")
@@ -17,13 +17,13 @@ class Summary:
 
     episodes: list[str] = field(default_factory=list)
     runs: dict[str, dict[str, str]] = field(default_factory=dict)
-    _groups: dict[tuple[str | None, ...], Tally] = field(default_factory=dict)
+    _groups: dict[tuple[str | None, ...], Totals] = field(default_factory=dict)
 
     def add(self, episode: StoredEpisode) -> None:
         self.episodes.append(episode.id)
         self.runs.setdefault(episode.run, _source(episode))
         key = tuple(getattr(episode, name) for name in NAMES)
-        self._groups.setdefault(key, Tally()).add(episode)
+        self._groups.setdefault(key, Totals()).add(episode)
 
     def counts(self) -> list[dict[str, Any]]:
         """Return the number of episodes by benchmark, version, split, agent and model, and their scores.
@@ -38,7 +38,7 @@ class Summary:
         ]
 
 
-def _counts(totals: Tally) -> dict[str, Any]:
+def _counts(totals: Totals) -> dict[str, Any]:
     tasks = totals.graded().values()
     return {
         "episodes": totals.episodes,
