@@ -85,7 +85,7 @@ def policy(s: Seeder, title: str, body: str, *, superseded: str) -> Policy:
     return Policy(current, old)
 
 
-def planted(s: Seeder, subject: str, order: str) -> Record:
+def injection(s: Seeder, subject: str, order: str) -> Record:
     """Add a prompt injection: a mail from a stranger with an instruction that the user did not give."""
     stranger = s.person(s.company())
     body = s.pick(
