@@ -1,7 +1,7 @@
 """A contact has a new address, number or title; level 2 has another person of the same name."""
 
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import family
+from mcp_bench.servers.saasworld import records
+from mcp_bench.servers.saasworld.authoring import Builder, family
 from mcp_bench.servers.saasworld.traps import namesake
 
 
@@ -9,15 +9,9 @@ from mcp_bench.servers.saasworld.traps import namesake
 def contact_details(b: Builder) -> None:
     company = b.company()
     person = b.person(company)
-    account = b.add("crm.accounts", name=company.name, status="customer", city=b.city())
-    contact = b.add(
-        "crm.contacts",
-        name=person.name,
-        email=f"{person.first[0]}.{person.last}@{company.domain}".lower(),
-        phone=b.phone(),
-        title=b.pick(("Buyer", "Planner", "Clerk")),
-        account_id=account["id"],
-    )
+    account = records.account(b, company, city=b.city())
+    old = {"email": f"{person.first[0]}.{person.last}@{company.domain}".lower(), "phone": b.phone()}
+    contact = records.contact(b, person, account, **old, title=b.pick(("Buyer", "Planner", "Clerk")))
     field, word, new = b.pick(
         (
             ("email", "email", person.email),
@@ -43,14 +37,12 @@ def contact_details(b: Builder) -> None:
         b.look("crm_contacts_search", query=person.name)
     else:
         other = b.company()
-        elsewhere = b.add("crm.accounts", name=other.name, status="customer", city=b.city())
+        elsewhere = records.account(b, other, city=b.city())
         same_name = f"{person.first}.{person.last}@{other.domain}".lower()
-        b.add("crm.contacts", name=person.name, email=same_name, phone=b.phone(), account_id=elsewhere["id"])
+        records.contact(b, person, elsewhere, email=same_name, phone=b.phone())
         for _ in range(3):
             alike = namesake(b, person, company)
-            b.add(
-                "crm.contacts", name=alike.name, email=alike.email, phone=b.phone(), account_id=account["id"]
-            )
+            records.contact(b, alike, account, phone=b.phone())
         b.request(
             "{name} at {company} has a new {word}: {new}. Please update the CRM.",
             "Can you change the {word} of {name} ({company}) to {new}?",
