@@ -2,8 +2,11 @@
 
 import os
 import signal
+import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +25,32 @@ settings.load_profile("busy")
 
 # before torch is imported by anything: workers share the cores
 limit_spinning()
+
+
+LEVELS = ("unit", "component", "contract", "system")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test file without exactly one level."""
+    for item in items:
+        if len([level for level in LEVELS if item.get_closest_marker(level)]) != 1:
+            raise pytest.UsageError(
+                f"{item.path}: set one level, such as `pytestmark = pytest.mark.unit`: {LEVELS}"
+            )
+
+
+@pytest.fixture(autouse=True)
+def unit_tests_stay_pure(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse processes and sockets in a unit test: they would make `make unit` slow."""
+    if request.node.get_closest_marker("unit") is None:
+        return
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a unit test starts no process and opens no connection: set another level")
+
+    for owner, name in ((subprocess.Popen, "__init__"), (socket.socket, "bind"), (socket.socket, "connect")):
+        monkeypatch.setattr(owner, name, refuse)
+    monkeypatch.setattr(os, "fork", refuse)
 
 
 @pytest.fixture

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import ROOT
 from tests.support.interrupted import interrupted
+
+pytestmark = pytest.mark.system
 
 SHORT = {
     "TRAINED": "contact-details mail-filing",

@@ -13,6 +13,8 @@ import pytest
 from mcp_bench.bridge.cli.root import root
 from tests.support import ROOT
 
+pytestmark = pytest.mark.system
+
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 
 

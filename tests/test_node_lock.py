@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.unit
+
 LOCK = Path(__file__).parent / "node" / "package-lock.json"
 
 

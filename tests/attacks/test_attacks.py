@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from mcp_bench.recorder.isolation_levels import SEALING
 from tests.support import ROOT
 from tests.support.attacks.arena import LEFT_OUT, Arena, Measured
 from tests.support.attacks.table import Row, table
 from tests.support.levels import each_level
+
+pytestmark = pytest.mark.system
 
 SECURITY = ROOT / "docs" / "security.md"
 ELSEWHERE = {"answer with nothing, null or NaN"}

@@ -10,7 +10,7 @@ import pytest
 from mcp_bench.servers.agentdojo import BENCHMARK
 from mcp_bench.servers.remote import RemoteBenchmark
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 QUICK = ("", "null", "NaN")
 NOTHING = (

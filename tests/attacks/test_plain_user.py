@@ -16,7 +16,10 @@ from tests.support.levels import these_levels
 
 NOBODY = 61990
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; others are one")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; others are one"),
+    pytest.mark.system,
+]
 
 
 @dataclass

@@ -19,6 +19,8 @@ from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.opencode.agent import OpenCode
 from mcp_bench.plugins.qwen_code.agent import QwenCode
 
+pytestmark = pytest.mark.system
+
 SESSION = "0123456789"
 WORD = "stolen-sentinel"
 SEEN = (

@@ -20,6 +20,8 @@ from tests.support import DESK_SERVER
 from tests.support.http.http_peers import echo_server, sdk_server
 from tests.support.http.otlp_receiver import Receiver, attributes, otlp_receiver
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -10,6 +10,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
+pytestmark = pytest.mark.component
+
 PROMPT = "Add two and three, then write it down."
 REFERENCE = {
     "calls": [

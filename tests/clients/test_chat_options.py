@@ -11,6 +11,8 @@ from mcp_bench.clients.connection import Tool
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.component
+
 PROMPT = "Say hello."
 
 

@@ -17,6 +17,8 @@ from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError
 from tests.support import DESK_SERVER
 
+pytestmark = pytest.mark.component
+
 SERVER = DESK_SERVER
 ADD = json.dumps({"calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}], "answer": "3"})
 

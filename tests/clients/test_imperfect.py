@@ -2,10 +2,13 @@
 
 import copy
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.clients.imperfect import Call, changed_value, worsen
+
+pytestmark = pytest.mark.unit
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

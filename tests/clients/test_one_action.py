@@ -8,6 +8,8 @@ import pytest
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
+pytestmark = pytest.mark.system
+
 PROMPT = "Add two and three, then write it down."
 ADD = ScriptedCall("add", {"a": 2, "b": 3})
 NOTE = ScriptedCall("note", {"text": "five", "colour": "blue"})

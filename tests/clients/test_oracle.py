@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 CALLS = [("note", {"text": f"note {number}", "colour": "red"}) for number in range(10)]
 
 

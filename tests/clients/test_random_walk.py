@@ -3,11 +3,14 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_bench.clients.random_walk import drawn_object
+
+pytestmark = pytest.mark.component
 
 PROMPT = "Write down the number of the invoice INV-1."
 

@@ -12,6 +12,8 @@ import pytest
 from tests.support.conformance.conformance_suite import MCP_BENCH, REVISIONS, Start, failures, run_suite
 from tests.support.http.http_log import logged_messages
 
+pytestmark = pytest.mark.contract
+
 EXTENSIONS = "tasks-"
 """Scenarios of an extension that the SDK lacks. The suite does not score them either."""
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.conformance.conformance_suite import REVISIONS, Start, failures, run_suite
 
+pytestmark = pytest.mark.contract
+
 TEXT_ONLY = "worlds return text and structured content"
 NO_CLIENT_REQUESTS = "a world needs nothing from the client's model or user"
 NO_RESOURCES = "worlds only offer tools, as the capabilities say"

@@ -24,6 +24,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 STAND_IN = SUPPORT / "agents" / "acp_stand_in.py"
 REAL = ("opencode acp", "codex-acp", "gemini --acp")

@@ -25,6 +25,8 @@ from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
+pytestmark = pytest.mark.contract
+
 Make = Callable[..., Attempt]
 FinishedBy = Callable[[str], Finished]
 CLAUDE, CODEX, GEMINI, QWEN, OPENCODE = AGENT_CASES.values()

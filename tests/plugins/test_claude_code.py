@@ -12,6 +12,8 @@ from tests.support.desk.desk_script import PROMPT, check_usage
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 
 

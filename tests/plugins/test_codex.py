@@ -17,6 +17,8 @@ from tests.support.desk.desk_script import JOURNAL, PROMPT, check_conversation
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 ROLLOUT = ".codex/sessions/*/*/*/rollout-*.jsonl"
 

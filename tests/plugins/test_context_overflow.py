@@ -11,6 +11,8 @@ from tests.support.desk.desk_script import JOURNAL
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 VLLM = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 

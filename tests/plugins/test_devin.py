@@ -21,6 +21,8 @@ from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from tests.support import SUPPORT
 from tests.support.agents.agent_attempt import Attempt
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 STAND_IN = SUPPORT / "agents" / "devin_stand_in.py"
 SERVER = McpServer("desk", ("server",), ("add", "desk.tidy"))

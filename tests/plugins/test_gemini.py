@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from mcp_bench.plugins.gemini.session import model_name
+
+pytestmark = pytest.mark.system
 
 
 def test_results_are_read_without_its_own_words(finished_by: Callable) -> None:

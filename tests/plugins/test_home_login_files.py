@@ -19,6 +19,8 @@ from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.plugins.opencode.agent import OpenCode
 from mcp_bench.plugins.qwen_code.agent import QwenCode
 
+pytestmark = pytest.mark.system
+
 SERVER = McpServer("bench", ("shim",), ("add",))
 
 

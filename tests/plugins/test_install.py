@@ -16,6 +16,8 @@ from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.places import SETTINGS
 from tests.support.agents.node_clis import node_environ
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:

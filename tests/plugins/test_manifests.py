@@ -16,6 +16,8 @@ from mcp_bench.plugins.install.places import SETTINGS
 from tests.support import ROOT
 from tests.support.agents.node_clis import node_environ
 
+pytestmark = pytest.mark.system
+
 MANIFESTS = ROOT / "plugins" / "manifests"
 SCHEMA = ROOT / "tests" / "support" / "mcp_registry" / "server.schema.json"
 

@@ -14,6 +14,8 @@ from tests.support.desk.desk_script import check_conversation
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 
 

@@ -30,6 +30,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 PROMPT = "Add two and three."
 REFERENCE = {"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}], "answer": "five"}
 KEY = "dummy-key-1234"

@@ -4,8 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from mcp_bench.plugins.qwen_code.session import model_name
 from tests.support.desk.desk_script import check_conversation
+
+pytestmark = pytest.mark.system
 
 
 def test_events_replace_a_missing_session_file(finished_by: Callable, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tests.support.agents.agent_attempt import Attempt
 from tests.support.desk.desk_script import PROMPT
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 
 

@@ -15,6 +15,8 @@ from tests.support.desk.held_server import HeldServer
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 
+pytestmark = pytest.mark.system
+
 Make = Callable[..., Attempt]
 OVER_ACP = ("acp-codex", "acp-gemini", "acp-opencode")
 """The referee holds their prompt: see tests/bridge/agents/test_opencode_and_acp.py."""

@@ -22,6 +22,8 @@ from mcp_bench.servers.sanitize import sanitize, sanitize_line
 from mcp_bench.servers.sanitized_logs import SanitizedFormatter
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.unit
+
 Invoke = Callable[..., Result]
 
 ATTACKS = (

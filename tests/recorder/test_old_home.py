@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.bench_commands import Bench
 
+pytestmark = pytest.mark.system
+
 OLD_HOME = Path(__file__).with_name("old_home")
 FIGURES: dict[str, Any] = json.loads((OLD_HOME / "figures.json").read_text())
 RUNS = list(FIGURES["verify"])

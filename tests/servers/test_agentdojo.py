@@ -19,7 +19,7 @@ from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.world_session import WorldSession
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 # from every suite: tasks with state changes, graded text, graded calls, and graded text and calls
 SAMPLE = [

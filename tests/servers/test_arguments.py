@@ -11,6 +11,8 @@ from jsonschema import Draft202012Validator
 from mcp_bench.servers.arguments import MAX_PROBLEMS, ArgumentValidator
 from mcp_bench.servers.contracts import ToolSpec
 
+pytestmark = pytest.mark.unit
+
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -17,6 +17,8 @@ from mcp_bench.servers.mcp_server import WorldSession
 from mcp_bench.servers.mcp_stream import too_long
 from tests.support.notebook import NotebookWorld
 
+pytestmark = pytest.mark.unit
+
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

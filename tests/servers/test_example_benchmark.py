@@ -13,6 +13,8 @@ from tests.support import ROOT
 from tests.support.bench_commands import Bench
 from tests.support.installed_example import install
 
+pytestmark = pytest.mark.system
+
 PAGE = (ROOT / "docs" / "own-benchmark.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "pantry"
 

@@ -10,6 +10,8 @@ import pytest
 
 from mcp_bench.servers import hardening
 
+pytestmark = pytest.mark.component
+
 NO_RIGHTS = """
 import ctypes, struct
 ctypes.CDLL(None).capset(struct.pack("Ii", 0x20080522, 0), bytes(24))

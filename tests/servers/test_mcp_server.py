@@ -10,7 +10,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.mcp_server import WorldSession
 from tests.support.notebook import BENCHMARK, NotebookWorld
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.unit]
 
 HANDSHAKE_VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 TELLTALE = ("grade", "score", "reward", "task", "test", "split", "notebook", "reference")

@@ -14,7 +14,7 @@ from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support import NOTEBOOK
 from tests.support.notebook import BENCHMARK
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 TARGET = f"{NOTEBOOK}:BENCHMARK"
 

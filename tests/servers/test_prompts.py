@@ -10,7 +10,7 @@ from mcp_bench.servers.mcp_server import Context, WorldSession, build_server
 from mcp_bench.servers.tool_session import PromptSpec, ToolSession
 from tests.support.notebook import NotebookWorld
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.unit]
 
 
 class Menu:

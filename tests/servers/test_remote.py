@@ -23,7 +23,7 @@ from mcp_bench.servers.world_session import WorldSession
 from tests.support import NOTEBOOK
 from tests.support.notebook import BENCHMARK, TASKS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 TARGET = f"{NOTEBOOK}:BENCHMARK"
 

@@ -19,6 +19,8 @@ from mcp_bench.servers.progress import report_progress
 from tests.support.notebook import NotebookWorld, tool
 from tests.support.sdk_lines import MessageWriter
 
+pytestmark = pytest.mark.contract
+
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"
 KEY = "io.modelcontextprotocol/"

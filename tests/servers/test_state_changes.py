@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mcp_bench.servers.agentdojo.changes import Comparison, changes, compare
 from mcp_bench.servers.contracts import JSON
 
+pytestmark = pytest.mark.unit
+
 emails = st.fixed_dictionaries(
     {"subject": st.sampled_from("ab"), "recipients": st.lists(st.sampled_from("xyz"), max_size=3)}
 )

@@ -11,6 +11,8 @@ from mcp import Client, StdioServerParameters
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.component
+
 SERVER = f"""
 import sys
 sys.path.append({str(ROOT)!r})

@@ -14,6 +14,8 @@ from mcp_bench.servers.world_session import CONTROL_NAMES, ToolTableError, World
 from tests.support import ROOT
 from tests.support.notebook import NotebookWorld, tool
 
+pytestmark = pytest.mark.component
+
 
 class Offering(NotebookWorld):
     def __init__(self, *tools: ToolSpec) -> None:

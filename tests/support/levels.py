@@ -8,6 +8,7 @@ import pytest
 
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.recorder.isolation_levels import SEALING
+from tests.support.requirements import needs
 
 
 def each_level(*more: str) -> Any:
@@ -22,4 +23,4 @@ def these_levels(*names: str) -> Any:
 
 def _param(name: str) -> Any:
     support = BY_NAME[name].support()
-    return pytest.param(name, marks=pytest.mark.skipif(not support.works, reason=f"{name}: {support.detail}"))
+    return pytest.param(name, marks=needs(name, support.works, support.detail))

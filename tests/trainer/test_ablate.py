@@ -17,6 +17,8 @@ from mcp_bench.trainer.ablation.verdict import result, verdict
 from mcp_bench.trainer.cli.ablate import ablate
 from mcp_bench.trainer.loop.scores import scores
 
+pytestmark = pytest.mark.system
+
 TRAIN = [f"simple-{family}.1.train.{n}" for n in range(4) for family in ("contact-details", "mail-filing")]
 VALID = {"episodes": 20, "invalid": 2}
 DEV = [f"simple-contact-details.1.dev.{n}" for n in range(3)]

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from mcp_bench.trainer.sft.checkpoints import last_complete, mark_complete
+
+pytestmark = pytest.mark.component
 
 
 def test_a_sharded_checkpoint_with_subfolders_counts(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from tests.support.interrupted import interrupted
 
+pytestmark = pytest.mark.system
+
 TRAIN = ("simple-contact-details.1.train.0", "simple-mail-filing.1.train.1")
 DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")
 TEST = ("simple-form-opening.1.test.0",)

@@ -13,6 +13,8 @@ import pytest
 
 from mcp_bench.trainer.loop.commands import StepFailedError, record, run
 
+pytestmark = pytest.mark.system
+
 TASK = "simple-contact-details.1.dev.0"
 # a step that reports when it can be interrupted, and how many interrupts it got
 COUNTS = """

@@ -24,6 +24,8 @@ from mcp_bench.trainer.sft.run_folder import RunFolder
 from tests.support.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 TASKS = ("mail.1", "mail.2", "form.1")
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
 Grades = Sequence[float | None]

@@ -16,6 +16,8 @@ from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import load_recipe, shipped
 from mcp_bench.trainer.refusals import refusals
 
+pytestmark = pytest.mark.component
+
 NAMES = ["qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu", "tiny-cpu"]
 
 

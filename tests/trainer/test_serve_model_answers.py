@@ -34,7 +34,10 @@ from tests.support.training.tiny_checkpoints import (
     save,
 )
 
-pytestmark = pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.component,
+]  # ignore warnings of torch and related packages
 
 TROUBLE: list[dict[str, Any]] = [{"role": "user", "content": "Break it."}]
 # The served history must keep text before a call: the model has learned different answers with and without it.

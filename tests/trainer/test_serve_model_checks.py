@@ -19,6 +19,8 @@ from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, comma
 from mcp_bench.trainer.serving.families import Parsers, choose_parsers
 from mcp_bench.trainer.serving.server import claim_port, is_loopback
 
+pytestmark = pytest.mark.component
+
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:

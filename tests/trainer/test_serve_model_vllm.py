@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.vllm,
     pytest.mark.skipif("MCP_BENCH_VLLM" not in os.environ, reason="make test-vllm"),
     pytest.mark.filterwarnings("default"),
+    pytest.mark.component,
 ]
 
 

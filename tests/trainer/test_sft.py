@@ -18,6 +18,8 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -25,6 +25,8 @@ from tests.support.training.short_training import curve, rows, save_tokenizer, w
 from tests.support.training.short_training import settings as overrides
 from tests.support.training.tiny_checkpoints import template
 
+pytestmark = pytest.mark.component
+
 LINEAR = {
     "model__architecture__model_type": "qwen3_5_text",
     "model__architecture__num_hidden_layers": 4,

@@ -14,6 +14,8 @@ from mcp_bench.trainer.launch import launch_line
 from mcp_bench.trainer.recipe import load_recipe
 from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
 
+pytestmark = pytest.mark.component
+
 BATCH = 4
 
 

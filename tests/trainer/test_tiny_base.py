@@ -22,6 +22,8 @@ from mcp_bench.trainer.tiny.schedule import STAGES, Schedule
 from mcp_bench.trainer.tiny.tokenizer import make_tokenizer
 from tests.support.training.short_training import curve, rows, write_rows
 
+pytestmark = pytest.mark.component
+
 
 @cache
 def made_rows() -> list[Row]:

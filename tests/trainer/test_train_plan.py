@@ -16,6 +16,8 @@ from mcp_bench.trainer.architecture import Architecture
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import load_recipe, shipped
 
+pytestmark = pytest.mark.component
+
 
 def _plan(*arguments: str) -> dict[str, Any]:
     result = CliRunner().invoke(train, ["plan", "--json", *arguments])

@@ -21,6 +21,8 @@ from mcp_bench.trainer.rows import BrokenRowsError, Row, read_rows
 from mcp_bench.trainer.templates import Templates
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
+pytestmark = pytest.mark.component
+
 TOOLS = [
     {
         "type": "function",

@@ -16,6 +16,8 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema, Usage
 from mcp_bench.servers.contracts import Grade
 
+pytestmark = pytest.mark.system
+
 TEMPLATE = """\
 {%- if tools %}{{ '<|system|>' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '<|end|>' }}{% endif %}
 {%- for message in messages %}{{ '<|' + message.role + '|>' }}

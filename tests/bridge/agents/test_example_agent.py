@@ -18,6 +18,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
+pytestmark = pytest.mark.system
+
 PAGE = (ROOT / "docs" / "agents.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "quill"
 KEY = "dummy-key-0123456789"

@@ -18,6 +18,8 @@ from tests.support.http.token_endpoint import TokenEndpoint, write_login
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 TASK = "simple-candidate-stage.1.train.0"
 CLAUDE_TOKEN = "made-up-claude-token-0123456789"
 CLAUDE_LOGIN = {

@@ -20,6 +20,8 @@ from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import script_from_reference
 from tests.support.sample import sampled
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 TASK = "simple-candidate-stage.1.train.0"
 MEMORY = "The user keeps a teal otter."

@@ -23,6 +23,8 @@ from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import script_from_reference
 from tests.support.sample import sampled
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 SOON = 3
 """Seconds in which an agent that does not wait would have called its model."""

@@ -17,6 +17,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 TASKS = {
     SAASWORLD: (

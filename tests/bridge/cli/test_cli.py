@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from mcp_bench.bridge.cli.root import root
 from tests.support import ROOT
 
+pytestmark = pytest.mark.system
+
 HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets")
 
 

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.system
+
 ATTACK = "\x1b[2J\x1b]0;owned\x07 \u202egnp \x9b31m\r[red]x[/red]"
 UNSAFE = set("\x1b\x07\u202e\x9b\r")
 

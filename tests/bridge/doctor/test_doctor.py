@@ -14,6 +14,8 @@ from mcp_bench.servers.registry import load
 from tests.support.agents.node_clis import NODE, node_environ
 from tests.support.doctor_machine import Listener, program, third_party
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 NODE_PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code",

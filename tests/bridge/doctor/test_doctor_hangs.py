@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.doctor_machine import third_party
 
+pytestmark = pytest.mark.system
+
 HANGS = """
 import os, subprocess
 from mcp_bench.plugins.contracts import Capabilities

@@ -10,6 +10,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 PROMPT = "Fill the page of colours."
 NEVER_DONE = tuple(

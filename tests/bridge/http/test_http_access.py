@@ -16,7 +16,7 @@ from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from tests.support.http.http_peers import LOOPBACK, Script, recording_proxy, scripted_server, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,11 +3,14 @@
 import itertools
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.http.frames import Events, Whole, splitter_for
 from mcp_bench.bridge.tap.pump import Splitter
+
+pytestmark = pytest.mark.unit
 
 LINES = st.sampled_from(
     [

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.support.http.http_peers import LOOPBACK, TIMEOUT, recording_proxy, sdk_server, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
 

@@ -14,7 +14,7 @@ from mcp_types import Implementation
 from tests.support.http.event_store import MemoryEventStore
 from tests.support.http.http_peers import echo_server, recording_proxy, sdk_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 ME = Implementation(name="tester", version="7")

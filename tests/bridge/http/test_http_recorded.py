@@ -14,6 +14,8 @@ from mcp_bench.bridge.http.frames import Events
 from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.recorder.frames.body import Body
 
+pytestmark = pytest.mark.unit
+
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}'
 SSE = b'id: 1\r\n\r\nevent: message\r\ndata: {"id":1}\r\n\r\n: keep-alive\r\n\r\ndata: {"id":2}\r\n\r\n'
 JSON = b'{"jsonrpc":"2.0","id":1,"result":{}}'

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.http.http_peers import LOOPBACK, Script, post, recording_proxy, scripted_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'

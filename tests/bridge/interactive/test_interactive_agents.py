@@ -18,6 +18,8 @@ from tests.support.agents.node_clis import node_environ
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 REQUEST = "Call next_task of the server bench, do what it says, and call finish_task."
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from mcp.client import Client
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 MODES = ("legacy", "2026-07-28")
 RIGHT = {"sky": "cerulean-sentinel", "grass": "viridian-sentinel"}
 

@@ -18,6 +18,8 @@ from tests.support.agents.node_clis import node_environ
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 SAID = "Solve tasks that the MCP server `bench` hands out: 1 of them"
 """Part of the command's text that the user does not type."""

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
+pytestmark = pytest.mark.system
+
 MODES = ("legacy", "2026-07-28")
 RIGHT = {"sky": "cerulean-sentinel", "grass": "viridian-sentinel"}
 

@@ -12,7 +12,7 @@ import pytest
 from mcp_bench.servers.agentdojo import BENCHMARK as AGENTDOJO
 from mcp_bench.servers.saasworld import API_BENCHMARK
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 MODES = ("legacy", "2026-07-28")
 TOOLS = ["next_task", "finish_task", "write", "read", "pages", "wait", "submit_answer"]
 

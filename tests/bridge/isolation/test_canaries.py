@@ -22,6 +22,8 @@ from mcp_bench.bridge.isolation.canaries import (
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import planned, run_info
 
+pytestmark = pytest.mark.system
+
 PLACES = {ANSWERS, BACKUP, VARIABLE}
 
 PRYING = """

@@ -17,6 +17,9 @@ from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
+from tests.support.requirements import needs
+
+pytestmark = pytest.mark.system
 
 KEY = "dummy-key-0123456789"
 THIEF, WORKER = "simple-candidate-stage.1.train.0", "simple-candidate-stage.1.train.1"
@@ -33,7 +36,7 @@ def each() -> list[object]:
             agent,
             level,
             marks=[
-                pytest.mark.skipif(not works.get(level, True), reason=f"no {level} here"),
+                needs(level, works.get(level, True), "it does not work here"),
                 *([pytest.mark.full] if (agent, level) not in QUICK else []),
             ],
         )

@@ -2,12 +2,16 @@
 
 import json
 
+import pytest
+
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS, agents
 from tests.support.levels import each_level
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
+
+pytestmark = pytest.mark.system
 
 TASK = "simple-candidate-stage.1.train.0"
 KEY = "dummy-key-0123456789"

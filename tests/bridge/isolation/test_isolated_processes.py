@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.levels import each_level
 
+pytestmark = pytest.mark.system
+
 
 @each_level("none")
 def test_daemons_do_not_outlive_the_episode(bench, script: Callable[[str], str], level: str) -> None:

@@ -16,10 +16,13 @@ from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.levels import each_level
+from tests.support.requirements import needs
+
+pytestmark = pytest.mark.system
 
 NOOP = ("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")
 HERE = [name for name in SEALING if BY_NAME[name].support().works]
-needs_landlock = pytest.mark.skipif("landlock" not in HERE, reason="the kernel has no Landlock")
+needs_landlock = needs("landlock", "landlock" in HERE, "the kernel does not offer it")
 
 
 def test_auto_is_the_strongest_that_works(bench) -> None:

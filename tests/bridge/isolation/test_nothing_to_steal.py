@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from tests.support.levels import each_level
+
+pytestmark = pytest.mark.system
 
 WORDS = ["cerulean-sentinel", "viridian-sentinel", "expects-sky", "final-state-of-the-notebook"]
 """The task's answers and what is sealed with its grade. The agent below gets them reversed."""

@@ -13,6 +13,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 from tests.support.sample import sampled
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 TASK = "simple-candidate-stage.1.train.0"
 DIALECTS = {

@@ -34,7 +34,7 @@ from tests.support.http.model_capture import (
 )
 from tests.support.recorded import run_info
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 async def test_every_event_passes_at_once(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Keys are found everywhere, and nothing else is mistaken for a key."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.model_proxy.redaction import secrets_of, stored_path, without_secrets
 from mcp_bench.recorder.frames.body import CHUNK, LargeBody
+
+pytestmark = pytest.mark.unit
 
 
 @given(

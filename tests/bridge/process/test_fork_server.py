@@ -22,7 +22,7 @@ from mcp_bench.bridge.wire.peer import Peer, ancestors
 from mcp_bench.plugins.contracts import Installation, Launch, WarmStart
 from tests.support.levels import each_level
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 CLIENT = """
 import json, os, subprocess, sys

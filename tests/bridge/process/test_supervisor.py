@@ -11,7 +11,7 @@ from mcp_bench.bridge.process.agent import LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.peer import Peer, ancestors
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 DAEMON = """
 import os, sys, time

@@ -9,6 +9,8 @@ from typing import TextIO
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 JOBS = 8
 
 

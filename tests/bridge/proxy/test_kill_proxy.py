@@ -17,6 +17,8 @@ import pytest
 from mcp_bench.recorder.store.reader import RunReader
 from tests.support import DESK_SERVER
 
+pytestmark = pytest.mark.system
+
 DESK = DESK_SERVER
 SECONDS = 300.0
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "busy", "version": "1"}}

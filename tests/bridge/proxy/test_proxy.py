@@ -15,6 +15,8 @@ from mcp import Client, StdioServerParameters
 
 from tests.support import DESK_SERVER
 
+pytestmark = pytest.mark.system
+
 DESK = (sys.executable, str(DESK_SERVER))
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "7"}}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}

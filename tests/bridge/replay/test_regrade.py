@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.bridge.replay.replay import Normal, value_differences
 
+pytestmark = pytest.mark.system
+
 Bench = Any
 """The class of conftest.py."""
 

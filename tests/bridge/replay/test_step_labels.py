@@ -20,6 +20,8 @@ from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.component
+
 Standing = Callable[..., list[AssertionResult]]
 
 

@@ -19,6 +19,8 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.grading import Grade
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 WRITES = """

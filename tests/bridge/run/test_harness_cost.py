@@ -13,6 +13,8 @@ from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
+pytestmark = pytest.mark.system
+
 TASKS = (
     "sales-closed-deal.2.train.0",
     "marketing-campaign-budget.3.train.0",

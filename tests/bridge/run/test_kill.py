@@ -24,6 +24,8 @@ import pytest
 from mcp_bench.recorder.store.reader import RunReader
 from tests.support.agents.busy_agent import write_busy_agent
 
+pytestmark = pytest.mark.system
+
 SLOTS = 5
 SECONDS = 300.0
 """Time limit for any step of the test."""

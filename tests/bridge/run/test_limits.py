@@ -9,6 +9,8 @@ from tests.support.agents.node_clis import node_environ
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 COSTS = """

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 HANGS_ON_NUMBERS = """

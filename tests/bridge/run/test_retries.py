@@ -14,6 +14,8 @@ from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 # Counts its attempts in a file, and fails with `{fault}` in the attempts that `{when}` selects.

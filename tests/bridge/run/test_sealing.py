@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 SEALED = (

@@ -15,6 +15,8 @@ from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.world_session import ToolTableError, refuse_control
 
+pytestmark = pytest.mark.unit
+
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 TOLD = "tool 'Reset' of benchmark 'resetting' has a name that is kept for control"
 

@@ -12,6 +12,8 @@ import pytest
 
 from mcp_bench.bridge.tap.traffic import IN_FLIGHT_SECONDS
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 
 BUGGY = """

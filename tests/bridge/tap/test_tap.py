@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from mcp_bench.bridge.tap.pump import pump
 from mcp_bench.recorder.frames.body import Body
 
+pytestmark = pytest.mark.unit
+
 LINES = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
 
 

@@ -6,7 +6,7 @@ import pytest
 from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.recorder.frames import jsonrpc
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.unit]
 
 REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
 

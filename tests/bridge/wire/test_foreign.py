@@ -12,6 +12,8 @@ import pytest
 from tests.support import DESK_SERVER
 from tests.support.desk.desk_over_http import desk_on_http
 
+pytestmark = pytest.mark.system
+
 Write = Callable[[str], str]
 DESK = DESK_SERVER
 STDIO = f"{sys.executable} {DESK}"

@@ -11,7 +11,11 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.desk.desk_over_http import desk_on_http
+
+pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
 

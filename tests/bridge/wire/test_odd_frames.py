@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.odd_frames import ODD_LINES, large
 
+pytestmark = pytest.mark.system
+
 LINES = [line + b"\n" for line in ODD_LINES.values()]
 UNFINISHED = b'{"jsonrpc":"2.0","id":"last","method":"ping"}'
 SECONDS = 120

@@ -11,6 +11,8 @@ from tests.support.agents.node_clis import node_environ
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
+pytestmark = pytest.mark.system
+
 KEY = "dummy-key-0123456789"
 PROMPT = "Have the server repeat: hello, wire."
 SCRIPT = Script(

@@ -19,7 +19,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server import WorldSession
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 TASK = {"task": "t", "split": "s", "domain": "d", "prompt": "p"}
 NAMES = {"benchmark": "b", "benchmark_version": "1", "agent": "a", "agent_version": "1"}

@@ -12,6 +12,8 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize
 from tests.support.recorded import Episode, begin, planned, record, request, run_info
 
+pytestmark = pytest.mark.unit
+
 Invoke = Callable[..., Result]
 
 

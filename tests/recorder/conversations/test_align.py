@@ -1,11 +1,14 @@
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
+
+pytestmark = pytest.mark.unit
 
 PROMPT = "Pay the bill."
 

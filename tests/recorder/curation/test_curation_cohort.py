@@ -3,11 +3,14 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.cohort import cohort
+
+pytestmark = pytest.mark.unit
 
 stores = st.dictionaries(
     st.sampled_from("abcdef"),

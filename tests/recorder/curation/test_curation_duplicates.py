@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.duplicates import fingerprint, gist, without_exact, without_near
 from mcp_bench.recorder.leakage.similarity import signature
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
+
+pytestmark = pytest.mark.unit
 
 WORDS = [f"word{n}" for n in range(200)]
 

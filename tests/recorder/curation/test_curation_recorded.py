@@ -20,6 +20,8 @@ from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export as export_command
 
+pytestmark = pytest.mark.system
+
 Row = dict[str, Any]
 
 

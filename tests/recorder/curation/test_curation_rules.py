@@ -16,6 +16,8 @@ from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 Export = Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]
 

@@ -22,6 +22,8 @@ from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import BenchError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.component
+
 Invoke = Callable[..., Result]
 PART = 2
 

@@ -15,6 +15,8 @@ from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.component
+
 X, D = "aB3" * 30, "7" * 40
 SECRETS = [
     "sk-" + X[:40],

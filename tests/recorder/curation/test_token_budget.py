@@ -19,6 +19,8 @@ from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import TOOL, Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 
 

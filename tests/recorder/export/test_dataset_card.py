@@ -12,6 +12,8 @@ from mcp_bench.recorder.export.card import size_category
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 
 

@@ -18,6 +18,8 @@ from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from tests.support.recorded import TOOL, Episode, planned, play, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 
 

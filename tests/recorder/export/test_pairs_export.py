@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
@@ -12,6 +13,8 @@ from mcp_bench.recorder.export.write import NothingToExportError
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import Episode, planned, record
+
+pytestmark = pytest.mark.unit
 
 Invoke = Callable[..., Result]
 

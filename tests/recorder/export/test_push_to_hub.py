@@ -10,6 +10,8 @@ import pytest
 from tests.support.http.hub_stand_in import StandIn, hub_stand_in
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 DUMMY = "hf_dummy_token_of_a_test"
 
 

@@ -25,6 +25,8 @@ from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 STORIES = [
     (planned(f"t{number}"), Episode(calls=[("look", {f"key{number}": None}, "Grüße 🙂"), ("go", {}, "!no")]))

@@ -18,7 +18,7 @@ from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
 from tests.support.recorded import Episode, planned, record
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.component]
 Invoke = Callable[..., Result]
 SECONDS = 900
 

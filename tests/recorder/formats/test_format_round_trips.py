@@ -20,6 +20,8 @@ from mcp_bench.servers.registry import load
 from tests.support.recorded import Episode, planned, record
 from tests.support.trajectories import trajectories
 
+pytestmark = pytest.mark.contract
+
 Invoke = Callable[..., Result]
 FORMATS = ("trl", "openai", "prime-rl", "verifiers", "atif", "sharegpt")
 

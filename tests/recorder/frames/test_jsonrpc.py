@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.frames.jsonrpc import id_text, parse, response_text
 
+pytestmark = pytest.mark.unit
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

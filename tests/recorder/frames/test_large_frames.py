@@ -23,6 +23,8 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.recorded import line, request
 
+pytestmark = pytest.mark.component
+
 TEXTS = st.text(max_size=8) | st.text(alphabet='"\\{}[],:\n', max_size=30)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,

@@ -37,6 +37,8 @@ from mcp_bench.servers.errors import BenchError, MissingDependencyError, Unknown
 from tests.support.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
 ALL = "Scores and usage by group"

@@ -18,6 +18,8 @@ from mcp_bench.recorder.importers import store
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}
 GOOD = {

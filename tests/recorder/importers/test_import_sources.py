@@ -8,10 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
+
+pytestmark = pytest.mark.contract
 
 Invoke = Callable[..., Result]
 INSPECT_LOG = Path(__file__).with_name("adding.eval")

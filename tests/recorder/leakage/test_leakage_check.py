@@ -18,6 +18,8 @@ from mcp_bench.servers.registry import load
 from mcp_bench.servers.saasworld.secret import ENVIRONMENT
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.component
+
 Invoke = Callable[..., Result]
 SAAS: dict[str, Any] = {"benchmark": "saasworld", "benchmark_version": load("benchmark", "saasworld").version}
 

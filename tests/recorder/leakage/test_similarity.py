@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.leakage.similarity import SimilarTexts, shingles, signature, similarity
 
+pytestmark = pytest.mark.unit
+
 WORDS = [f"word{n}" for n in range(200)]
 
 

@@ -18,6 +18,8 @@ from mcp_bench.recorder.trajectory import Usage
 from tests.support.model_endpoint import dialects as scripted
 from tests.support.model_endpoint.script import Call, TokenUsage, Turn
 
+pytestmark = pytest.mark.unit
+
 SCRIPTED = {dialect.name: dialect for dialect in scripted.DIALECTS}
 PARSED = {dialect.name: dialect for dialect in DIALECTS}
 PATHS = {

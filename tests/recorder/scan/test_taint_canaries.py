@@ -7,10 +7,13 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from urllib.parse import quote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.taint import Canaries, Canary, fresh
+
+pytestmark = pytest.mark.unit
 
 CANARY = Canary("answers.json", "8be1103eafd4376cd96042a3e1db983d")
 OTHER = Canary("grades-backup.db", "2deeddd9144ca3d7b3b5ee99611bc5e9")

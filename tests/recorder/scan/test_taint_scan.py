@@ -17,6 +17,8 @@ from mcp_bench.recorder.taint import Canary, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.recorded import Episode, begin, line, planned, play, request, response, run_info
 
+pytestmark = pytest.mark.system
+
 CANARY = Canary("answers.json", "8be1103eafd4376cd96042a3e1db983d")
 HONEST = Message(role="assistant", content="I sent the money.")
 

@@ -24,6 +24,8 @@ from mcp_bench.recorder.store.run_folder import GRADES, RunFolder
 from mcp_bench.recorder.taint import Canary, Evidence, Scan, Taint, verified
 from tests.support.recorded import Episode, planned, play, run_info
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 PASSED = {"home": {"passed": True, "detail": "Permission denied"}}
 FAILED = {**PASSED, "sealed": {"passed": False, "detail": "42 bytes"}}

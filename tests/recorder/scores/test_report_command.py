@@ -21,6 +21,8 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError
 from tests.support.recorded import Episode, begin, planned, record, run_info
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 CALLS = (("transfer", {"amount": 1}, "ok"), ("transfer", {"amount": 2}, "ok"))
 

@@ -16,6 +16,8 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.unit
+
 Invoke = Callable[..., Result]
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
 REFUSED = (("transfer", {"amount": 1}, "!no money"),)

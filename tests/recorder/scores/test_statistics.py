@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.scores.statistics import Interval, bootstrap, pass_at_k, pass_hat_k, pass_k
 
+pytestmark = pytest.mark.unit
+
 Task = list[float]  # the scores of its attempts
 
 tasks_of_few_attempts = st.lists(

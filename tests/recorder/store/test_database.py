@@ -14,6 +14,8 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, close_writer, open_reader, open_writer
 from mcp_bench.recorder.store.schema import Schema
 
+pytestmark = pytest.mark.unit
+
 FIRST = Schema("a-set", {"m001": ("CREATE TABLE a (id INTEGER PRIMARY KEY)",)})
 SECOND = Schema("a-set", {**FIRST.migrations, "m002": ("ALTER TABLE a ADD COLUMN b", "CREATE TABLE c (d)")})
 

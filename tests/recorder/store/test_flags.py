@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.show import show
@@ -12,6 +13,8 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.recording import MAX_FLAGS
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import Episode, play
+
+pytestmark = pytest.mark.system
 
 Invoke = Callable[..., Result]
 

@@ -26,7 +26,7 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import begin, large, request, response, run_info
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.component]
 DURABILITIES = pytest.mark.parametrize("durability", ["normal", "full"])
 
 

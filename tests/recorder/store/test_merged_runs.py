@@ -16,6 +16,8 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 
 

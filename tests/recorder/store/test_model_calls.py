@@ -30,6 +30,8 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 TOOLS = [{"type": "function", "function": {"name": "mcp__bench__transfer"}}]
 

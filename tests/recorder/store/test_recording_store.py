@@ -21,6 +21,8 @@ from mcp_bench.servers.contracts import AssertionResult, Grade
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
 
+pytestmark = pytest.mark.component
+
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 
 

@@ -21,6 +21,8 @@ from mcp_bench.servers.errors import UnknownNameError
 from tests.support import ROOT
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
+pytestmark = pytest.mark.system
+
 PLAN = [planned("user_task_0"), planned("user_task_1"), planned("user_task_1", repeat=1)]
 
 

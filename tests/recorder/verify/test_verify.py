@@ -28,6 +28,8 @@ from mcp_bench.recorder.store.signatures import SEALED
 from mcp_bench.recorder.taint import Scan, fresh
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
 
+pytestmark = pytest.mark.system
+
 Invoke = Callable[..., Result]
 Change = tuple[str, str, str]
 """Table, row, kind of change."""

@@ -17,6 +17,8 @@ from mcp_bench.servers.saasworld.wording import also, free, one_of, says
 from tests.support import ROOT
 from tests.support.saas import broken
 
+pytestmark = pytest.mark.unit
+
 PHRASINGS = ("Do it.", "Please do it.", "Could you do it?")
 
 

@@ -16,6 +16,8 @@ from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.tasks import build, parse
 from tests.support.saas import TOOLSETS, broken, changing_steps, graded, opened, play, solved, task_id
 
+pytestmark = pytest.mark.contract
+
 
 @pytest.mark.parametrize("toolset", TOOLSETS)
 def test_the_reference_solution_scores_one_without_refusals(task: str, toolset: str) -> None:

@@ -10,6 +10,8 @@ from mcp_bench.recorder.leakage.similarity import Signature, signature, similari
 from mcp_bench.servers.saasworld.secret import ENVIRONMENT
 from mcp_bench.servers.saasworld.tasks import build, listing
 
+pytestmark = pytest.mark.component
+
 NEAR_DUPLICATE = 0.5
 """Similarity from which two texts count as near duplicates: most of a longer text is shared."""
 

@@ -12,6 +12,8 @@ from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.view import View
 from mcp_bench.servers.saasworld.wording import says, spoken
 
+pytestmark = pytest.mark.unit
+
 
 def state() -> State:
     tables = {

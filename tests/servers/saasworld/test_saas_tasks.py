@@ -22,6 +22,8 @@ from mcp_bench.servers.saasworld.pools import pools
 from mcp_bench.servers.saasworld.tasks import SIZES, build, listing, parse
 from tests.support.saas import kinds, opened, task_id
 
+pytestmark = pytest.mark.component
+
 HELD_OUT = next(family for family in all_families() if family.held_out)
 
 FINGERPRINTS = """

@@ -20,6 +20,8 @@ from mcp_bench.servers.saasworld.toolsets import Direct
 from mcp_bench.servers.saasworld.wording import free
 from tests.support.saas import TOOLSETS
 
+pytestmark = pytest.mark.component
+
 
 def office() -> Built:
     """Return a company with records in every app."""

@@ -18,6 +18,8 @@ from mcp_bench.servers.saasworld.family import all_families, family_places, load
 from mcp_bench.servers.saasworld.version import VERSION
 from tests.support.saas import digest
 
+pytestmark = pytest.mark.contract
+
 STORED = Path(__file__).with_name("task_digests.json")
 COUNTS = [2, pytest.param(20, marks=pytest.mark.full)]
 RENEW = "Raise VERSION and renew the file (see the top of this module), or take back what changed the tasks."

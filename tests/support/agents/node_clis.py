@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
+from tests.support.requirements import skip
 
 NODE = ROOT / "tests" / "node"
 MODULES = NODE / "node_modules"
@@ -21,7 +22,7 @@ def node_environ(home: Path) -> dict[str, str]:
     """
     if missing := not_installed():
         if shutil.which("npm") is None:
-            pytest.skip("no npm on this machine, so the real agents cannot be installed")
+            skip("npm", "the real agents cannot be installed without it")
         pytest.fail(f"{missing}: run `npm ci` in {NODE}", pytrace=False)
     path = f"{MODULES / '.bin'}:/usr/local/bin:/usr/bin:/bin"
     return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
