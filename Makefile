@@ -11,16 +11,20 @@ VLLM_VERSION := 0.32.0
 DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 
-.PHONY: demo test test-full test-vllm check docs clean
+.PHONY: demo unit test test-full test-vllm check docs clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
 
+unit: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "unit and not full"
+
 test: check $(NODE_TOOLS)
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
+# Here every command of the tests is an interpreter of its own (see tests/support/forked.py).
 test-full: check $(NODE_TOOLS)
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
+	MCP_BENCH_TEST_PROCESSES=real $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
 
 test-vllm: $(VENV)/.dev $(VLLM)/.made $(DEMO)
 	MCP_BENCH_VLLM=$(VLLM) MCP_BENCH_DEMO=$(abspath $(dir $(DEMO))) $(VENV)/bin/python -m pytest -m vllm -rP tests/trainer
