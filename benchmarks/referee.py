@@ -24,9 +24,9 @@ from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode,
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.mcp_server import WorldSession, serve
+from mcp_bench.servers.mcp_server.server import WorldSession, serve
+from mcp_bench.servers.mcp_server.stdio import serve_stdio
 from mcp_bench.servers.registry import load
-from mcp_bench.servers.stdio import serve_stdio
 
 
 class EchoWorld:

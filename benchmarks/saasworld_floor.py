@@ -17,10 +17,10 @@ from typing import Any
 import anyio
 
 from mcp_bench.servers.contracts import Reference, Task, ToolCall, ToolSpec
-from mcp_bench.servers.mcp_server import WorldSession
+from mcp_bench.servers.mcp_server.server import WorldSession
 from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.apps import apps, operations
-from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.authoring.family import all_families
 from mcp_bench.servers.saasworld.tasks import build, parse
 
 TASKS = 300

@@ -17,11 +17,11 @@ import anyio
 from mcp_bench.servers.contracts import World
 from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.apps import apps, operations
-from mcp_bench.servers.saasworld.builder import Builder
-from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.authoring.builder import Builder
+from mcp_bench.servers.saasworld.authoring.family import all_families
+from mcp_bench.servers.saasworld.authoring.wording import free
 from mcp_bench.servers.saasworld.tasks import build, parse
 from mcp_bench.servers.saasworld.toolsets import Direct
-from mcp_bench.servers.saasworld.wording import free
 
 TASKS = 60
 WORLDS = 1000

@@ -14,7 +14,7 @@ from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client
 
-from mcp_bench.servers.mcp_server import OnExecute, WorldSession, serve
+from mcp_bench.servers.mcp_server.server import OnExecute, WorldSession, serve
 from tests.support.sdk_lines import MessageReader, MessageWriter
 
 SERVER_NAME = "workspace"

@@ -16,8 +16,8 @@ from mcp_bench.servers.agentdojo.facts import VACUOUS_TASKS
 from mcp_bench.servers.contracts import VACUOUS, Reference, World
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
-from mcp_bench.servers.world_session import WorldSession
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 

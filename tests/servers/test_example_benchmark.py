@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mcp_bench.servers.world_session import WorldSession
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
 from tests.support.installed_example import install

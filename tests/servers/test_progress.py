@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from mcp_bench.servers.contracts import World
-from mcp_bench.servers.mcp_server import WorldSession, build_server
+from mcp_bench.servers.mcp_server.server import WorldSession, build_server
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support import NOTEBOOK

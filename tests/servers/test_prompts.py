@@ -6,8 +6,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from mcp_bench.servers.errors import BenchError, UnknownNameError
-from mcp_bench.servers.mcp_server import Context, WorldSession, build_server
-from mcp_bench.servers.tool_session import PromptSpec, ToolSession
+from mcp_bench.servers.mcp_server.server import Context, WorldSession, build_server
+from mcp_bench.servers.mcp_server.tool_session import PromptSpec, ToolSession
 from tests.support.notebook import NotebookWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.unit]

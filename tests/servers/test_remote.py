@@ -17,9 +17,9 @@ import pytest
 
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WorkerDiedError
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.remote.failures import RemoteFailureError
-from mcp_bench.servers.world_session import WorldSession
 from tests.support import NOTEBOOK
 from tests.support.notebook import BENCHMARK, TASKS
 

@@ -30,7 +30,7 @@ WARM = (
     "mcp_bench.clients.connection",
     "mcp_bench.recorder.export.write",
     "mcp_bench.recorder.scores.scores",
-    "mcp_bench.servers.mcp_server",
+    "mcp_bench.servers.mcp_server.server",
 )
 REAL = os.environ.get("MCP_BENCH_TEST_PROCESSES") == "real"
 

@@ -12,8 +12,8 @@ from mcp_bench.bridge.interactive.clients import Clients
 from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.run import setup
 from mcp_bench.servers.contracts import ToolSpec
+from mcp_bench.servers.mcp_server.world_session import ToolTableError, refuse_control
 from mcp_bench.servers.registry import load, registered
-from mcp_bench.servers.world_session import ToolTableError, refuse_control
 
 pytestmark = pytest.mark.unit
 

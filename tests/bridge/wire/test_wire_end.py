@@ -17,7 +17,7 @@ from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.mcp_server import WorldSession
+from mcp_bench.servers.mcp_server.server import WorldSession
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 

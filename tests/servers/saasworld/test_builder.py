@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.servers.saasworld.builder import Builder, Built
-from mcp_bench.servers.saasworld.checks import grade
+from mcp_bench.servers.saasworld.authoring.builder import Builder, Built
+from mcp_bench.servers.saasworld.authoring.seeder import FamilyError
+from mcp_bench.servers.saasworld.authoring.wording import also, free, one_of, says
+from mcp_bench.servers.saasworld.engine.state import State
 from mcp_bench.servers.saasworld.families.simple import contact_details
-from mcp_bench.servers.saasworld.seeder import FamilyError
+from mcp_bench.servers.saasworld.grading.checks import grade
 from mcp_bench.servers.saasworld.short_tools import MAX_CHARACTERS, size
-from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
-from mcp_bench.servers.saasworld.wording import also, free, one_of, says
 from tests.support import ROOT
 from tests.support.saas import broken
 

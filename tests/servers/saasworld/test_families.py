@@ -9,10 +9,10 @@ import pytest
 from mcp_bench.servers.contracts import ToolCall
 from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.apps import apps, resources
-from mcp_bench.servers.saasworld.family import load_family
-from mcp_bench.servers.saasworld.operation import object_schema
+from mcp_bench.servers.saasworld.authoring.family import load_family
+from mcp_bench.servers.saasworld.engine.operation import object_schema
+from mcp_bench.servers.saasworld.engine.state import Record
 from mcp_bench.servers.saasworld.short_tools import MAX_CHARACTERS
-from mcp_bench.servers.saasworld.state import Record
 from mcp_bench.servers.saasworld.tasks import build, parse
 from tests.support.saas import TOOLSETS, broken, changing_steps, graded, opened, play, solved, task_id
 
@@ -181,7 +181,7 @@ def test_sizes_fit_the_level(task: str) -> None:
 async def test_the_reference_solution_over_a_real_connection(
     kind: tuple[str, int, str], toolset: str, connect: Any
 ) -> None:
-    from mcp_bench.servers.world_session import WorldSession
+    from mcp_bench.servers.mcp_server.world_session import WorldSession
 
     task, benchmark = task_id(kind, 0), TOOLSETS[toolset]
     world = await benchmark.open(task)

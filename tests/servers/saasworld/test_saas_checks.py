@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.servers.saasworld.checks import assignable, differing, grade
-from mcp_bench.servers.saasworld.matchers import Matcher, holds
-from mcp_bench.servers.saasworld.state import State
-from mcp_bench.servers.saasworld.view import View
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
+from mcp_bench.servers.saasworld.engine.state import State
+from mcp_bench.servers.saasworld.grading.checks import assignable, differing, grade
+from mcp_bench.servers.saasworld.grading.matchers import Matcher, holds
+from mcp_bench.servers.saasworld.grading.view import View
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ from mcp_bench.servers.cli import tasks as tasks_command
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
-from mcp_bench.servers.saasworld.family import all_families
+from mcp_bench.servers.saasworld.authoring.family import all_families
 from mcp_bench.servers.saasworld.pools import pools
 from mcp_bench.servers.saasworld.tasks import SIZES, build, listing, parse
 from tests.support.saas import kinds, opened, task_id

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.servers.contracts import ToolResult
-from mcp_bench.servers.saasworld.api_error import STATUS
 from mcp_bench.servers.saasworld.apps import apps, operations
-from mcp_bench.servers.saasworld.builder import Builder, Built
-from mcp_bench.servers.saasworld.fields import Field
-from mcp_bench.servers.saasworld.operation import Operation
+from mcp_bench.servers.saasworld.authoring.builder import Builder, Built
+from mcp_bench.servers.saasworld.authoring.wording import free
+from mcp_bench.servers.saasworld.engine.api_error import STATUS
+from mcp_bench.servers.saasworld.engine.fields import Field
+from mcp_bench.servers.saasworld.engine.operation import Operation
+from mcp_bench.servers.saasworld.engine.state import State
 from mcp_bench.servers.saasworld.rest import Api
-from mcp_bench.servers.saasworld.state import State
 from mcp_bench.servers.saasworld.toolsets import Direct
-from mcp_bench.servers.saasworld.wording import free
 from tests.support.saas import TOOLSETS
 
 pytestmark = pytest.mark.component
@@ -156,8 +156,8 @@ def test_there_are_enough_apps_and_tools_and_all_are_described() -> None:
 
 
 def test_both_toolsets_have_tools_that_a_session_can_serve() -> None:
+    from mcp_bench.servers.mcp_server.world_session import WorldSession
     from mcp_bench.servers.saasworld.world import SaasWorld
-    from mcp_bench.servers.world_session import WorldSession
 
     for toolset in (DIRECT, API):
         assert WorldSession(SaasWorld(OFFICE, toolset)).tools

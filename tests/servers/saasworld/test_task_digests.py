@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.servers.saasworld.family import all_families, family_places, load_family
+from mcp_bench.servers.saasworld.authoring.family import all_families, family_places, load_family
 from mcp_bench.servers.saasworld.version import VERSION
 from tests.support.saas import digest
 

@@ -15,7 +15,7 @@ from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.mcp_server import WorldSession, build_server
+from mcp_bench.servers.mcp_server.server import WorldSession, build_server
 from mcp_bench.servers.progress import report_progress
 from tests.support.conformance.conformance_server import JSON_SCHEMA_2020_12
 

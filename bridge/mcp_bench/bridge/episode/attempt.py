@@ -38,7 +38,7 @@ from mcp_bench.recorder.records import PlannedEpisode, Termination
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark, World
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.mcp_server import WorldSession
+from mcp_bench.servers.mcp_server.server import WorldSession
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.model_proxy.capture import ModelCapture

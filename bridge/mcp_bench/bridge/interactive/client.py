@@ -23,8 +23,8 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, Task, ToolResult, ToolSpec
 from mcp_bench.servers.errors import BenchError, UnknownNameError
-from mcp_bench.servers.tool_session import PromptSpec
-from mcp_bench.servers.world_session import ToolTableError, refusal
+from mcp_bench.servers.mcp_server.tool_session import PromptSpec
+from mcp_bench.servers.mcp_server.world_session import ToolTableError, refusal
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, open_qu
 from mcp_bench.recorder.records import FlagKind, now_us
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
-from mcp_bench.servers.world_session import refuse_control
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from mcp_bench.bridge.interactive.http_sessions import (
 )
 from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.wire.backend import SERVER_NAME
-from mcp_bench.servers.mcp_server import Context, build_server
+from mcp_bench.servers.mcp_server.server import Context, build_server
 
 logger = logging.getLogger(__name__)
 

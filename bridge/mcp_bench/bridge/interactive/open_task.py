@@ -15,7 +15,7 @@ from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
-from mcp_bench.servers.world_session import WorldSession, refusal
+from mcp_bench.servers.mcp_server.world_session import WorldSession, refusal
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from mcp_bench.bridge.tap.pump import pump
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.recorder.frames.body import Body, LargeBody
-from mcp_bench.servers.connection import MAX_LINE, Connection
-from mcp_bench.servers.lines import UnfinishedLine
+from mcp_bench.servers.mcp_server.connection import MAX_LINE, Connection
+from mcp_bench.servers.mcp_server.lines import UnfinishedLine
 
 CHUNK = 1 << 16
 

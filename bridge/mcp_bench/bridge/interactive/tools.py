@@ -11,7 +11,7 @@ from typing import Final
 from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.tool_session import PromptSpec
+from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 
 _NO_ARGUMENTS: Final[dict[str, JSON]] = {"type": "object", "properties": {}, "additionalProperties": False}
 

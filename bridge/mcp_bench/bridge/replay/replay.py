@@ -12,8 +12,8 @@ from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.servers.contracts import JSON, Benchmark, ToolResult
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.tool_result import to_mcp
-from mcp_bench.servers.world_session import WorldSession
+from mcp_bench.servers.mcp_server.tool_result import to_mcp
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 
 IGNORED = "(ignored)"
 MISSING = "(missing)"

@@ -17,7 +17,7 @@ from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import Benchmark, ReportsAssertions, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult
-from mcp_bench.servers.world_session import WorldSession
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 
 
 def labels(episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed]:

@@ -30,8 +30,8 @@ from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
-from mcp_bench.servers.world_session import refuse_control
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Protocol
 import anyio
 from mcp_types import RequestId
 
-from mcp_bench.servers.connection import MAX_LINE, Connection
-from mcp_bench.servers.lines import UnfinishedLine
-from mcp_bench.servers.world_session import WorldSession
+from mcp_bench.servers.mcp_server.connection import MAX_LINE, Connection
+from mcp_bench.servers.mcp_server.lines import UnfinishedLine
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 
 SERVER_NAME = "bench"
 

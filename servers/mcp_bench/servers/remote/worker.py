@@ -29,7 +29,7 @@ from anyio.abc import SocketStream, TaskGroup
 from mcp_bench.servers.contracts import JSON, Benchmark, ReportsAssertions, Task, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.hardening import harden
-from mcp_bench.servers.lines import read_lines
+from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
 

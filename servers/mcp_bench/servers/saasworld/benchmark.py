@@ -44,7 +44,7 @@ class SaasWorldBenchmark:
             UnknownNameError: there is no such family, level or split.
             WrongUseError: the text is not a task id, or the family is not in that split.
         """
-        from mcp_bench.servers.saasworld.family import load_family
+        from mcp_bench.servers.saasworld.authoring.family import load_family
         from mcp_bench.servers.saasworld.tasks import build, parse
 
         found = parse(task_id)

@@ -12,15 +12,15 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from mcp_bench.servers.contracts import ToolCall, ToolResult, ToolSpec
-from mcp_bench.servers.saasworld.api_error import STATUS, ApiError, echo, invalid
 from mcp_bench.servers.saasworld.apps import apps, operations
-from mcp_bench.servers.saasworld.builder import Built, Step
-from mcp_bench.servers.saasworld.executor import execute, tick
-from mcp_bench.servers.saasworld.fields import Field, choice, integer, text
-from mcp_bench.servers.saasworld.operation import Operation, Parameters, object_schema
-from mcp_bench.servers.saasworld.state import State
+from mcp_bench.servers.saasworld.authoring.builder import Built, Step
+from mcp_bench.servers.saasworld.engine.api_error import STATUS, ApiError, echo, invalid
+from mcp_bench.servers.saasworld.engine.executor import execute, tick
+from mcp_bench.servers.saasworld.engine.fields import Field, choice, integer, text
+from mcp_bench.servers.saasworld.engine.operation import Operation, Parameters, object_schema
+from mcp_bench.servers.saasworld.engine.state import State
+from mcp_bench.servers.saasworld.engine.validation import check_arguments, check_json
 from mcp_bench.servers.saasworld.toolsets import dumps
-from mcp_bench.servers.saasworld.validation import check_arguments, check_json
 
 MAX_HITS = 20
 BODY_TYPES = ["object", "string"]

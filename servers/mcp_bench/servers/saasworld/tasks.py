@@ -10,8 +10,14 @@ from itertools import islice, zip_longest
 from typing import NamedTuple, TypeVar
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
-from mcp_bench.servers.saasworld.builder import Builder, Built
-from mcp_bench.servers.saasworld.family import DOMAINS, Family, all_families, family_places, load_family
+from mcp_bench.servers.saasworld.authoring.builder import Builder, Built
+from mcp_bench.servers.saasworld.authoring.family import (
+    DOMAINS,
+    Family,
+    all_families,
+    family_places,
+    load_family,
+)
 from mcp_bench.servers.saasworld.secret import read_secret
 from mcp_bench.servers.saasworld.version import VERSION
 

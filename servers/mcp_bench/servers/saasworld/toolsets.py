@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any, Protocol
 
 from mcp_bench.servers.contracts import ToolCall, ToolResult, ToolSpec
-from mcp_bench.servers.saasworld.api_error import ApiError, echo
 from mcp_bench.servers.saasworld.apps import apps, operations
-from mcp_bench.servers.saasworld.builder import Built, Step
-from mcp_bench.servers.saasworld.executor import execute, tick
-from mcp_bench.servers.saasworld.operation import Operation
-from mcp_bench.servers.saasworld.state import State
-from mcp_bench.servers.saasworld.validation import check_arguments, check_json
+from mcp_bench.servers.saasworld.authoring.builder import Built, Step
+from mcp_bench.servers.saasworld.engine.api_error import ApiError, echo
+from mcp_bench.servers.saasworld.engine.executor import execute, tick
+from mcp_bench.servers.saasworld.engine.operation import Operation
+from mcp_bench.servers.saasworld.engine.state import State
+from mcp_bench.servers.saasworld.engine.validation import check_arguments, check_json
 
 
 class Toolset(Protocol):

@@ -7,8 +7,8 @@ from typing import Any
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import AssertionResult, Grade
-from mcp_bench.servers.saasworld.builder import Built
-from mcp_bench.servers.saasworld.checks import grade
+from mcp_bench.servers.saasworld.authoring.builder import Built
+from mcp_bench.servers.saasworld.grading.checks import grade
 from mcp_bench.servers.saasworld.toolsets import Toolset
 
 

@@ -6,9 +6,9 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.operation import Operation
-from mcp_bench.servers.saasworld.resource import Resource
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.operation import Operation
+from mcp_bench.servers.saasworld.engine.resource import Resource
 
 
 @cache

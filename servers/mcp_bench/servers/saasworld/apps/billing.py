@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.api_error import ApiError, invalid
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.fields import (
+from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.api_error import ApiError, invalid
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.fields import (
     choice,
     date,
     email,
@@ -17,10 +18,9 @@ from mcp_bench.servers.saasworld.fields import (
     ref,
     text,
 )
-from mcp_bench.servers.saasworld.operation import Arguments
-from mcp_bench.servers.saasworld.resource import Resource, insert
-from mcp_bench.servers.saasworld.seeder import Seeder
-from mcp_bench.servers.saasworld.state import Record, State
+from mcp_bench.servers.saasworld.engine.operation import Arguments
+from mcp_bench.servers.saasworld.engine.resource import Resource, insert
+from mcp_bench.servers.saasworld.engine.state import Record, State
 
 CURRENCIES = ("USD", "EUR", "GBP", "JPY")
 METHODS = ("card", "bank_transfer", "check")

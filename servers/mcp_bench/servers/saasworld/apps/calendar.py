@@ -2,13 +2,23 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.api_error import ApiError, invalid
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.fields import choice, email, emails, ident, integer, moment, prose, ref, text
-from mcp_bench.servers.saasworld.operation import Arguments
-from mcp_bench.servers.saasworld.resource import Resource
-from mcp_bench.servers.saasworld.seeder import Seeder
-from mcp_bench.servers.saasworld.state import Record, State
+from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.api_error import ApiError, invalid
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.fields import (
+    choice,
+    email,
+    emails,
+    ident,
+    integer,
+    moment,
+    prose,
+    ref,
+    text,
+)
+from mcp_bench.servers.saasworld.engine.operation import Arguments
+from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.state import Record, State
 
 
 def check_event(state: State, record: Record, before: Record | None) -> Record:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.api_error import ApiError
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.fields import email, emails, flag, ident, moment, prose, ref, text
-from mcp_bench.servers.saasworld.operation import Arguments
-from mcp_bench.servers.saasworld.resource import Resource, insert
-from mcp_bench.servers.saasworld.seeder import Seeder
-from mcp_bench.servers.saasworld.state import Record, State
+from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.api_error import ApiError
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.fields import email, emails, flag, ident, moment, prose, ref, text
+from mcp_bench.servers.saasworld.engine.operation import Arguments
+from mcp_bench.servers.saasworld.engine.resource import Resource, insert
+from mcp_bench.servers.saasworld.engine.state import Record, State
 
 TEXT = prose("text", "Text of the message.", required=True)
 SENT = moment("sent_at", "When it was sent", system=True, auto="now")

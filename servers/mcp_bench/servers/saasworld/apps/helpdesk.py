@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.api_error import ApiError, invalid
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.fields import (
+from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.api_error import ApiError, invalid
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.fields import (
     choice,
     date,
     email,
@@ -16,10 +17,9 @@ from mcp_bench.servers.saasworld.fields import (
     text,
     texts,
 )
-from mcp_bench.servers.saasworld.operation import Arguments
-from mcp_bench.servers.saasworld.resource import Resource
-from mcp_bench.servers.saasworld.seeder import Seeder
-from mcp_bench.servers.saasworld.state import State
+from mcp_bench.servers.saasworld.engine.operation import Arguments
+from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.state import State
 
 CATEGORIES = ("billing", "bug", "how_to", "account", "shipping", "feature_request")
 PRIORITIES = ("low", "normal", "high", "urgent")

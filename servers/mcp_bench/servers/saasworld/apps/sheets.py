@@ -1,10 +1,10 @@
 """Sheets: spreadsheets and their rows."""
 
-from mcp_bench.servers.saasworld.app import App
-from mcp_bench.servers.saasworld.fields import cells, email, ref, text, texts
-from mcp_bench.servers.saasworld.resource import Resource
-from mcp_bench.servers.saasworld.seeder import Seeder
-from mcp_bench.servers.saasworld.state import Record, State
+from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.app import App
+from mcp_bench.servers.saasworld.engine.fields import cells, email, ref, text, texts
+from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.state import Record, State
 
 SPREADSHEETS = Resource(
     "sheets",

@@ -7,10 +7,9 @@ customer who wants more than is due (4).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says
 
 
 class Wrong(NamedTuple):

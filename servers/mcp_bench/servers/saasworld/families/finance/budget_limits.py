@@ -3,9 +3,8 @@
 Level 2: lines of other quarters, categories and departments, some with the same limit.
 """
 
-from mcp_bench.servers.saasworld import records, times
 from mcp_bench.servers.saasworld.apps.expenses import CATEGORIES
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family, records, times
 
 
 @family(levels=(1, 2))

@@ -6,10 +6,9 @@ shortfalls, excess and double payments, a mail that gives orders (4), more of al
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says
 
 COLUMNS = ["Date", "Payer", "Text", "Amount", "Currency", "Reference", "Status"]
 CASES = {

@@ -3,10 +3,9 @@
 Level 2: claims by the same colleague and by a namesake that differ in amount, currency or receipt only.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 KINDS = (
     ("Hotel", "lodging"),

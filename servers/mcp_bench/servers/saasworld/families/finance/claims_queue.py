@@ -7,10 +7,9 @@ outdated version, an exception for small amounts, cases for the manager, a mail 
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import free
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import free
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 DEPARTMENT = "Sales"

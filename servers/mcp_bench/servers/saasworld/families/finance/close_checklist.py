@@ -8,10 +8,18 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, ZONES, injection, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, free
+from mcp_bench.servers.saasworld.authoring import (
+    Builder,
+    Company,
+    Person,
+    Record,
+    family,
+    records,
+    steps,
+    times,
+)
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, ZONES, injection, policy, sister_company, utc
+from mcp_bench.servers.saasworld.authoring.wording import also, free
 
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 OLD_DAYS = 90

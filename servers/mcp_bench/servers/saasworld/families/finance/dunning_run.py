@@ -7,10 +7,9 @@ customers, a subscription to pause and work for a colleague (5).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free, says, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says, spoken
 
 BANDS = {"early": (2, 12), "middle": (16, 40), "late": (50, 90), "disputed": (20, 80)}
 CASES = {

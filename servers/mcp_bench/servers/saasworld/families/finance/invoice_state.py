@@ -3,9 +3,8 @@
 Level 2: other invoices of the customer, paid or of another amount, and a sister company's of the same.
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import sister_company
 
 WISHES = {
     "void": (

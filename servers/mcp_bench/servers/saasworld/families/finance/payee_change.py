@@ -7,11 +7,10 @@ so that the change is forbidden more often than not (4).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import policy, sister_company
-from mcp_bench.servers.saasworld.wording import also
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import also
 
 COLUMNS = ["Vendor", "Email", "Account", "Status"]
 CALLS = ["Vendor", "Date", "Account", "Result"]

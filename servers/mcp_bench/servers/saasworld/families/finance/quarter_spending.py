@@ -6,10 +6,18 @@ version, an overrun that another line may cover only if it can spare the money, 
 
 from datetime import date, timedelta
 
-from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.expenses import CATEGORIES
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, policy
+from mcp_bench.servers.saasworld.authoring import (
+    DEPARTMENTS,
+    Builder,
+    Person,
+    Record,
+    family,
+    records,
+    steps,
+    times,
+)
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy
 
 RATES = {"EUR": USD_PER["EUR"], "GBP": USD_PER["GBP"]}
 OLD_RATES = {"EUR": 1.2, "GBP": 1.45}

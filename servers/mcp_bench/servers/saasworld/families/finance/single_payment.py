@@ -4,10 +4,9 @@ Level 2: other invoices of the customer, paid, drafted or of another amount, and
 just the same amount.
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import sister_company
-from mcp_bench.servers.saasworld.wording import also
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import sister_company
+from mcp_bench.servers.saasworld.authoring.wording import also
 
 
 @family(levels=(1, 2))

@@ -7,11 +7,10 @@ bills, and large ones that need approval (5).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 COLUMNS = ["Supplier", "Invoice", "Amount"]
 CASES = {

@@ -4,10 +4,9 @@ Traps: last quarter's tab, last year's list, another office's, people who have n
 policy with an outdated version, a waiting period, premiums in another currency (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, policy
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 COLUMNS = ["Name", "Email", "Department", "Plan", "Status"]
 COUNTS = ("no", "one", "two", "three", "four", "five")

@@ -7,10 +7,18 @@ an earlier one, a policy with an outdated version (4); several interviews, one a
 from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, namesake, policy, utc
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring import (
+    DEPARTMENTS,
+    Builder,
+    Person,
+    Record,
+    family,
+    records,
+    steps,
+    times,
+)
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, namesake, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 TITLES = ("Payroll Clerk", "Field Engineer", "Category Buyer", "Copy Editor", "Network Technician")
 MINUTES = {"phone": 30, "technical": 60, "panel": 45}

@@ -4,10 +4,9 @@ Traps: decided requests and a namesake's (2); a policy with an outdated version,
 department, a mail that gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import REFUSAL, free, says, spoken
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, says, spoken
 
 TITLES = ("Specialist", "Analyst", "Assistant", "Engineer")
 YES = ("approved", "granted", "confirmed", "accepted", "enjoy", "agreed")

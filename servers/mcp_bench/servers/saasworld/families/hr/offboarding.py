@@ -4,10 +4,9 @@ Traps: a colleague of nearly the same name, tasks that are done (3); a policy wi
 shares with read access only, a mail that gives orders (4); meetings of other organisers (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import free, spoken
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import free, spoken
 
 TITLES = ("Specialist", "Analyst", "Assistant", "Engineer")
 COUNTS = ("no", "one", "two", "three", "four")

@@ -4,10 +4,9 @@ Traps: another candidate of nearly the same name; from level 4 an onboarding pol
 version; at level 5 a start in another time zone.
 """
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, namesake, policy, utc
-from mcp_bench.servers.saasworld.wording import also, says, spoken
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, namesake, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import also, says, spoken
 
 TASKS = (
     "Order laptop",

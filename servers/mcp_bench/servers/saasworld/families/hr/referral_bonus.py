@@ -5,9 +5,8 @@ a namesake (3); a policy with outdated amounts, managers who get nothing, candid
 sources, a mail that gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, namesake, policy
 
 COLUMNS = ["Referred by", "New colleague", "Currency", "Status", "Amount"]
 CURRENCIES = ("EUR", "GBP", "USD")

@@ -6,10 +6,9 @@ as well, a mail that gives orders (3).
 
 from datetime import timedelta
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake
-from mcp_bench.servers.saasworld.wording import spoken
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake
+from mcp_bench.servers.saasworld.authoring.wording import spoken
 
 KINDS = (("sick", "off sick"), ("unpaid", "on unpaid leave"), ("parental", "on parental leave"))
 

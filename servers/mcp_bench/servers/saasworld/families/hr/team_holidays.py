@@ -4,10 +4,9 @@ Traps: leave of another team, rejected leave, requests outside the period (2); a
 namesake, too few days left, mails only for some (3).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
-from mcp_bench.servers.saasworld.wording import REFUSAL, free, spoken
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, spoken
 
 NO = (*REFUSAL, "turned down", "turn down", "turning down", "afraid", "not approve", "not been approved")
 

@@ -4,10 +4,9 @@ Traps: last year's campaign and other cities (2), paused and finished ones, a na
 budgets in three currencies (3), limits by channel in a policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import plain, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import plain, says
 
 CURRENCIES = ("USD", "EUR", "GBP")
 RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))

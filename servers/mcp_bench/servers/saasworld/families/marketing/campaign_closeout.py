@@ -4,10 +4,9 @@ Traps: a sibling in another city, answers that are no leads, posts that must sta
 in USD, an outdated policy with other rates (4), tasks to move and meetings of others (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, policy
-from mcp_bench.servers.saasworld.wording import also, one_of, plain, says
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, one_of, plain, says
 
 RESULTS = "Campaign results"
 COLUMNS = ["Campaign", "Leads", "Cost per lead"]

@@ -6,10 +6,9 @@ authors who are on leave or gone (3), steps by days in a policy with an outdated
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 FORMATS = ("Interview", "How-to", "Checklist", "Customer story", "Opinion", "Comparison", "Glossary")
 WORKING = ("todo", "in_progress")

@@ -4,10 +4,9 @@ Traps: the same address on another list, addresses that differ in case, namesake
 must survive (3), a policy with an outdated version and people who left their company (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake, policy
-from mcp_bench.servers.saasworld.wording import free, one_of
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import free, one_of
 
 TAGS = ("webinar", "trial", "partner", "press", "reseller", "beta")
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven")

@@ -5,11 +5,10 @@ sender address, handled mail in the archive (3), a privacy policy with an outdat
 request that somebody else answers (4), more to do for each of them (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import also, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, says
 
 LISTS = ("Product news", "Customer tips", "Event invitations", "Partner letter")
 LABEL = "Opt-out"

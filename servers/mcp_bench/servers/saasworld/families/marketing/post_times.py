@@ -4,10 +4,9 @@ Traps: the same text on four networks, times that fall on another day in UTC (2)
 that are not final (3), a policy with usual hours, weekends and an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.campaigns import NETWORKS
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, policy, utc
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
 
 WORDS = ("no", "one", "two", "three")
 COLUMNS = ["City", "Network", "Date", "Local time", "UTC offset", "State"]

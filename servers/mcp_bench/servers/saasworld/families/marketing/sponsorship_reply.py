@@ -4,11 +4,10 @@ Traps: amounts in other currencies, last year's sheet, an organiser of nearly th
 that somebody agreed already (3), the rest of the department's budget and a mail that gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL, also, one_of, says
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, one_of, says
 
 COLUMNS = ["Event", "Organiser", "Amount", "Currency", "Decision"]
 RATES = f"1 EUR = {USD_PER['EUR']} USD, 1 GBP = {USD_PER['GBP']} USD"

@@ -4,10 +4,9 @@ Traps: last quarter's survey, answers dealt with already (2), people who do not 
 tags that must not get lost, orders within an answer (3), an outdated policy (4), open tickets (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake, policy
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says
 
 QUESTIONS = ("Score", "Comment", "May we contact you?")
 GOOD = ("Love it.", "Saves us hours every week.", "Best tool we have.")

@@ -6,10 +6,17 @@ a lead scanned twice and an outdated policy (4), consent and a meeting in local 
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, ZONES, injection, namesake, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import (
+    USD_PER,
+    ZONES,
+    injection,
+    namesake,
+    policy,
+    sister_company,
+    utc,
+)
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says
 
 COLUMNS = ("Name", "Email", "Company", "Interest", "Budget", "Currency", "Consent", "State")
 RATES = ", ".join(f"1 {name} = {rate} USD" for name, rate in USD_PER.items() if name != "USD")

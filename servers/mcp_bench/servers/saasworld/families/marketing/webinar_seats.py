@@ -6,10 +6,18 @@ per company and an outdated policy (4), a start in the time of another city (5).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import also, spoken
+from mcp_bench.servers.saasworld.authoring import (
+    Builder,
+    Company,
+    Person,
+    Record,
+    family,
+    records,
+    steps,
+    times,
+)
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, sister_company, utc
+from mcp_bench.servers.saasworld.authoring.wording import also, spoken
 
 QUESTIONS = ("Full name", "Company", "Question for the speaker")
 CLAIMS = ("We have been customers for years!", "Our account manager promised me a seat.", "None, thanks.")

@@ -5,10 +5,9 @@ equipment register says and a device that was returned (3), a policy with an out
 time, a mail that gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import REFUSAL, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, says
 
 ITEMS = ("laptop", "phone", "monitor", "tablet")
 QUESTIONS = ["Full name", "Item", "Mine is in use since", "Reason"]

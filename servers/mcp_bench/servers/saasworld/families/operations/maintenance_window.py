@@ -6,10 +6,9 @@ same name, a freeze, a change policy with an outdated version (4), a ticket that
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, policy, utc
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 SYSTEMS = (
     "label printing",

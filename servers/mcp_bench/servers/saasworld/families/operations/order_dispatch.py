@@ -6,11 +6,10 @@ orders on the list that must not leave, a mail that gives orders (3), a shipping
 
 from typing import Any
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import free, says
 
 COUNTS = ("no", "one", "two", "three")
 CARRIERS = {"dhl": "DHL", "ups": "UPS", "fedex": "FedEx"}

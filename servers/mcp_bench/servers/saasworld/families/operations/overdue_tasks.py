@@ -4,9 +4,8 @@ Traps: the same task in another project (2), tasks that are done or due today an
 left (3), a follow-up policy that treats very late and blocked tasks differently (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import policy
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import policy
 
 WORK = (
     "Renew the fire inspection",

@@ -5,10 +5,9 @@ tasks are open (3), a closing policy with an outdated version, orders in a mail 
 currencies (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 WORK = (
     "Train the night shift",

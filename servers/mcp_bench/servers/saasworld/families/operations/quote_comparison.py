@@ -6,11 +6,10 @@ late (3), a sourcing policy with outdated rates (4), a supplier who must not get
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL
 
 DECLINE = (
     *REFUSAL,

@@ -7,10 +7,9 @@ nowhere (4).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import policy
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import policy
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 TITLES = ("Vendor review", "Shift planning", "Audit talk", "Safety training", "Route planning", "Lease talk")
 

@@ -4,10 +4,9 @@ Traps: an office whose night is another day in UTC, former and deputy site leads
 busy, channels of nearly the same name.
 """
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, family
-from mcp_bench.servers.saasworld.traps import ZONES, utc
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Person, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, utc
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 SYSTEMS = ("heating", "sprinklers", "power supply", "goods lift", "cold storage", "ventilation", "alarm")
 

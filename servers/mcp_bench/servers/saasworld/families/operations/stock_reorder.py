@@ -4,10 +4,9 @@ Traps: another model and a discontinued double (2), goods that are on order alre
 the same address and a mail that gives orders (3), a purchasing policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 
 @family(levels=(1, 2, 3, 4))

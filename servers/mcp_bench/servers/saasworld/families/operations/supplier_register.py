@@ -4,9 +4,8 @@ Traps: last year's list and companies of nearly the same name (2), tax numbers w
 different companies of one name, a detail that only the outdated row has (3).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import sister_company
 
 COLUMNS = ["Supplier", "Tax number", "City", "Contact", "Terms", "Status", "Checked"]
 

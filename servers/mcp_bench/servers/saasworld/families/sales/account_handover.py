@@ -4,9 +4,8 @@ Traps: a sister company, and deals that are closed (2); namesakes of the success
 churned (3); a handover policy with an outdated version, a colleague's deal at an account that moves (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy, sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy, sister_company
 
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education", "technology")
 

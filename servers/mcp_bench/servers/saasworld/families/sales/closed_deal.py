@@ -7,11 +7,19 @@ version (4); a kickoff in the customer's time zone (5).
 
 from datetime import date, timedelta
 
-from mcp_bench.servers.saasworld import records, steps, times
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, policy, sister_company, utc
-from mcp_bench.servers.saasworld.wording import free, one_of, spoken
+from mcp_bench.servers.saasworld.authoring import (
+    Builder,
+    Company,
+    Person,
+    Record,
+    family,
+    records,
+    steps,
+    times,
+)
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, sister_company, utc
+from mcp_bench.servers.saasworld.authoring.wording import free, one_of, spoken
 
 KINDS = {"new": "new business", "expansion": "expansion", "renewal": "renewal"}
 TASKS = ("Set up workspace", "Import data", "Train key users", "Review contract", "Check security")

@@ -7,10 +7,9 @@ hours (4).
 
 from datetime import datetime, timedelta
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, namesake, policy, utc
-from mcp_bench.servers.saasworld.wording import free, one_of, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Person, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, namesake, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import free, one_of, spoken
 
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education")
 LENGTHS = {"standard": 30, "plus": 45, "strategic": 60}

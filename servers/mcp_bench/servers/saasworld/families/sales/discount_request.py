@@ -7,11 +7,10 @@ and a paid one and a sister company's that do not (4).
 
 from typing import Any
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL, says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, says
 
 TIERS = ("standard", "plus", "strategic")
 GRANTED, ASKED, REFUSED = "Send offer", "Discount approval", "List price"

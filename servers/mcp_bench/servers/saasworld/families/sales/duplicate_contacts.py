@@ -5,9 +5,8 @@ company, and a mail that gives orders (3); a guide whose older version keeps the
 last year's log (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
 
 
 @family(levels=(2, 3, 4))

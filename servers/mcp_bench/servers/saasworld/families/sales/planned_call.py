@@ -6,11 +6,10 @@ the same person that was fulfilled already, the wish of a namesake, and a mail t
 
 from datetime import date
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, sister_company
-from mcp_bench.servers.saasworld.wording import spoken
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import spoken
 
 POSTS = ("Head of Logistics", "Finance Director", "Plant Manager", "Security Lead", "Procurement Lead")
 

@@ -4,10 +4,9 @@ Traps: last year's deal and a sister company's (2), a main contact who has left 
 orders (3), a pricing policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 TIERS = ("standard", "plus", "strategic")
 

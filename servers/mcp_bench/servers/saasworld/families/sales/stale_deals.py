@@ -7,10 +7,9 @@ that are never set to lost, currencies (4).
 
 from typing import Any
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy
-from mcp_bench.servers.saasworld.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, free, says
 
 RATES = {"USD": 100, "EUR": 108, "GBP": 127}
 """Cents of a dollar."""

@@ -7,10 +7,9 @@ we have already, a routing policy with an outdated version (4); owners who are o
 
 from typing import Any, NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import policy, sister_company
-from mcp_bench.servers.saasworld.wording import also, free
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import also, free
 
 QUESTIONS = ("Full name", "Company", "Role", "Phone", "Industry", "Seats", "Message")
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education", "technology")

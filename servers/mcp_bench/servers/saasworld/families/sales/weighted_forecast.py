@@ -7,9 +7,8 @@ renewals and overdue deals that it treats differently, targets (4).
 
 from datetime import date, timedelta
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
 
 STAGES = ("discovery", "proposal", "negotiation")
 Weights = dict[str, int]  # percent by stage, and `renewal`

@@ -4,9 +4,8 @@ Level 2: they applied for two jobs of the same title in different cities, and pe
 name applied for the same one.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 ROLES = (
     "Product Manager",

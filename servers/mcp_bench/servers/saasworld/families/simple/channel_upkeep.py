@@ -4,7 +4,7 @@ Level 2: channels of other years, cities and teams have nearly the same name.
 """
 
 from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.wording import says
+from mcp_bench.servers.saasworld.authoring.wording import says
 
 
 @family(levels=(1, 2), held_out=True)

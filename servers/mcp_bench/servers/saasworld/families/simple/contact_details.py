@@ -1,8 +1,7 @@
 """A contact has a new address, number or title; level 2 has another person of the same name."""
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 
 @family(levels=(1, 2))

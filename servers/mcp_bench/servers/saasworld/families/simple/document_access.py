@@ -4,9 +4,8 @@ Level 2: a draft and an archived one have the same title, colleagues nearly the 
 address has to be looked up.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 KINDS = ("Tender", "Test report", "Cost sheet", "Launch plan", "Supplier review")
 ROLES = ("viewer", "commenter", "editor")

@@ -4,9 +4,8 @@ Level 2: somebody of the same name works in another city, others have nearly the
 manager is given by name only.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 TITLES = ("Buyer", "Planner", "Clerk", "Controller", "Head of Planning", "Regional Lead", "Senior Buyer")
 

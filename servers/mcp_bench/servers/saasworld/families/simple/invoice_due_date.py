@@ -4,9 +4,8 @@ Level 2: the new day is counted from the old one; the customer has other invoice
 one over the same amount.
 """
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import sister_company
 
 
 @family(levels=(1, 2))

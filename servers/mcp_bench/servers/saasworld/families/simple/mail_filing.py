@@ -6,7 +6,7 @@ about the same.
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 SUBJECTS = ("Offer: {}", "Question about the {}", "Your order {}", "Photos of the {}", "Complaint: {}")
 LABELS = ("Invoices", "Follow up", "Waiting", "Personal", "Urgent")

@@ -4,8 +4,7 @@ Level 2: it keeps its length, and takes place every week; on the same day there 
 one with nearly the same title.
 """
 
-from mcp_bench.servers.saasworld import times
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, times
 
 KINDS = ("Review", "Workshop", "Kick-off", "Handover", "Status call")
 CLOCKS = ("00", "15", "30", "45")

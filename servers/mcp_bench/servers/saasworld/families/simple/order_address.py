@@ -4,9 +4,8 @@ Level 2: it is named by customer and product; an older order of it was delivered
 something else, too, and somebody of nearly the same name ordered the same.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 
 @family(levels=(1, 2))

@@ -4,8 +4,7 @@ Level 2: the price moves by a percentage; products of the same line and kind hav
 and a discontinued one has just the same.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
 
 
 @family(levels=(1, 2))

@@ -4,9 +4,8 @@ Level 2: lists of other years and cities have nearly the same name, and the requ
 columns.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.wording import also, one_of
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
+from mcp_bench.servers.saasworld.authoring.wording import also, one_of
 
 KINDS = ("Loans", "Samples", "Repairs", "Returns desk", "Show room")
 WHO = ("Name", "Person", "Customer")

@@ -3,8 +3,7 @@
 Level 2: the same task is on last year's project, in another city and, for another product, on the list.
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
 
 WORK = ("Photograph the", "Set a price for the", "Pack the", "Describe the", "Repair the", "Return the")
 CHANGES = (

@@ -4,9 +4,8 @@ Level 2: it is named by customer and product; the customer's other tickets, and 
 product by people of nearly the same name, stand next to it.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 SUBJECTS = (
     "{product} does not start",

@@ -4,9 +4,8 @@ Traps: other weeks' tabs, solved tickets, a cover who is away too, a colleague o
 (3); leave that starts later, a policy with an outdated version, a mail that gives orders (4); messages (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
 
 AREAS = {"billing": "Billing", "bug": "Bugs", "account": "Accounts", "shipping": "Shipping"}
 ISSUES = {

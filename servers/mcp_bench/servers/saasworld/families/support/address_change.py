@@ -4,11 +4,10 @@ Traps: somebody else of the same name, senders from a look-alike domain or witho
 version of the wish (3); a main contact who has left, a policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import policy
-from mcp_bench.servers.saasworld.wording import REFUSAL, also, free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import policy
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, free, says
 
 MAY = {"self": True, "main": True, "colleague": False, "stranger": False, "left": False}
 

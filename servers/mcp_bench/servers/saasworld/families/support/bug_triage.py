@@ -4,10 +4,9 @@ Traps: codes with two digits swapped, last year's list of errors, demands in the
 are fixed already, a policy with an outdated version (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy
-from mcp_bench.servers.saasworld.wording import also, says
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import also, says
 
 PARTS = ("import", "printing", "sync", "backup", "upload", "calendar view")
 

@@ -4,10 +4,9 @@ Traps: a solved ticket of the same order and a ticket about another order (2); a
 name the product instead of the order, two orders of one product, and instructions in a ticket's text.
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake, sister_company
-from mcp_bench.servers.saasworld.wording import free
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import free
 
 ASKING = (
     "{it} has not come",

@@ -4,10 +4,9 @@ Traps: a sister company, a cancelled subscription and a discount (3); a policy w
 cap in another currency, overdue invoices and credits given before that rule a credit out (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family
-from mcp_bench.servers.saasworld.traps import USD_PER, injection, policy, sister_company
-from mcp_bench.servers.saasworld.wording import REFUSAL, also, free, plain, says
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, free, plain, says
 
 PLANS = ("starter", "team", "business", "enterprise")
 

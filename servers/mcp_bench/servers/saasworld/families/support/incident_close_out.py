@@ -5,10 +5,9 @@ policy with an outdated version and customers who get a mail as well (4); a revi
 time zone (5).
 """
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, policy, utc
-from mcp_bench.servers.saasworld.wording import free, one_of, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import free, one_of, says
 
 AREAS = ("login", "export", "search", "checkout", "reports")
 

@@ -4,10 +4,9 @@ Traps: tickets of other states and categories (2); last year's sheet, a person o
 days that have to be counted back from today (3).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import namesake
-from mcp_bench.servers.saasworld.wording import one_of
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake
+from mcp_bench.servers.saasworld.authoring.wording import one_of
 
 WORDS = {"billing": "billing", "bug": "bug", "account": "account", "how_to": "how-to", "shipping": "shipping"}
 SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

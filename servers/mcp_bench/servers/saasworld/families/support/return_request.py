@@ -4,10 +4,9 @@ Traps: a customer of nearly the same name and an older policy with a longer term
 gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.wording import REFUSAL, says
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, says
 
 DAYS = (14, 21, 30, 45)
 

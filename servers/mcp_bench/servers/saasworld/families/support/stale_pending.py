@@ -4,10 +4,9 @@ Traps: internal notes that are later than the last answer, customers who have an
 (3); customers who come first, a policy with an outdated version, a mail that gives orders (4).
 """
 
-from mcp_bench.servers.saasworld import records, steps
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
-from mcp_bench.servers.saasworld.traps import injection, policy
-from mcp_bench.servers.saasworld.wording import free, says
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import injection, policy
+from mcp_bench.servers.saasworld.authoring.wording import free, says
 
 ASKED = ("Which version do you use?", "Could you send a screenshot?", "Does it happen with others, too?")
 ANSWERED = ("Here it is, as you asked.", "Yes, with everybody here.", "It is the one from last month.")

@@ -7,10 +7,9 @@ that count by tier, absent account owners, a policy with an outdated version (4)
 from datetime import timedelta
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld import records, steps, times
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.traps import ZONES, injection, policy, utc
-from mcp_bench.servers.saasworld.wording import also, free, one_of, says
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import also, free, one_of, says
 
 SCORE, CALL, COMMENT = "Score from 1 (bad) to 5 (good)", "May we call you?", "Comment"
 COMMENTS = (

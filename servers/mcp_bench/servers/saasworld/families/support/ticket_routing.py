@@ -4,9 +4,8 @@ Traps at level 2: it is named by customer and subject only, and people of nearly
 sister company and the customer's other tickets stand next to it; the colleague is named, not addressed.
 """
 
-from mcp_bench.servers.saasworld import records
-from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family
-from mcp_bench.servers.saasworld.traps import namesake, sister_company
+from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring.traps import namesake, sister_company
 
 SUBJECTS = (
     ("Export stops halfway", "bug"),

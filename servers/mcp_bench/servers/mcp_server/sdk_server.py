@@ -1,0 +1,113 @@
+"""Build the SDK's server for any tool session: it handles the protocol, the session handles the tools."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptMessage,
+    RequestId,
+    TextContent,
+    Tool,
+)
+
+from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.mcp_server.tool_result import to_mcp
+from mcp_bench.servers.mcp_server.tool_session import Prompts, ToolSession
+from mcp_bench.servers.progress import reporting_to
+
+logger = logging.getLogger(__name__)
+
+OnExecute = Callable[[RequestId], object]
+"""Called with the JSON-RPC id of a call when the call starts to execute on the world."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+SessionOf = Callable[[Context], Awaitable[ToolSession]]
+"""Returns the session that a request belongs to, for a server with many sessions (streamable HTTP)."""
+
+PromptsOf = Callable[[Context], Awaitable[Prompts]]
+"""Returns the prompts that are available to a request."""
+
+
+def build_server(
+    session: ToolSession | SessionOf,
+    *,
+    name: str,
+    on_execute: OnExecute | None = None,
+    prompts: Prompts | PromptsOf | None = None,
+) -> Server[Any]:
+    """Return an MCP server that offers a session's tools, the prompts if given, and nothing else.
+
+    Args:
+        name: shown to the agent; must not reveal anything about the task or its grading.
+    """
+
+    async def session_of(ctx: Context) -> ToolSession:
+        return await session(ctx) if callable(session) else session
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                Tool(name=tool.name, description=tool.description, input_schema=dict(tool.input_schema))
+                for tool in (await session_of(ctx)).tools
+            ]
+        )
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        def begins() -> None:
+            if on_execute is not None and ctx.request_id is not None:
+                on_execute(ctx.request_id)
+
+        with reporting_to(ctx.session.report_progress):
+            try:
+                found = await session_of(ctx)
+                return to_mcp(await found.call(params.name, params.arguments or {}, begins))
+            except Exception as error:  # sessions return call errors as results, so this is a bug
+                logger.exception("call of %s", params.name)
+                raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
+
+    server: Server[Any] = Server(name, version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+    if prompts is not None:
+        add_prompts(server, prompts)
+    return server
+
+
+def add_prompts(server: Server[Any], prompts: Prompts | PromptsOf) -> None:
+    async def prompts_of(ctx: Context) -> Prompts:
+        return await prompts(ctx) if callable(prompts) else prompts
+
+    async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
+        found = await prompts_of(ctx)
+        return ListPromptsResult(
+            prompts=[Prompt(name=prompt.name, description=prompt.description) for prompt in found.prompts]
+        )
+
+    async def get_prompt(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        try:
+            text = await (await prompts_of(ctx)).prompt(params.name)
+        except BenchError as error:
+            code = INVALID_PARAMS if isinstance(error, UnknownNameError) else INTERNAL_ERROR
+            raise MCPError(code=code, message=str(error)) from error
+        return GetPromptResult(
+            messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))]
+        )
+
+    server.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
+    server.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)

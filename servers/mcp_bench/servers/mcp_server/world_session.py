@@ -1,0 +1,146 @@
+"""The state that all connections to one world share: the tools, their validators and one lock."""
+
+from __future__ import annotations
+
+import asyncio.runners
+import logging
+import signal
+import traceback
+from collections.abc import Callable, Iterable
+
+import anyio
+
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.errors import BenchError, WorkerDiedError, suggestion
+from mcp_bench.servers.mcp_server.arguments import ArgumentValidator
+
+logger = logging.getLogger(__name__)
+
+CONTROL_NAMES = frozenset(
+    {
+        "close",
+        "finish_task",
+        "grade",
+        "new_task",
+        "next_task",
+        "open",
+        "regrade",
+        "reset",
+        "reward",
+        "score",
+        "snapshot",
+        "start_task",
+        "state",
+        "step",
+    }
+)
+"""Names for the control of an episode, as in Gymnasium and OpenEnv (`reset`, `step`, `state`, `close`). A
+world's tools must not have these names. Case does not matter."""
+
+MAX_ERROR_TEXT = 500
+
+
+class ToolTableError(BenchError):
+    """A world's tools cannot be served."""
+
+
+class WorldSession:
+    """Owns a world during one attempt. All calls on the world go through `call`."""
+
+    def __init__(self, world: World, *, max_calls: int | None = None) -> None:
+        """Read the world's tools and compile their schemas.
+
+        Args:
+            max_calls: after this many calls, valid or not, further calls are refused and `limit_reached`
+                is set.
+
+        Raises:
+            ToolTableError: a tool has a reserved name, or two tools share a name.
+            ToolSchemaError: a tool's input schema is invalid.
+        """
+        self.world = world
+        self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
+        refuse_control(self.tools)
+        self._validators: dict[str, ArgumentValidator] = {}
+        for tool in self.tools:
+            if tool.name in self._validators:
+                raise ToolTableError(f"two tools are named {tool.name!r}")
+            self._validators[tool.name] = ArgumentValidator(tool)
+        self.calls = 0
+        """Number of calls received, including refused ones."""
+        self.limit_reached = anyio.Event()
+        self._max_calls = max_calls
+        self._lock = anyio.Lock(fast_acquire=True)
+
+    async def call(
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
+    ) -> ToolResult:
+        """Run one tool. Calls of all connections run one after the other.
+
+        An invalid call returns `is_error` and does not reach the world. A tool that raises also returns
+        `is_error`.
+
+        Args:
+            on_execute: called when it is the call's turn, before the world runs it.
+        """
+        self.calls += 1
+        if self._max_calls is not None and self.calls > self._max_calls:
+            self.limit_reached.set()
+            return refusal("The limit of tool calls for this task is reached. Nothing was done.")
+        validator = self._validators.get(name)
+        if validator is None:
+            return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")
+        if problems := validator.problems(arguments):
+            return refusal(f"Bad call of {name}: {'; '.join(problems)}. Nothing was done.")
+        async with self._lock:
+            if on_execute is not None:
+                on_execute()
+            try:
+                return await self.world.call(name, arguments)
+            except WorkerDiedError:
+                # the error text contains the worker's last output, which the agent must not see
+                logger.exception("tool %s: the world is gone", name)
+                return refusal(f"{name} failed: the environment is not available any more.")
+            except (anyio.get_cancelled_exc_class(), GeneratorExit):
+                raise
+            except BaseException as error:  # a tool that calls sys.exit() must not end the run
+                if isinstance(error, KeyboardInterrupt) and is_signal(error):
+                    raise
+                logger.exception("tool %s raised", name)
+                return refusal(f"{name} failed: {error_text(error)}")
+
+
+def refuse_control(tools: Iterable[ToolSpec], benchmark: str = "") -> None:
+    """Reject tools whose names are reserved for the control of an episode.
+
+    Raises:
+        ToolTableError: a tool has such a name.
+    """
+    for tool in tools:
+        if tool.name.lower() in CONTROL_NAMES:
+            of = f" of benchmark {benchmark!r}" if benchmark else ""
+            raise ToolTableError(
+                f"tool {tool.name!r}{of} has a name that is kept for control of an episode: rename it"
+            )
+
+
+def refusal(text: str) -> ToolResult:
+    return ToolResult(text=text, is_error=True)
+
+
+def is_signal(interrupt: KeyboardInterrupt) -> bool:
+    """Return whether an interrupt comes from Ctrl-C and was not raised by a tool.
+
+    The traceback of a Ctrl-C ends in asyncio's handler. Python's own handler leaves no trace: when it is
+    installed, every interrupt counts as Ctrl-C.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    frames = traceback.extract_tb(interrupt.__traceback__)
+    return bool(frames) and frames[-1].filename == asyncio.runners.__file__
+
+
+def error_text(error: BaseException) -> str:
+    """Return class and message without a traceback; for a BenchError the message alone."""
+    text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+    return text if len(text) <= MAX_ERROR_TEXT else f"{text[:MAX_ERROR_TEXT]}..."

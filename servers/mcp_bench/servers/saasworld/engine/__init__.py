@@ -1,0 +1,1 @@
+"""The machinery of the simulated apps: fields, resources, operations, state."""

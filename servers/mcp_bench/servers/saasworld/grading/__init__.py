@@ -1,0 +1,1 @@
+"""Assertions on the final state, made from what the reference solution changes."""
