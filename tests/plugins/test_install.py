@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path.write_text('{"mcpServers": [')
     assert f"{path} is unchanged: it is not JSON" in run(home, "claude-code", code=1).stderr
     path.write_text('{"mcpServers": 5}')
-    assert "is no object" in run(home, "claude-code", code=1).stderr
+    assert "is not an object" in run(home, "claude-code", code=1).stderr
     assert path.read_text() == '{"mcpServers": 5}'
 
 

@@ -25,7 +25,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
     value: Any = _plain(text)
     for key in keys:
         if not isinstance(value, dict):
-            raise UnreadableSettingsError(f"{key!r} has a parent that is not an object")
+            raise UnreadableSettingsError(f"the parent of {key!r} is not an object")
         value = value.get(key)
         if value is None:
             return None

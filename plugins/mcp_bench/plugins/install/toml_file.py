@@ -20,7 +20,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
     value: Any = _parsed(text).unwrap()
     for key in keys:
         if not isinstance(value, dict):
-            raise UnreadableSettingsError(f"{key!r} has a parent that is not a table")
+            raise UnreadableSettingsError(f"the parent of {key!r} is not a table")
         value = value.get(key)
         if value is None:
             return None
