@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 WARM = (
@@ -145,6 +146,9 @@ def _become(request: dict[str, object], streams: Sequence[int]) -> None:
     added = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:1] = [str(request["cwd"]), *added]
     importlib.invalidate_caches()
+    sys.modules.pop("sitecustomize", None)
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("sitecustomize")
     module = str(request["module"])
     sys.modules.pop(module, None)
     sys.argv = [module, *request["args"]]  # type: ignore[misc]

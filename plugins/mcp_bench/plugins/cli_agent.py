@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,7 @@ MCP_CONFIG = "mcp.json"
 SessionT = TypeVar("SessionT", bound=Session)
 
 
-class CliAgent(Generic[SessionT]):
+class CliAgent(ABC, Generic[SessionT]):
     """An agent that is a command-line program.
 
     It implements the three methods of `mcp_bench.plugins.contracts.Agent`. A subclass names its program and
@@ -140,9 +141,9 @@ class CliAgent(Generic[SessionT]):
         text = json.dumps(mcp_servers(request.server))
         (request.home / MCP_CONFIG).write_text(text, encoding="utf-8")
 
+    @abstractmethod
     def arguments(self, request: LaunchRequest) -> list[str]:
         """Return the command's arguments."""
-        raise NotImplementedError
 
     def stdin(self, request: LaunchRequest) -> bytes:
         """Return the standard input, by default the prompt."""
@@ -152,9 +153,9 @@ class CliAgent(Generic[SessionT]):
         session = self.read_session(output, server)
         return session.transcript(self.fault(session, output, server))
 
+    @abstractmethod
     def read_session(self, output: AgentOutput, server: McpServer) -> SessionT:
         """Read the session as far as it exists and makes sense. Never raises on odd content."""
-        raise NotImplementedError
 
     def fault(self, session: SessionT, output: AgentOutput, server: McpServer) -> Fault | None:
         """Return what failed outside the agent, if anything did."""
