@@ -13,8 +13,8 @@ from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.authoring.builder import Built
 from mcp_bench.servers.saasworld.authoring.family import Family, all_families
-from mcp_bench.servers.saasworld.authoring.seeder import FamilyError
 from mcp_bench.servers.saasworld.benchmark import SaasWorldBenchmark
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.tasks import build, parse
 from mcp_bench.servers.saasworld.world import SaasWorld
 

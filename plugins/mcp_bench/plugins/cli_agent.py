@@ -79,9 +79,9 @@ class CliAgent(ABC, Generic[SessionT]):
     def environment(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
         """Return the program's variables, with its login, and the login file that it is lent."""
         env, login = self.log_in(request)
-        return {**self.variables(request), **env}, login
+        return {**self.configuration_variables(request), **env}, login
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         """Return the variables that configure the program, without its login."""
         return {}
 

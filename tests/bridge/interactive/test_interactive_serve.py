@@ -303,7 +303,7 @@ def test_an_interactive_run_cannot_be_resumed(bench, lines) -> None:
         server.process.kill()
         server.process.wait()
     refused = bench.run("record", "--resume", bench.run_folder.name, code=2)
-    assert "by hand" in refused.stderr
+    assert "recorded interactively" in refused.stderr
     (episode,) = bench.rows("select invalid from episodes")
     assert episode["invalid"] == "referee_died"
 

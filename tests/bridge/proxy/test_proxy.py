@@ -251,7 +251,7 @@ def test_lines_that_cannot_be_recorded_are_not_forwarded(bench, tmp_path: Path) 
 
 def test_wrong_use_is_reported(bench) -> None:
     assert "Missing argument" in bench.run("proxy", code=2).stderr
-    assert "is at a URL" in bench.run("proxy", "--http", "0", "cat", code=2).stderr
+    assert "needs the URL" in bench.run("proxy", "--http", "0", "cat", code=2).stderr
     assert "[HOST:]PORT" in bench.run("proxy", "--http", "here", "http://127.0.0.1:1/mcp", code=2).stderr
     assert "Examples" in bench.run("proxy", "--help").stdout
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_bench.servers.saasworld.authoring.builder import Builder, Built
-from mcp_bench.servers.saasworld.authoring.seeder import FamilyError
 from mcp_bench.servers.saasworld.authoring.wording import also, free, one_of, says
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.engine.state import State
 from mcp_bench.servers.saasworld.families.simple import contact_details
 from mcp_bench.servers.saasworld.grading.checks import grade

@@ -69,7 +69,7 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         "max_retries": "attempts again on failed model requests (default 10)",
     }
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         env = dict(FIXED) if request.native else {**FIXED, "CLAUDE_CONFIG_DIR": str(request.home / ".claude")}
         if (retries := whole_number(request.options, "max_retries")) is not None:
             env["CLAUDE_CODE_MAX_RETRIES"] = str(retries)

@@ -73,7 +73,7 @@ class Codex(CliAgent[CodexSession]):
         "max_retries": "attempts again on failed model requests; needs an endpoint of your own",
     }
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         return {} if request.native else {"CODEX_HOME": str(request.home / ".codex")}
 
     def log_in(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:

@@ -85,7 +85,7 @@ class Gemini(CliAgent[GeminiSession]):
         "max_retries": "attempts again on failed model requests, up to 9 (the default)",
     }
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         env = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # else it starts itself a second time
         if request.native:  # else a project's settings are ignored; with --skip-trust they come too late
             env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"

@@ -99,7 +99,7 @@ class OpenCode(CliAgent[OpenCodeSession]):
         env, lent = super().environment(request)
         return (env if request.native or lent else {**env, **NO_PLUGINS}), lent
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         return dict(NATIVE) if request.native else {**FIXED, "OPENCODE_CONFIG": str(config_path(request))}
 
     def log_in(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:

@@ -69,7 +69,7 @@ class QwenCode(CliAgent[QwenSession]):
         "max_retries": "further rounds on a limit of requests, each of seven attempts (default 10)"
     }
 
-    def variables(self, request: LaunchRequest) -> dict[str, str]:
+    def configuration_variables(self, request: LaunchRequest) -> dict[str, str]:
         model = request.model or request.environ.get("OPENAI_MODEL")
         return {**FIXED, **({"OPENAI_MODEL": model} if model else {})}
 

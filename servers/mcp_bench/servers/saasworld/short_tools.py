@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mcp_bench.servers.saasworld.apps import apps
-from mcp_bench.servers.saasworld.authoring.draw import Draw
-from mcp_bench.servers.saasworld.authoring.seeder import FamilyError
+from mcp_bench.servers.saasworld.engine.draw import Draw
 from mcp_bench.servers.saasworld.engine.operation import Operation, object_schema
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 
 TOOLS = 4
 MAX_CHARACTERS = 1600

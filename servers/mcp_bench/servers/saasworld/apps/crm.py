@@ -1,9 +1,9 @@
 """CRM: accounts, contacts, deals, activities."""
 
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import choice, date, email, flag, number, prose, ref, text
 from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education", "technology", "hospitality")
 STAGES = ("discovery", "proposal", "negotiation", "won", "lost")

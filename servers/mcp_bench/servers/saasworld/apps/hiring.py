@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring.seeder import DEPARTMENTS, Seeder
 from mcp_bench.servers.saasworld.engine.api_error import ApiError
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import (
@@ -18,6 +17,7 @@ from mcp_bench.servers.saasworld.engine.fields import (
 )
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.seeder import DEPARTMENTS, Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State
 
 STAGES = ("applied", "screening", "interview", "offer", "hired")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.api_error import echo, invalid
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import (
@@ -19,6 +18,7 @@ from mcp_bench.servers.saasworld.engine.fields import (
 )
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource, insert
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State
 
 TO = emails("to", "Addresses it goes to.", required=True)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring.seeder import DEPARTMENTS, Seeder
 from mcp_bench.servers.saasworld.engine.api_error import ApiError, invalid
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import choice, date, email, ident, integer, prose, ref, text
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.seeder import DEPARTMENTS, Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State
 
 EMPLOYEES = Resource(

@@ -1,9 +1,9 @@
 """Sheets: spreadsheets and their rows."""
 
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import cells, email, ref, text, texts
 from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State
 
 SPREADSHEETS = Resource(

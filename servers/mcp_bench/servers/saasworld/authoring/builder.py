@@ -7,11 +7,11 @@ from typing import Any
 
 from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.saasworld.apps import apps, operations, resources
-from mcp_bench.servers.saasworld.authoring.seeder import FamilyError, Seeder
 from mcp_bench.servers.saasworld.authoring.wording import Also, Flexible, literal
 from mcp_bench.servers.saasworld.engine.api_error import ApiError
 from mcp_bench.servers.saasworld.engine.executor import execute, tick
 from mcp_bench.servers.saasworld.engine.operation import Operation
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError, Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State, Tables
 from mcp_bench.servers.saasworld.grading import effects
 from mcp_bench.servers.saasworld.grading.checks import Assertion, differing

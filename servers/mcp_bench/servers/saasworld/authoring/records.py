@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 from mcp_bench.servers.saasworld.authoring.builder import Builder
-from mcp_bench.servers.saasworld.authoring.draw import Company, Person
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.draw import Company, Person
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record
 
 

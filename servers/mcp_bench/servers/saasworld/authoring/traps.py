@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring.draw import Company, Person
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
+from mcp_bench.servers.saasworld.engine.draw import Company, Person
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record
 
 ZONES = {

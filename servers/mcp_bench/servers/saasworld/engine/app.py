@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcp_bench.servers.saasworld.authoring.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.operation import Operation
 from mcp_bench.servers.saasworld.engine.resource import Resource
+from mcp_bench.servers.saasworld.engine.seeder import Seeder
 
 Populate = Callable[[Seeder, int], None]
 """Adds about the given number of ordinary records to the app's collections."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring.draw import Draw, Person
+from mcp_bench.servers.saasworld.engine.draw import Draw, Person
 from mcp_bench.servers.saasworld.engine.fields import Field
 from mcp_bench.servers.saasworld.engine.resource import Resource, automatic
 from mcp_bench.servers.saasworld.engine.state import Record, State
