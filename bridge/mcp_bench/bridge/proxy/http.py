@@ -15,7 +15,7 @@ from mcp_bench.bridge.http.listen import MAX_CONNECTIONS, bind, listen
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
-from mcp_bench.bridge.proxy.recording import proxy_run
+from mcp_bench.bridge.proxy.recording import TASK, proxy_run
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
@@ -61,10 +61,6 @@ async def _serve(
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     await serve_http_proxy(url, host, port, run.recording, token=token, task_status=task_status)
-
-
-TASK = "session"
-"""Task of an episode outside any benchmark."""
 
 
 async def serve_http_proxy(

@@ -27,6 +27,7 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 AGENT = "proxy"
 """Agent of the run. The episode has the name that the client reports."""
 TASK = "session"
+"""Task of an episode outside any benchmark."""
 CONNECTION = 1
 
 
