@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import DESK_SERVER
-from tests.support.forked import run_module
+from tests.support.forked import run_module, script_command
 
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -56,7 +56,8 @@ class Desk:
     @property
     def config(self) -> Path:
         journal = {"JOURNAL": str(self.folder / "journal"), **self.server_env}
-        server = {"command": sys.executable, "args": [str(DESK_SERVER)], "env": journal}
+        command, *args = script_command(DESK_SERVER)
+        server = {"command": command, "args": args, "env": journal}
         return self.configure({"desk": server})
 
     def configure(self, servers: object) -> Path:

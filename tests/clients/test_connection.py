@@ -16,6 +16,7 @@ from mcp_bench.clients.config import StdioEntry, read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError
 from tests.support import DESK_SERVER
+from tests.support.forked import script_command
 
 pytestmark = pytest.mark.component
 
@@ -25,9 +26,7 @@ ADD = json.dumps({"calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}], "an
 
 @pytest.fixture
 def http_port() -> Iterator[int]:
-    with subprocess.Popen(
-        [sys.executable, str(SERVER), "--http"], stdout=subprocess.PIPE, text=True
-    ) as server:
+    with subprocess.Popen(script_command(SERVER, "--http"), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         yield int(server.stdout.readline())
         server.terminate()
@@ -40,7 +39,8 @@ def test_a_server_on_http(desk: Any, http_port: int) -> None:
 
 
 def test_one_of_several_servers_is_chosen_by_name(desk: Any) -> None:
-    server = {"command": sys.executable, "args": [str(SERVER)]}
+    command, *args = script_command(SERVER)
+    server = {"command": command, "args": args}
     config = desk.configure({"other": {"command": "/nowhere"}, "desk": server})
     assert desk.run("noop", config=config).code == 2
     assert desk.run("noop", "--server", "desk", config=config).code == 0
@@ -103,7 +103,8 @@ def test_a_server_that_never_answers_is_given_up(desk: Any) -> None:
 
 @pytest.mark.anyio
 async def test_the_time_to_connect_does_not_limit_the_work() -> None:
-    async with connect(StdioEntry("desk", sys.executable, (str(SERVER),)), 60) as connection:
+    command, *args = script_command(SERVER)
+    async with connect(StdioEntry("desk", command, tuple(args)), 60) as connection:
         assert anyio.current_effective_deadline() == math.inf
         assert (await connection.call("add", {"a": 1, "b": 2})).text == "3"
 

@@ -26,6 +26,7 @@ from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
 from tests.support import DESK_SERVER
+from tests.support.forked import script_command
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import script_from_reference
@@ -45,7 +46,7 @@ def request_for(tmp_path: Path) -> Callable[..., LaunchRequest]:
     home, workdir = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     workdir.mkdir()
-    command = ("env", f"JOURNAL={tmp_path / 'journal'}", sys.executable, str(DESK_SERVER))
+    command = ("env", f"JOURNAL={tmp_path / 'journal'}", *script_command(DESK_SERVER))
 
     def build(**parts: Any) -> LaunchRequest:
         return LaunchRequest(

@@ -1,8 +1,10 @@
-"""Run `python -m MODULE` in a fork of a process that has imported the slow packages.
+"""Run `python -m MODULE`, or a script, in a fork of a process that has imported the slow packages.
 
 A command spends one to three seconds importing the MCP SDK and the model SDKs, many times its work in a test. The fork
 starts like a new interpreter: its own environment, folder, arguments, streams and `sys.path`. With
 `MCP_BENCH_TEST_PROCESSES=real`, as in `make test-full`, each command is an interpreter of its own instead.
+
+`run_module` runs a module to its end. `script_command` returns a command line that an agent can start as a server.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import io
 import json
 import os
 import runpy
+import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +26,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from tests.support import fork_launcher
 
 WARM = (
     "anthropic",
@@ -35,8 +41,18 @@ WARM = (
 )
 REAL = os.environ.get("MCP_BENCH_TEST_PROCESSES") == "real"
 
-_servers: dict[int, socket.socket] = {}
-"""The connection to the server of a process, by its id: forks must not share it."""
+_servers: dict[int, str] = {}
+"""The server's socket, by the process that uses it. Each server ends with the process that started it."""
+
+
+def script_command(script: Path, *args: str) -> tuple[str, ...]:
+    """Return a command that runs a Python script as `python SCRIPT ARGS` does, in a fork of the warm process.
+
+    The command waits for the script, forwards SIGTERM, and ends as the script ends; killing it ends the script.
+    """
+    if REAL:
+        return (sys.executable, str(script), *args)
+    return (sys.executable, "-I", "-S", fork_launcher.__file__, _server(), str(script), *args)
 
 
 def run_module(
@@ -61,16 +77,14 @@ def run_module(
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write((stdin or "").encode())
         given.seek(0)
-        mine, theirs = socket.socketpair()
-        with mine:
-            request = {"module": module, "args": list(args), "env": dict(env), "cwd": str(cwd)}
-            streams = [given.fileno(), out.fileno(), err.fileno(), theirs.fileno()]
-            socket.send_fds(_server(), [json.dumps(request).encode()], streams)
-            theirs.close()
-            mine.settimeout(timeout)
-            pid = int(mine.recv(64))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.connect(_server())
+            request = {"run": module, "args": list(args), "env": dict(env), "cwd": str(cwd)}
+            fork_launcher.send(connection, request, (given.fileno(), out.fileno(), err.fileno()))
+            connection.settimeout(timeout)
+            pid = int(connection.recv(64))
             try:
-                status = int(mine.recv(64))
+                status = int(connection.recv(64))
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(argv, timeout) from None
@@ -84,58 +98,75 @@ def _text(output: bytes) -> str:
     return output.decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _server() -> socket.socket:
+def _server() -> str:
+    """Return the path of the server's socket; start the server on first use."""
     if os.getpid() not in _servers:
-        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.forked", str(theirs.fileno())],
-                cwd=Path(__file__).parents[2],
-                env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1"},
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
-        _servers[os.getpid()] = mine
-        atexit.register(_end, process, mine)
+        folder = tempfile.mkdtemp(prefix="warm-")
+        path = f"{folder}/socket"
+        ours, theirs = os.pipe()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.forked", path, str(ours)],
+            cwd=Path(__file__).parents[2],
+            env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=[ours],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        os.close(ours)
+        assert process.stdout is not None
+        process.stdout.readline()  # it listens
+        _servers[os.getpid()] = path
+        atexit.register(_end, process, theirs, folder)
     return _servers[os.getpid()]
 
 
-def _end(process: subprocess.Popen[bytes], requests: socket.socket) -> None:
-    requests.close()
+def _end(process: subprocess.Popen[bytes], lifeline: int, folder: str) -> None:
+    os.close(lifeline)
     process.wait()
+    shutil.rmtree(folder)
 
 
-def _serve(requests: socket.socket) -> None:
-    """Fork for each request until the other side is closed. In a fork, run the module and return."""
+def _serve(listener: socket.socket, lifeline: int) -> None:
+    """Fork for each connection until the process that started this one ends. In a fork, run the request and return."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        data, streams, _, _ = socket.recv_fds(requests, 1 << 20, 4)
-        if not data:
+        ready, _, _ = select.select([listener, lifeline], [], [])
+        if lifeline in ready:
             os._exit(0)
-        if os.fork() == 0:
-            requests.close()
-            return _watch(json.loads(data), streams)
-        for stream in streams:
-            os.close(stream)
+        connection, _ = listener.accept()
+        with connection:
+            if os.fork() == 0:
+                listener.close()
+                os.close(lifeline)
+                return _watch(connection)
 
 
-def _watch(request: dict[str, object], streams: Sequence[int]) -> None:
+def _watch(connection: socket.socket) -> None:
     """Fork once more, for an exit status: report the process id, then the status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    data, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     pid = os.fork()
     if pid == 0:
-        return _become(request, streams)
-    with socket.socket(fileno=streams[3]) as report:
-        report.send(str(pid).encode())
-        _, status = os.waitpid(pid, 0)
-        report.send(str(status).encode())
+        connection.close()
+        return _become(json.loads(data), streams)
+    for stream in streams:
+        os.close(stream)
+    ended = os.pidfd_open(pid)
+    with suppress(OSError):
+        connection.send(str(pid).encode())
+        if connection in select.select([connection, ended], [], [])[0]:  # the other side has ended
+            os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    with suppress(OSError):
+        connection.send(str(status).encode())
     os._exit(0)
 
 
 def _become(request: dict[str, object], streams: Sequence[int]) -> None:
     for number in range(3):
         os.dup2(streams[number], number)
-    os.closerange(3, max(streams) + 1)
+    for stream in streams:
+        os.close(stream)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "surrogateescape")
     sys.stdout = _writer(1, "surrogateescape")
     sys.stderr = _writer(2, "backslashreplace", line_buffering=True)
@@ -149,10 +180,14 @@ def _become(request: dict[str, object], streams: Sequence[int]) -> None:
     sys.modules.pop("sitecustomize", None)
     with suppress(ModuleNotFoundError):
         importlib.import_module("sitecustomize")
-    module = str(request["module"])
-    sys.modules.pop(module, None)
-    sys.argv = [module, *request["args"]]  # type: ignore[misc]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run = str(request["run"])
+    sys.argv = [run, *request["args"]]  # type: ignore[misc]
+    if run.endswith(".py"):
+        sys.path[0] = str(Path(run).parent)
+        runpy.run_path(run, run_name="__main__")
+    else:
+        sys.modules.pop(run, None)
+        runpy.run_module(run, run_name="__main__", alter_sys=True)
 
 
 def _writer(number: int, errors: str, *, line_buffering: bool = False) -> io.TextIOWrapper:
@@ -165,4 +200,8 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(sys.argv[1])
+        listener.listen(64)
+        print("listening", flush=True)
+        _serve(listener, int(sys.argv[2]))

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,10 +15,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mcp_bench.plugins.contracts import Agent, AgentOutput, LaunchRequest, McpServer, Tools, Transcript
+from mcp_bench.plugins.contracts import (
+    Agent,
+    AgentOutput,
+    LaunchRequest,
+    McpServer,
+    Tools,
+    Transcript,
+)
 from tests.support import DESK_SERVER
 from tests.support.agents.node_clis import node_environ
 from tests.support.desk.desk_script import PROMPT
+from tests.support.forked import script_command
 
 SECONDS = 240
 
@@ -39,8 +46,8 @@ class Attempt:
         for path in (self.home, self.workdir, self.tmp):
             path.mkdir(parents=True)
         self.environ = {**node_environ(self.folder), **self.environ}
-        command = ("/usr/bin/env", f"JOURNAL={self.journal_path}", sys.executable)
-        self.server = McpServer("desk", (*command, str(DESK_SERVER)), ("add", "note", "desk.tidy"))
+        command = ("/usr/bin/env", f"JOURNAL={self.journal_path}", *script_command(DESK_SERVER))
+        self.server = McpServer("desk", command, ("add", "note", "desk.tidy"))
 
     @property
     def home(self) -> Path:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcp_bench.plugins.contracts import McpServer
-from tests.support.agents.agent_attempt import DESK_SERVER, Attempt
+from tests.support import DESK_SERVER
+from tests.support.agents.agent_attempt import Attempt
+from tests.support.forked import script_command
 
 
 @contextmanager
 def desk_on_http() -> Iterator[str]:
     """Yield the URL of a desk server."""
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, str(DESK_SERVER), "--http"], stdout=pipe, text=True) as process:
+    with subprocess.Popen(script_command(DESK_SERVER, "--http"), stdout=pipe, text=True) as process:
         try:
             assert process.stdout is not None
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
@@ -28,7 +29,7 @@ def desk_on_http() -> Iterator[str]:
 def over_http(work: Attempt) -> Iterator[None]:
     """Give the attempt its server by URL instead of by a command."""
     environ = {**os.environ, "JOURNAL": str(work.journal_path)}
-    command = [sys.executable, str(DESK_SERVER), "--http"]
+    command = script_command(DESK_SERVER, "--http")
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, env=environ, stdout=pipe, stderr=nowhere, text=True) as process:
         try:
