@@ -26,7 +26,8 @@ from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.interactive.stdio import RecordedConnection
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
+from mcp_bench.recorder.store.run_folder import remove_run
+from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sanitize import sanitize_line
 
@@ -102,7 +103,7 @@ class Referee:
         paths = self._paths
         for run_id in paths.runs.read_text().split() if paths.runs.exists() else ():
             with suppress(BenchError):  # moved away, or another process has resumed it
-                with RunFolder.resume(run_id) as run:
+                with resume(run_id) as run:
                     empty = not run.recording.attempts()
                 if empty:
                     remove_run(run.path)

@@ -91,6 +91,13 @@ class LedgerCheck:
         is_older = history[0].kind == "older" and len(history) == 1
         return ("older" if is_older else "entered"), ""
 
+    def judge_empty(self, run: str) -> tuple[Standing, str]:
+        """Return how a run without any rows stands: its writer may have been killed at the start."""
+        history = self._runs.get(run, [])
+        if any(entry.kind != "began" for entry in history):
+            return "rolled back", f"its rows are gone: the ledger has it as {_said(history[-1])}"
+        return ("entered" if history else "older"), ""
+
     def _note_position(self, run: str, named: Position | None) -> None:
         if named is None or self._ledger is None:
             return

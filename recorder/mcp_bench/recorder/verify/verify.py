@@ -124,10 +124,14 @@ class _Facts:
     named: Position | None
     state: str
     created_us: int
+    is_empty: bool = False
 
 
 def _compare(verdict: Verdict, facts: _Facts, ledger: LedgerCheck, *, running: bool) -> None:
-    standing, detail = ledger.judge(verdict.run, facts.named, facts.state, facts.created_us)
+    if facts.is_empty:
+        standing, detail = ledger.judge_empty(verdict.run)
+    else:
+        standing, detail = ledger.judge(verdict.run, facts.named, facts.state, facts.created_us)
     if running:  # its folder and its entries are read at different moments
         return
     verdict.ledger = standing
@@ -161,6 +165,7 @@ def _verify(path: Path, key: Key | None, verdict: Verdict) -> _Facts | None:
                 verdict.findings = [Finding(Place("runs", None, path.name), "removed")]
             else:
                 verdict.state, verdict.detail = "open", "it is empty: its writer was killed at the very start"
+                return _Facts(None, "", 0, is_empty=True)
             return None
         verdict.run, verdict.key = run.id, run.key
         signer = None if key is None else Signer(key, run.form, columns_of_run(tables, grade_tables or None))
