@@ -6,7 +6,9 @@ leaves the run out.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -16,11 +18,18 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from mcp_bench.bridge.cli.record import record as record_command
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.merge import merge
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.cli.scan import scan
+from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.errors import ChangedSchemaError
 from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
-from tests.support.recorded import Episode, planned, play, record
+from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
 
@@ -208,3 +217,98 @@ def test_an_index_that_disagrees_with_its_table_is_found(bench_home: Path, invok
     code, state, findings = verdict(invoke)
     assert (code, state) == (1, "changed")
     assert (findings[0]["table"], findings[0]["row"]) == ("schema", "grades.db: contents")
+
+
+def test_an_index_of_calls_that_disagrees_is_found(run: Path, invoke: Invoke) -> None:
+    """`report` counts calls by this index alone."""
+    path = run / "recordings.db"
+    with closing(sqlite3.connect(path)) as db:
+        row = db.execute("SELECT * FROM sqlite_master WHERE name = 'calls_episode'").fetchone()
+    forge(path, "UPDATE calls SET episode = (SELECT max(id) FROM episodes)")
+    forge(
+        path,
+        "DELETE FROM sqlite_master WHERE name = 'calls_episode'",
+        "reopen",
+        "UPDATE calls SET episode = (SELECT min(id) FROM episodes)",
+        f"INSERT INTO sqlite_master VALUES ('index', 'calls_episode', 'calls', {row[3]}, '{row[4]}')",
+    )
+    code, state, findings = verdict(invoke)
+    assert (code, state) == (1, "changed")
+    assert (findings[0]["table"], findings[0]["row"]) == ("schema", "recordings.db: contents")
+
+
+TRIGGER = "CREATE TRIGGER t AFTER INSERT ON grades BEGIN UPDATE grades SET partial = 1.0, strict = 1; END"
+
+
+def test_nothing_is_added_to_a_changed_schema(run: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """A trigger would change rows before they are signed; an export would have what it likes."""
+    forge(run / "grades.db", TRIGGER)
+    before = (run / "grades.db").read_bytes()
+    for command, arguments in (
+        (record_command, ["--resume", run.name]),
+        (scan, [run.name]),
+        (show, [run.name]),
+        (export, ["--verified", "--out", tmp_path / "rows.jsonl"]),
+        (merge, ["--out", tmp_path / "all.db"]),
+    ):
+        result = invoke(command, *arguments)
+        assert result.exit_code == 1
+        assert "trigger t" in str(result.exception) + result.stderr
+    with pytest.raises(ChangedSchemaError):
+        RunFolder.resume(run.name)
+    assert (run / "grades.db").read_bytes() == before
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_rows_of_another_run_in_an_open_run_are_found(
+    run: Path, invoke: Invoke, tmp_path: Path, bench_home: Path
+) -> None:
+    """Their tags are genuine, and an open run has no seal that would list what it has."""
+    with RunFolder.create(run_info(planned("a"))) as folder:
+        begin(folder, folder.info.plan[0])
+        shutil.copytree(bench_home, tmp_path / "killed")
+    shutil.rmtree(bench_home)
+    shutil.move(tmp_path / "killed", bench_home)
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
+        db.execute("ATTACH ? AS other", [str(run / "recordings.db")])
+        for table in ("runs", "episodes", "calls", "messages", "seals"):
+            db.execute(f"INSERT INTO {table} SELECT * FROM other.{table}")
+    code, found = invoke(verify, "--json").exit_code, json.loads(invoke(verify, "--json").stdout)
+    (changed,) = (one for one in found if Path(one["path"]) == folder.path)
+    assert (code, changed["verdict"]) == (1, "changed")
+    assert {"runs", "episodes"} <= {finding["table"] for finding in changed["findings"]}
+
+
+@pytest.mark.parametrize("mode", ["WAL", "PERSIST"])
+def test_a_change_in_a_side_file_is_found(run: Path, invoke: Invoke, tmp_path: Path, mode: str) -> None:
+    """The database file alone is as it was; SQLite reads the file beside it, too."""
+    path = run / "grades.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA journal_mode = {mode}")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("UPDATE grades SET partial = 1.0")
+        db.execute("PRAGMA cache_size = 0")
+        db.commit()
+        shutil.copytree(run, tmp_path / "left", ignore=shutil.ignore_patterns("*-shm"))
+    shutil.rmtree(run)
+    shutil.copytree(tmp_path / "left", run)
+    assert list(run.glob("grades.db-*"))
+    assert verdict(invoke)[:2] == (1, "changed")
+
+
+def test_a_held_lock_does_not_hide_missing_seals(run: Path, invoke: Invoke) -> None:
+    """A run that is being recorded has no seal; but a writer enters that in the ledger first."""
+    for name in ("recordings.db", "grades.db"):
+        forge(run / name, "DELETE FROM seals")
+    forge(
+        run / "recordings.db",
+        "DELETE FROM messages",
+        "DELETE FROM calls",
+        "DELETE FROM frames",
+        "DELETE FROM episodes",
+    )
+    forge(run / "grades.db", "DELETE FROM grades", "DELETE FROM scans")
+    with (run / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        code, state, findings = verdict(invoke)
+    assert (code, state, findings[0]["table"]) == (1, "changed", "ledger")

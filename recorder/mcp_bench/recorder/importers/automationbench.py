@@ -32,7 +32,7 @@ class AutomationBench:
             document = json.loads(path.read_bytes())
             task = document["tasks"][0]
             return bool(document.keys() >= _KEYS and task.keys() >= {"score", "passed", "messages"})
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):
             return False
 
     def rows(self, path: Path) -> Iterator[Row]:

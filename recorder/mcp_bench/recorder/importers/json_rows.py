@@ -35,7 +35,7 @@ def first(path: Path) -> dict[str, Any]:
     try:
         _, load = next(_loads(path))
         return load()
-    except (OSError, RowError, StopIteration, ValueError, RecursionError):
+    except (OSError, RowError, StopIteration, ValueError, RecursionError, MemoryError):
         return {}
 
 

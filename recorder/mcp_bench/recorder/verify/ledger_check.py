@@ -62,6 +62,10 @@ class LedgerCheck:
         """Whether runs can be compared with the ledger."""
         return self._ledger is not None and (self._contents is not None or self._own)
 
+    def history(self, run: str) -> list[Entry]:
+        """Return the entries of a run, oldest first."""
+        return self._runs.get(run, [])
+
     def judge(self, run: str, named: Position | None, state: str, created_us: int) -> tuple[Standing, str]:
         """Return how a run stands, and details.
 
@@ -71,11 +75,18 @@ class LedgerCheck:
             state: the tag of its last seal; empty if it is open.
             created_us: when it began.
         """
+        if (
+            named
+            and self._contents
+            and self._contents.entries
+            and named[1] > self._contents.entries[-1].number
+        ):
+            self.refresh()  # it was opened meanwhile
         contents = self._contents
         self._note_position(run, named)
         if contents is None:
             return ("older", "") if named is None else ("unknown", "there is no ledger that has it")
-        history = self._runs.get(run, [])
+        history = self.history(run)
         if not history:
             if named is None and created_us < contents.began_us:
                 return "older", ""
@@ -93,7 +104,7 @@ class LedgerCheck:
 
     def judge_empty(self, run: str) -> tuple[Standing, str]:
         """Return how a run without any rows stands: its writer may have been killed at the start."""
-        history = self._runs.get(run, [])
+        history = self.history(run)
         if any(entry.kind != "began" for entry in history):
             return "rolled back", f"its rows are gone: the ledger has it as {_said(history[-1])}"
         return ("entered" if history else "older"), ""

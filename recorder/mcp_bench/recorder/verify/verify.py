@@ -83,8 +83,8 @@ def verify(path: Path, key: Key | None, ledger: LedgerCheck | None = None) -> Ve
                 take_in_journal(path)
         facts = _verify(path, key, verdict)
         running = running or is_being_written(path)
-        if facts is not None and ledger.is_used:
-            _compare(verdict, facts, ledger, running=running)
+        if facts is not None and ledger.is_used and not _compare(verdict, facts, ledger):
+            return verify(path, key, ledger)
     except StorageError as error:
         verdict.state, verdict.detail = "unreadable", str(error)
     if verdict.state == "open" and running:
@@ -127,19 +127,27 @@ class _Facts:
     is_empty: bool = False
 
 
-def _compare(verdict: Verdict, facts: _Facts, ledger: LedgerCheck, *, running: bool) -> None:
+def _compare(verdict: Verdict, facts: _Facts, ledger: LedgerCheck) -> bool:
+    """Compare a run with the ledger, which was read before it. Return False if the run has changed meanwhile.
+
+    Whether somebody holds its lock does not count: that could be anybody who can open the file.
+    """
+    before = ledger.history(verdict.run)
     if facts.is_empty:
         standing, detail = ledger.judge_empty(verdict.run)
     else:
         standing, detail = ledger.judge(verdict.run, facts.named, facts.state, facts.created_us)
-    if running:  # its folder and its entries are read at different moments
-        return
+    if standing in ("rolled back", "unknown"):
+        ledger.refresh()
+        if ledger.history(verdict.run) != before:
+            return False
     verdict.ledger = standing
     if standing == "rolled back":
         verdict.state, verdict.detail = "changed", ""
         verdict.findings = [Finding(Place("ledger", None, verdict.run), "edited", detail)]
     elif standing == "unknown":
         verdict.state, verdict.detail = "unknown", detail
+    return True
 
 
 def _verify(path: Path, key: Key | None, verdict: Verdict) -> _Facts | None:
