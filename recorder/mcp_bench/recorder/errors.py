@@ -26,6 +26,10 @@ class NewerDatabaseError(StorageError):
     """A database was written by a later version of mcp-bench."""
 
 
+class ChangedSchemaError(StorageError):
+    """The tables, columns, views, indexes or triggers of a database are not those that mcp-bench makes."""
+
+
 class RunLockedError(StorageError):
     """Another process is writing this run."""
 

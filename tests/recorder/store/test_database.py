@@ -13,6 +13,7 @@ from mcp_bench.recorder.errors import CorruptDatabaseError, StorageError
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, close_writer, open_reader, open_writer
 from mcp_bench.recorder.store.schema import Schema
+from mcp_bench.recorder.store.schema_check import differences
 
 pytestmark = pytest.mark.unit
 
@@ -34,15 +35,21 @@ def test_a_new_database_is_as_sqlite_utils_makes_it(tmp_path: Path, tables: Sche
     close_writer(open_writer(ours, tables))
     migrations = Migrations(tables.name)
 
-    @migrations(name=next(iter(tables.migrations)))
-    def apply(db: Database) -> None:
-        for statement in next(iter(tables.migrations.values())):
-            db.execute(statement)
+    for name, statements in tables.migrations.items():
+
+        def apply(db: Database, statements: tuple[str, ...] = statements) -> None:
+            for statement in statements:
+                db.execute(statement)
+
+        migrations(name=name)(apply)
 
     with closing(sqlite3.connect(theirs)) as db:
         migrations.apply(Database(db))
     assert columns(ours) == columns(theirs)
+    with closing(sqlite3.connect(theirs)) as db:
+        assert differences(db, tables) == ()
     with closing(sqlite3.connect(ours)) as db:
+        assert differences(db, tables) == ()
         assert migrations.pending(Database(db)) == []
 
 

@@ -94,7 +94,7 @@ def test_an_unwritable_home_is_named(bench_home: Path) -> None:
 def test_a_newer_database_is_refused_and_left_alone(name: str) -> None:
     folder, _ = record([(PLAN[0], Episode())])
     with closing(sqlite3.connect(folder.path / name)) as connection, connection:
-        connection.execute("UPDATE _sqlite_migrations SET name = 'm999_later'")
+        connection.execute("UPDATE _sqlite_migrations SET name = 'm999_later' WHERE id = 1")
     before = (folder.path / name).read_bytes()
     for act in (lambda: RunFolder.resume(folder.id), lambda: RunReader(folder.path)):
         with pytest.raises(NewerDatabaseError, match=rf"{name} was written by a newer .*m999_later"):

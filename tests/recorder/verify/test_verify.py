@@ -23,7 +23,7 @@ from mcp_bench.recorder.store.keys import key_path, own_key
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
 from mcp_bench.recorder.store.model_calls import begin as begin_model_call
 from mcp_bench.recorder.store.model_calls import settle as settle_model_call
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.signatures import SEALED
 from mcp_bench.recorder.taint import Scan, fresh
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
@@ -276,7 +276,7 @@ def test_an_older_state_of_a_row_is_found(run: Path, invoke: Invoke) -> None:
         ((_, *older),) = sql(folder.path, "SELECT id, outcome, ended_us, response_frame, tag FROM calls")
         folder.recording.store_frame(episode, 1, "server", response(1, "done"))
         folder.recording.mark_died(())
-    shutil.rmtree(run)
+    remove_run(run)
     assert changes(invoke) == set()
     sql(folder.path, "UPDATE calls SET outcome = ?, ended_us = ?, response_frame = ?, tag = ?", *older)
     assert changes(invoke) == {("calls", "1", "edited")}
@@ -287,7 +287,7 @@ def test_a_row_of_another_run_is_found(run: Path, invoke: Invoke) -> None:
     (theirs,) = sql(other.path, "SELECT * FROM calls WHERE id = 1")
     sql(run, "DELETE FROM calls WHERE id = 1")
     sql(run, f"INSERT INTO calls VALUES ({', '.join('?' for _ in theirs)})", *theirs)
-    shutil.rmtree(other.path)
+    remove_run(other.path)
     assert ("calls", "1", "edited") in changes(invoke)
 
 
@@ -314,14 +314,16 @@ def test_a_large_frame_is_checked_to_its_last_byte(bench_home: Path, invoke: Inv
     assert changes(invoke) == {("frames", "1", "edited")}
 
 
-def test_a_killed_writer_leaves_an_open_end(run: Path, invoke: Invoke, tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_an_open_end(
+    run: Path, invoke: Invoke, tmp_path: Path, bench_home: Path
+) -> None:
     with RunFolder.resume(run.name) as folder:
         assert verdicts(invoke)[0] == 0  # while the writer is running
         episode = begin(folder, folder.info.plan[2], attempt=2)
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {}))
-        killed = Path(shutil.copytree(run, tmp_path / "killed"))
-    shutil.rmtree(run)
-    shutil.copytree(killed, run)
+        killed = Path(shutil.copytree(bench_home, tmp_path / "killed"))
+    shutil.rmtree(bench_home)
+    shutil.copytree(killed, bench_home)
     code, (verdict,) = verdicts(invoke)
     assert (code, verdict["verdict"], verdict["findings"]) == (1, "open", [])
     RunFolder.resume(run.name).close()

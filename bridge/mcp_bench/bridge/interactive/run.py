@@ -9,7 +9,6 @@ folder; a run without any task is removed at the end.
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import anyio
 from mcp_bench.bridge.episode.plan import chosen_tasks
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.servers.contracts import Benchmark, Task
 from mcp_bench.servers.errors import WrongUseError
 
@@ -95,7 +94,7 @@ class InteractiveRun:
         if folder is not None:
             folder.close()
             if not self._repeats:
-                shutil.rmtree(folder.path, ignore_errors=True)
+                remove_run(folder.path)
 
 
 @dataclass(frozen=True)

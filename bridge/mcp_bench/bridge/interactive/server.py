@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import secrets
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
@@ -27,7 +26,8 @@ from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.interactive.stdio import RecordedConnection
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import remove_run
+from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sanitize import sanitize_line
 
@@ -103,10 +103,10 @@ class Referee:
         paths = self._paths
         for run_id in paths.runs.read_text().split() if paths.runs.exists() else ():
             with suppress(BenchError):  # moved away, or another process has resumed it
-                with RunFolder.resume(run_id) as run:
+                with resume(run_id) as run:
                     empty = not run.recording.attempts()
                 if empty:
-                    shutil.rmtree(run.path, ignore_errors=True)
+                    remove_run(run.path)
         for stale in (paths.client_socket, paths.control_socket, paths.secret, paths.runs):
             stale.unlink(missing_ok=True)
         descriptor = os.open(paths.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

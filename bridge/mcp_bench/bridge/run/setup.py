@@ -28,6 +28,7 @@ from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.mcp_server.world_session import refuse_control
@@ -141,7 +142,7 @@ def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFo
     Raises:
         BenchError: there is no such run, another process is writing it, or its agent is not installed.
     """
-    run = RunFolder.resume(run_id)
+    run = resume(run_id)
     try:
         setup = stored_setup(run.info)
         if max_cost is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,21 +38,15 @@ Examples:
 def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     """Check that recordings have not been changed.
 
-    Finds every row of the named runs, or of all, that was edited, removed, added or moved. The exit code is
-    0 if every run is unchanged, and 1 if a run was changed or cannot be verified. A run cannot be verified
-    if it was recorded with another key, if its writer was killed so that its end is not sealed, or if it
-    cannot be read.
+    Finds every row of the named runs, or of all, that was edited, removed, added or moved, every change of
+    the tables themselves, and, by the ledger of the home, every run whose folder is gone or is an earlier
+    copy of itself. The exit code is 0 if every run is unchanged, and 1 if a run was changed or cannot be
+    verified. A run cannot be verified if it was recorded with another key, if its writer was killed so that
+    its end is not sealed, or if it cannot be read.
     """
-    from mcp_bench.recorder.store.keys import key_path, read_key
-    from mcp_bench.recorder.store.reader import run_paths
-    from mcp_bench.recorder.verify.verify import verify as verify_run
-
-    paths = run_paths(runs)
-    own = key_path()
-    key: Key | None = read_key(key_file or own) if key_file or own.exists() else None
     verdicts = []
-    for path in paths:
-        verdicts.append(verdict := verify_run(path, key))
+    for verdict in _verdicts(runs, key_file):
+        verdicts.append(verdict)
         if not as_json:
             show(verdict)
     if as_json:
@@ -61,13 +56,40 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     sys.exit(0 if all(verdict.state == "verified" for verdict in verdicts) else 1)
 
 
+def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]:
+    from mcp_bench.recorder.paths import home, runs_dir
+    from mcp_bench.recorder.store.keys import key_path, read_key
+    from mcp_bench.recorder.store.ledger import NAME, Ledger
+    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.ledger_check import LedgerCheck
+    from mcp_bench.recorder.verify.verify import verify as verify_run
+    from mcp_bench.recorder.verify.verify import verify_ledger
+
+    own = read_key(key_path()) if key_path().exists() else None
+    key: Key | None = read_key(key_file) if key_file else own
+    ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
+    gone = {run for run, _ in ledger.missing({path.name for path in runs_dir().glob("*")})}
+    if present := [run for run in runs if run not in gone]:
+        paths = run_paths(present)
+    else:
+        paths = [] if runs else run_paths()
+    for path in paths:
+        yield verify_run(path, key, ledger)
+    yield from verify_ledger(ledger, home(), runs)
+
+
 def show(verdict: Verdict) -> None:
     from mcp_bench.servers.sanitize import sanitize_line
 
-    color = {"verified": "green", "changed": "red"}.get(verdict.state, "yellow")
+    color = {"verified": "green", "open": "yellow", "other key": "yellow", "unreadable": "yellow"}.get(
+        verdict.state, "red"
+    )
     detail = f": {verdict.detail}" if verdict.detail else ""
     if verdict.state == "verified":
-        detail = f" ({sum(verdict.rows.values())} rows){detail}"
+        facts = [f"{sum(verdict.rows.values())} rows"]
+        facts += [f"format {verdict.format}"] if verdict.format == 1 else []
+        facts += ["older than the ledger"] if verdict.ledger == "older" else []
+        detail = f" ({', '.join(facts)}){detail}"
     click.echo(
         f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(detail)
     )
@@ -87,6 +109,8 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.state,
         "detail": verdict.detail or None,
         "key": verdict.key,
+        "format": verdict.format,
+        "ledger": verdict.ledger,
         "rows": verdict.rows,
         "findings": [
             {

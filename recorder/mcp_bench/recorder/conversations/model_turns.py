@@ -62,7 +62,7 @@ def join_model_calls(recording: Recording, episode: str, messages: list[Message]
                 "UPDATE model_calls SET message = ? WHERE id = ?",
                 [(position, call) for call, _, position in known],
             )
-            tag_rows(db, recording.key, "model_calls", "episode = ?", episode)
+            tag_rows(db, recording.signer, "model_calls", "episode = ?", episode)
     return joined
 
 

@@ -56,8 +56,8 @@ def damage() -> tuple[type[Exception], ...]:
     return (EOFError, zlib.error, zstandard.ZstdError) if zstandard else (EOFError, zlib.error)
 
 
-def zstd_bytes(data: bytes) -> bytes:
-    """Decompress zstd data.
+def zstd_bytes(data: bytes, limit: int) -> bytes:
+    """Decompress zstd data, at most `limit` bytes of it.
 
     Raises:
         MissingDependencyError: zstandard is not installed.
@@ -66,7 +66,7 @@ def zstd_bytes(data: bytes) -> bytes:
     zstandard = _zstd()
     try:
         with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as stream:
-            return bytes(stream.read())
+            return bytes(stream.read(limit))
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
 

@@ -114,6 +114,6 @@ def _verdict(path: Path) -> dict[str, Any]:
 def _document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -15,6 +15,10 @@ IMPORTED = "imported"
 """Stands for a benchmark, agent or split that the source does not name."""
 
 
+_ROUNDING = 1e-6
+"""Sums of weighted scores are this far off at most."""
+
+
 class RowError(ValueError):
     """A row that cannot be imported; the text says why."""
 
@@ -77,6 +81,18 @@ def number(value: Any) -> float | None:
 
 
 def partial_grade(reward: Any) -> float | None:
-    """Return a reward clipped to 0..1, or None if it is not a number."""
+    """Return a reward as a grade, or None if it is not a number.
+
+    Raises:
+        RowError: it is not from 0 to 1. The scores beside it have another scale then, too, and none of the
+            formats states it.
+    """
     value = number(reward)
-    return None if value is None else min(max(value, 0.0), 1.0)
+    if value is None:
+        return None
+    if not -_ROUNDING <= value <= 1 + _ROUNDING:
+        raise RowError(
+            f"the score {value:g} is not between 0 and 1, and the file does not say from what scale it is: "
+            "divide its scores by the highest possible one"
+        )
+    return min(max(value, 0.0), 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, number
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
 from mcp_bench.recorder.importers.json_rows import json_object, parse
 from mcp_bench.recorder.trajectory import Usage
@@ -32,7 +32,7 @@ class AutomationBench:
             document = json.loads(path.read_bytes())
             task = document["tasks"][0]
             return bool(document.keys() >= _KEYS and task.keys() >= {"score", "passed", "messages"})
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):
             return False
 
     def rows(self, path: Path) -> Iterator[Row]:
@@ -55,7 +55,7 @@ def _attempts(meta: Mapping[str, Any], task: Any) -> list[Attempt]:
             task=str(row.get("name") or row["id"]),
             domain=str(row.get("domain") or meta.get("domain") or (domain if dot else "")) or None,
             model=str(meta["model"]) if meta.get("model") else None,
-            partial=number(row.get("score")),
+            partial=partial_grade(row.get("score")),
             strict=bool(row["passed"]) if row.get("passed") is not None else None,
             assertions=[_assertion(result) for result in row.get("assertion_results") or []],
             metrics={

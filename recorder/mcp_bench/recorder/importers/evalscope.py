@@ -65,7 +65,7 @@ def _assertion(name: str, value: Any, score: Mapping[str, Any]) -> dict[str, Any
     grade = number(value)
     return {
         "name": name,
-        "passed": grade is not None and grade >= 1,
+        "passed": grade == 1,
         "detail": str(score.get("explanation") or ""),
     }
 

@@ -7,8 +7,10 @@ Inspect's letters C, P, N and I.
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -17,9 +19,9 @@ from typing import Any
 
 from mcp_bench.recorder.files.compression import zstd_bytes
 from mcp_bench.recorder.importers import Row
-from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grade
+from mcp_bench.recorder.importers.attempt import Attempt, RowError, number, partial_grade
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
-from mcp_bench.recorder.importers.json_rows import json_object, parse
+from mcp_bench.recorder.importers.json_rows import ROW_BYTES, json_object, parse
 from mcp_bench.recorder.trajectory import Usage
 
 _ZSTD = 93
@@ -59,8 +61,13 @@ class InspectLog:
 
 
 def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return the content of an entry, at most `ROW_BYTES`, whatever size the zip states for it."""
     if entry.compress_type != _ZSTD:
-        return archive.read(entry)
+        try:
+            with archive.open(entry) as file:
+                return _whole(entry, file.read(ROW_BYTES + 1))
+        except (EOFError, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError) as error:
+            raise RowError(f"{entry.filename} cannot be unpacked: {error}") from error
     with path.open("rb") as file:
         file.seek(entry.header_offset)
         header = file.read(30)  # APPNOTE.TXT, 4.3.7: ends with the lengths of name and extra field
@@ -68,7 +75,13 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> byte
             raise RowError("the zip is truncated")
         name, extra = struct.unpack("<HH", header[26:])
         file.seek(name + extra, 1)
-        return zstd_bytes(file.read(entry.compress_size))
+        return _whole(entry, zstd_bytes(file.read(min(entry.compress_size, ROW_BYTES)), ROW_BYTES + 1))
+
+
+def _whole(entry: zipfile.ZipInfo, data: bytes) -> bytes:
+    if len(data) > ROW_BYTES:
+        raise RowError(f"{entry.filename} unpacks to more than {ROW_BYTES >> 20} MiB")
+    return data
 
 
 def _attempts(
@@ -76,10 +89,10 @@ def _attempts(
 ) -> list[Attempt]:
     sample = json_object(parse(_entry(path, archive, entry)), "the sample")
     spec = header["eval"]
-    messages = _attached(sample["messages"], sample.get("attachments") or {})
+    messages = _Attachments(sample).put_into(sample["messages"])
     scores = sample.get("scores") or {}
     values = {name: _value(score.get("value")) for name, score in scores.items()}
-    grade = next((value for value in values.values() if value is not None), None)
+    grade = partial_grade(next((value for value in values.values() if value is not None), None))
     error = sample.get("error")
     limit = (sample.get("limit") or {}).get("type")
     return [
@@ -103,19 +116,30 @@ def _attempts(
     ]
 
 
-def _attached(value: Any, attachments: Mapping[str, str]) -> Any:
-    """Replace references to attachments, where Inspect stores long texts, with their texts."""
-    if isinstance(value, str) and value.startswith(_ATTACHED):
-        return attachments.get(value.removeprefix(_ATTACHED), value)
-    if isinstance(value, list):
-        return [_attached(item, attachments) for item in value]
-    if isinstance(value, dict):
-        return {key: _attached(item, attachments) for key, item in value.items()}
-    return value
+class _Attachments:
+    """The long texts of a sample, which Inspect stores once and refers to."""
+
+    def __init__(self, sample: Mapping[str, Any]) -> None:
+        self._texts = sample.get("attachments") or {}
+        self._left = ROW_BYTES
+
+    def put_into(self, value: Any) -> Any:
+        """Replace references with texts. Many references to one text could fill the disk."""
+        if isinstance(value, str) and value.startswith(_ATTACHED):
+            text = self._texts.get(value.removeprefix(_ATTACHED), value)
+            self._left -= len(text)
+            if self._left < 0:
+                raise RowError(f"with its attachments it has more than {ROW_BYTES >> 20} MiB")
+            return text
+        if isinstance(value, list):
+            return [self.put_into(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.put_into(item) for key, item in value.items()}
+        return value
 
 
 def _value(value: Any) -> float | None:
-    """Return a score as a grade, or the mean of several scores."""
+    """Return a score as a number, or the mean of several scores."""
     if isinstance(value, str):
         found = _LETTERS.get(value)
     elif isinstance(value, dict) and value:
@@ -124,20 +148,19 @@ def _value(value: Any) -> float | None:
         found = sum(known) / len(known) if known else None
     else:
         found = value
-    return partial_grade(found)
+    return number(found)
 
 
 def _assertion(name: str, value: float | None, score: Mapping[str, Any]) -> dict[str, Any]:
     detail = str(score.get("explanation") or "")
-    return {"name": name, "passed": value is not None and value >= 1, "detail": detail}
+    return {"name": name, "passed": value == 1, "detail": detail}
 
 
 def _tools(sample: Mapping[str, Any]) -> list[Any]:
     """Return the tools of the first model call that offered any."""
-    attachments = sample.get("attachments") or {}
     for event in sample.get("events") or []:
         if isinstance(event, dict) and event.get("event") == "model" and event.get("tools"):
-            return tool_schemas(_attached(event["tools"], attachments))
+            return tool_schemas(_Attachments(sample).put_into(event["tools"]))
     return []
 
 

@@ -12,8 +12,8 @@ from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 
-LINE_BYTES = 512 << 20
-"""Maximum length of a line, in bytes."""
+ROW_BYTES = 128 << 20
+"""Maximum size of a row, unpacked: a line, or a file in an archive."""
 LINE_PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet")
 
 _PARQUET = b"PAR1"
@@ -35,7 +35,7 @@ def first(path: Path) -> dict[str, Any]:
     try:
         _, load = next(_loads(path))
         return load()
-    except (OSError, RowError, StopIteration, ValueError, RecursionError):
+    except (OSError, RowError, StopIteration, ValueError, RecursionError, MemoryError):
         return {}
 
 
@@ -93,7 +93,7 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     number = 0
     try:
         with open_plain(path) as lines:
-            for line in iter(lambda: lines.readline(LINE_BYTES), b""):
+            for line in iter(lambda: lines.readline(ROW_BYTES), b""):
                 number += 1
                 if line.strip():
                     yield f"line {number}", partial(_line, line)
@@ -102,8 +102,8 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 
 
 def _line(line: bytes) -> dict[str, Any]:
-    if len(line) >= LINE_BYTES:
-        raise RowError(f"longer than {LINE_BYTES >> 20} MiB")
+    if len(line) >= ROW_BYTES:
+        raise RowError(f"longer than {ROW_BYTES >> 20} MiB")
     return json_object(parse(line))
 
 

@@ -18,6 +18,7 @@ from mcp_bench.servers.registry import load, registered
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions raised by parsing a malformed row."""
+_NO_MEMORY = "it does not fit into the memory of this machine"
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ def _rows(importer: Importer, path: Path, outcome: Outcome) -> Iterator[Row]:
         outcome.bad.append(BadRow(str(path), "", error.strerror or str(error)))
     except RowError as error:
         outcome.bad.append(BadRow(str(path), "", str(error)))
+    except MemoryError:
+        outcome.bad.append(BadRow(str(path), "", _NO_MEMORY))
 
 
 def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: Defaults) -> None:
@@ -153,6 +156,9 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
             attempt.digest()  # fail on nesting too deep to serialise before anything of the row is stored
     except BenchError:
         raise
+    except MemoryError:
+        outcome.bad.append(BadRow(str(path), row.where, _NO_MEMORY))
+        return
     except MALFORMED as error:
         outcome.bad.append(BadRow(str(path), row.where, reason_of(error)))
         return

@@ -22,6 +22,7 @@ from mcp_bench.recorder.paths import home, runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
+from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_written
 from mcp_bench.recorder.trajectory import Message
 
@@ -71,7 +72,13 @@ class ImportedRuns:
         root = runs_dir()
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in self._folders.values():
-            folder.path.rename(root / folder.id)
+            path = root / folder.id
+            ledger = ledger_of(path, folder.recording.key)
+            if ledger:
+                ledger.enter("adding", folder.id, folder.state)
+            folder.path.rename(path)
+            if ledger:
+                ledger.enter("added", folder.id, folder.state)
             self.runs.append(folder.id)
         self._folders.clear()
 

@@ -1,6 +1,6 @@
 """Rollouts of verifiers: `results.jsonl` of versions before 0.2, and `traces.jsonl` of 0.4.
 
-The reward, clipped to 0..1, becomes the partial grade; 1 counts as solved.
+The reward, from 0 to 1, becomes the partial grade; 1 counts as solved.
 https://github.com/PrimeIntellect-ai/verifiers
 """
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import Direction, Outcome
-from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.observers import CallEnd, CallStart, Observers
-from mcp_bench.recorder.store.signatures import tag
+from mcp_bench.recorder.store.signatures import Signer
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class Call:
     cancelled: bool = False
     """The client cancelled it."""
 
-    def row(self, key: Key) -> CallRow:
+    def row(self, signer: Signer) -> CallRow:
         values = (
             self.number,
             self.episode,
@@ -63,7 +62,7 @@ class Call:
             self.request_frame,
             self.response_frame,
         )
-        return (*values, tag(key, "calls", values))
+        return (*values, signer.tag("calls", values))
 
 
 class CallTracker:
@@ -72,10 +71,10 @@ class CallTracker:
     Its caller holds a lock.
     """
 
-    def __init__(self, last: int, key: Key, observers: Observers) -> None:
+    def __init__(self, last: int, signer: Signer, observers: Observers) -> None:
         self.last = last
         """Highest number of a call so far."""
-        self._key = key
+        self._signer = signer
         self._observers = observers
         self._open: dict[Wire, list[Call]] = defaultdict(list)
         self._executed: dict[str, int] = {}
@@ -92,7 +91,7 @@ class CallTracker:
 
     def take_rows(self) -> dict[int, CallRow]:
         """Return the rows of the calls that changed since the last time, by number."""
-        rows = {number: call.row(self._key) for number, call in self._changed.items()}
+        rows = {number: call.row(self._signer) for number, call in self._changed.items()}
         self._changed.clear()
         return rows
 

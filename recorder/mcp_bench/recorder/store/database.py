@@ -8,20 +8,20 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote
 
 import anyio
 
-from mcp_bench.recorder.errors import NewerDatabaseError, StorageError, database_error
+from mcp_bench.recorder.errors import ChangedSchemaError, NewerDatabaseError, StorageError, database_error
+from mcp_bench.recorder.store.schema_check import differences, statements
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from mcp_bench.recorder.store.keys import Key
     from mcp_bench.recorder.store.schema import Schema
+    from mcp_bench.recorder.store.signatures import Signer
 
 Durability = Literal["normal", "full"]
 """`normal`: a commit survives a killed process. `full`: it survives a power cut, too."""
@@ -30,27 +30,23 @@ Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection]
 
 _BUSY_SECONDS = 10.0
 
-_MIGRATIONS_TABLE = (
-    'CREATE TABLE "_sqlite_migrations" ("id" INTEGER PRIMARY KEY, "migration_set" TEXT, "name" TEXT,'
-    ' "applied_at" TEXT)',
-    'CREATE UNIQUE INDEX "idx__sqlite_migrations_migration_set_name"'
-    ' ON "_sqlite_migrations" ("migration_set", "name")',
-)
-"""As sqlite-utils creates it."""
-
 
 class Writer:
     """The connection that writes a database. Any thread may use it; a lock admits one at a time."""
 
-    def __init__(self, path: Path, schema: Schema, key: Key) -> None:
-        """Open or create the database at `path`, whose rows are tagged with `key`.
+    def __init__(self, path: Path, schema: Schema, sign: Callable[[sqlite3.Connection], Signer]) -> None:
+        """Open or create the database at `path`. `sign` returns what its rows are tagged with.
 
         Raises:
             StorageError: it cannot be written, is damaged, or comes from a later version.
         """
         self.path = path
-        self.key = key
         self.connection = open_writer(path, schema)
+        try:
+            self.signer = sign(self.connection)
+        except (sqlite3.Error, StorageError) as error:
+            self.connection.close()
+            raise (database_error(path, error) if isinstance(error, sqlite3.Error) else error) from error
         self.lock = threading.RLock()
 
     def set_durability(self, durability: Durability) -> None:
@@ -122,7 +118,8 @@ def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> s
     The connection is not bound to its thread: callers hold a lock.
 
     Raises:
-        StorageError: the file cannot be created, is damaged, or comes from a later version.
+        StorageError: the file cannot be created, is damaged, comes from a later version, or its schema was
+            changed.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -135,6 +132,7 @@ def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> s
         )
         connection.execute("PRAGMA foreign_keys = ON")
         refuse_newer(connection, path, schema)
+        refuse_changed(connection, path, schema)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         _migrate(connection, schema)
@@ -152,17 +150,24 @@ def close_writer(connection: sqlite3.Connection) -> None:
     connection.close()
 
 
-def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
+def open_reader(path: Path, schema: Schema, *, check: bool = True) -> sqlite3.Connection:
     """Open `path` read-only, also while its writer is running.
 
+    Args:
+        path: the file.
+        schema: of the database.
+        check: refuse a database whose schema is not that of its migrations.
+
     Raises:
-        StorageError: it cannot be read, is damaged, or comes from a later version.
+        StorageError: it cannot be read, is damaged, comes from a later version, or its schema was changed.
     """
     connection = None
     try:
         connection = sqlite3.connect(read_only_uri(path), uri=True, timeout=_BUSY_SECONDS)
         connection.row_factory = sqlite3.Row
         refuse_newer(connection, path, schema)
+        if check:
+            refuse_changed(connection, path, schema)
     except (sqlite3.Error, StorageError) as error:
         if connection is not None:
             connection.close()
@@ -181,6 +186,15 @@ def refuse_newer(connection: sqlite3.Connection, path: Path, schema: Schema) -> 
         raise NewerDatabaseError(
             f"{path} was written by a newer mcp-bench (its schema has {', '.join(sorted(unknown))}): "
             "upgrade mcp-bench to use it. The file was not changed"
+        )
+
+
+def refuse_changed(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    """Raise ChangedSchemaError if the file has another schema than its migrations make."""
+    if found := differences(connection, schema):
+        raise ChangedSchemaError(
+            f"{path} was changed: {', '.join(map(str, found[:3]))}{', ...' if found[3:] else ''}. A query "
+            "could return anything, so nothing was read. See `mcp-bench verify`, and restore it from a copy"
         )
 
 
@@ -208,7 +222,7 @@ def _migrate(connection: sqlite3.Connection, schema: Schema) -> None:
 def _create(connection: sqlite3.Connection, schema: Schema) -> None:
     """Create all tables of a new database, and note its migrations as sqlite-utils does."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (*_MIGRATIONS_TABLE, *chain.from_iterable(schema.migrations.values())):
+    for statement in statements(schema):
         connection.execute(statement)
     connection.executemany(
         "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)",

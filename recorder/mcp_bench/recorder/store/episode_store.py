@@ -21,7 +21,14 @@ from mcp_bench.recorder.records import (
 )
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.frame_log import FrameLog
-from mcp_bench.recorder.store.signatures import seal_episode, seal_run, seal_tag, tag_rows
+from mcp_bench.recorder.store.ledger import Position
+from mcp_bench.recorder.store.signatures import (
+    refuse_changed_rows,
+    seal_episode,
+    seal_run,
+    seal_tag,
+    tag_rows,
+)
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 
 MAX_FLAGS = 50
@@ -35,18 +42,21 @@ class EpisodeStore:
 
     def __init__(self, frames: FrameLog) -> None:
         self._frames = frames
-        self._key = frames.key
+        self._signer = frames.signer
         self._info: RunInfo | None = None
         self._flags: Counter[tuple[str | None, FlagKind]] = Counter()
         self._flags_lock = threading.Lock()
 
     # Run -----------------------------------------------------------------------------------------
 
-    def add_run(self, info: RunInfo) -> None:
+    def add_run(self, info: RunInfo, entered: Position | None) -> None:
+        """Store the run. `entered` is the ledger's entry of its beginning."""
         row = info.model_dump()
         row["settings"] = jsonrpc.dumps(row["settings"])
         row["plan"] = jsonrpc.dumps(row["plan"])
-        row["key"] = self._key.id
+        row["key"] = self._signer.key.id
+        row["format"] = self._signer.format
+        row["ledger"] = None if entered is None else json.dumps(entered)
         self._insert("runs", row)
 
     def info(self) -> RunInfo:
@@ -68,13 +78,18 @@ class EpisodeStore:
     def seal(self) -> bytes | None:
         """Seal the run as it is, before it closes; return the seal's tag."""
         with self._frames.committing() as db:
-            seal_run(db, self._key)
+            seal_run(db, self._signer)
             return seal_tag(db, self.info().id)
 
-    def unseal(self) -> None:
-        """Remove the seal of the run, since more rows will follow."""
+    def unseal(self, entered: Position | None) -> None:
+        """Remove the seal of the run, since more rows will follow. `entered` is that entry of the ledger."""
+        run = self.info().id
         with self._frames.committing() as db:
-            db.execute("DELETE FROM seals WHERE subject = ?", [self.info().id])
+            db.execute("DELETE FROM seals WHERE subject = ?", [run])
+            if entered is not None:
+                refuse_changed_rows(db, self._signer, "runs", "id = ?", run)
+                db.execute("UPDATE runs SET ledger = ? WHERE id = ?", (json.dumps(entered), run))
+                tag_rows(db, self._signer, "runs", "id = ?", run)
 
     def reported_costs(self) -> tuple[float, int]:
         """Return the cost of all attempts in US dollars, as their agents reported it, and how many attempts
@@ -119,9 +134,9 @@ class EpisodeStore:
             ).fetchone():
                 tools = [tool.model_dump() for tool in episode_rows.listed_tools(db, episode)]
                 db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (jsonrpc.dumps(tools), episode))
-            tag_rows(db, self._key, "messages", "episode = ?", episode)
-            tag_rows(db, self._key, "episodes", "id = ?", episode)
-            seal_episode(db, self._key, episode)
+            tag_rows(db, self._signer, "messages", "episode = ?", episode)
+            tag_rows(db, self._signer, "episodes", "id = ?", episode)
+            seal_episode(db, self._signer, episode)
 
     def mark_died(self, done: Collection[str]) -> list[str]:
         """Mark the valid episodes that are not in `done` as invalid, since their referee died.
@@ -135,14 +150,16 @@ class EpisodeStore:
             rows = db.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id").fetchall()
             died = [episode for (episode,) in rows if episode not in done]
             for episode in died:
+                for table, column in (("episodes", "id"), ("calls", "episode")):
+                    refuse_changed_rows(db, self._signer, table, f"{column} = ?", episode)
                 db.execute("UPDATE episodes SET invalid = ? WHERE id = ?", (REFEREE_DIED, episode))
                 db.execute(
                     "UPDATE calls SET outcome = 'transport_error' WHERE episode = ? AND outcome IS NULL",
                     [episode],
                 )
-                tag_rows(db, self._key, "calls", "episode = ?", episode)
-                tag_rows(db, self._key, "episodes", "id = ?", episode)
-                seal_episode(db, self._key, episode)
+                tag_rows(db, self._signer, "calls", "episode = ?", episode)
+                tag_rows(db, self._signer, "episodes", "id = ?", episode)
+                seal_episode(db, self._signer, episode)
         return died
 
     def attempts(self) -> list[tuple[str, str, int, int, int]]:
@@ -192,7 +209,7 @@ class EpisodeStore:
                 "INSERT INTO flags (episode, time_us, kind, detail) VALUES (?, ?, ?, ?)",
                 (episode, now_us(), kind, detail),
             ).lastrowid
-            tag_rows(db, self._key, "flags", "id = ?", number)
+            tag_rows(db, self._signer, "flags", "id = ?", number)
 
     def flags(self, episode: str | None) -> list[Flag]:
         """Return the flags of an episode, or those without one, oldest first."""
@@ -203,4 +220,4 @@ class EpisodeStore:
         columns, values = ", ".join(row), ", ".join("?" for _ in row)
         with self._frames.committing() as db:
             db.execute(f"INSERT INTO {table} ({columns}) VALUES ({values})", tuple(row.values()))  # noqa: S608
-            tag_rows(db, self._key, table, "id = ?", row["id"])
+            tag_rows(db, self._signer, table, "id = ?", row["id"])

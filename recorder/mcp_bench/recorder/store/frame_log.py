@@ -26,9 +26,9 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.call_tracker import STORE_CALL, CallRow, CallTracker
 from mcp_bench.recorder.store.database import Durability, Writer
 from mcp_bench.recorder.store.journal import FrameEntry, Journal, RanEntry
-from mcp_bench.recorder.store.keys import Key, key_for, refuse_other_key
+from mcp_bench.recorder.store.keys import key_for, refuse_other_key
 from mcp_bench.recorder.store.observers import Observers
-from mcp_bench.recorder.store.signatures import NO_LINK, body_value, link, tag, tag_rows
+from mcp_bench.recorder.store.signatures import NO_LINK, Signer, body_value, signer_of, tag_rows
 
 EpisodeOf = Callable[[jsonrpc.Frame], str | None]
 """Returns the episode that a frame belongs to, or None for frames outside any episode."""
@@ -65,7 +65,7 @@ class _Pending:
 class _Batch:
     """The rows of the next commit, calls aside until it starts. Falsy while empty."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, signer: Signer) -> None:
         self.frames: list[_FrameRow] = []
         self.large: list[tuple[_FrameRow, LargeBody]] = []
         """Frames whose body is in a file; the row has an empty one."""
@@ -75,7 +75,7 @@ class _Batch:
         """Agent, version, episode."""
         self.size = 0
         """Bytes of the bodies in `frames`."""
-        self._key = key
+        self._signer = signer
 
     def __bool__(self) -> bool:
         return bool(self.frames or self.large or self.calls or self.agents)
@@ -89,7 +89,7 @@ class _Batch:
         db.executemany(STORE_CALL, self.calls.values())
         for agent, version, episode in self.agents:
             db.execute(_NAME_AGENT, (agent, version, episode))
-            tag_rows(db, self._key, "episodes", "id = ?", episode)
+            tag_rows(db, self._signer, "episodes", "id = ?", episode)
 
     def prepend_to(self, later: _Batch) -> None:
         """Put these rows in front of a later batch, which retries them."""
@@ -114,14 +114,15 @@ class FrameLog:
         """
         self.path = path
         self.key = key_for(path.parent)
-        self.writer = Writer(path, schema.recordings, self.key)
+        self.writer = Writer(path, schema.recordings, lambda db: signer_of(db, self.key))
+        self.signer = self.writer.signer
         self._observers = observers
         self._lock = threading.RLock()
         """Guards all attributes below. Lock order: the writer's lock first, then this one."""
         self._unparsed: deque[_Pending] = deque()
         self._parsed: list[tuple[Direction, Body, jsonrpc.Frame]] = []
         """Frames from `append_unparsed` that any thread has parsed since the last `parse_pending`."""
-        self._batch = _Batch(self.key)
+        self._batch = _Batch(self.signer)
         self._failure: StorageError | None = None
         self._full = False
         self._syncs_requested = self._syncs_done = 0
@@ -135,7 +136,7 @@ class FrameLog:
                 (last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
             self._last_frame: int = last[0] if last else 0
             self._last_link: bytes = last[1] if last else NO_LINK
-            self.calls = CallTracker(last_call, self.key, observers)
+            self.calls = CallTracker(last_call, self.signer, observers)
             self._journal = Journal(path.parent, self.key.secret)
         except BaseException:
             self.writer.close()
@@ -266,8 +267,8 @@ class FrameLog:
         number, episode, body, now = item.number, item.episode, item.body, item.stored_us
         stored = b"" if isinstance(body, LargeBody) else stored_body(body)
         row = (number, episode, item.connection, item.direction, now, frame.kind, frame.method, frame.rpc_id)
-        tagged = tag(self.key, "frames", (*row, body_value(item.digest, is_text=isinstance(stored, str))))
-        self._last_link = link(self.key, self._last_link, tagged)
+        tagged = self.signer.tag("frames", (*row, body_value(item.digest, is_text=isinstance(stored, str))))
+        self._last_link = self.signer.link(self._last_link, tagged)
         if isinstance(body, LargeBody):
             self._batch.large.append(((*row, tagged, self._last_link, stored), body))
         else:
@@ -316,7 +317,7 @@ class FrameLog:
         with self.writer.lock:
             with self._lock:
                 self._parse()
-                batch, self._batch = self._batch, _Batch(self.key)
+                batch, self._batch = self._batch, _Batch(self.signer)
                 batch.calls.update(self.calls.take_rows())
                 if not batch:
                     self._journal.clear_all()
@@ -376,10 +377,11 @@ class FrameLog:
 
     def _recover(self) -> None:
         """Commit what an earlier writer left in the journal."""
-        entries = self._journal.entries()
-        if not entries:
+        if not (entries := self._journal.entries()):
             return
         with self.writer.reading() as db:
+            if db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone():
+                return self._journal.clear_all()  # put here later: a run is sealed after its last frame
             self.calls.load(db)
         for entry in entries:
             if isinstance(entry, RanEntry):

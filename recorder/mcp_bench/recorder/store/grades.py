@@ -19,8 +19,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import close_writer, open_writer
-from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.store.signatures import SEALED, put_seal, tag_rows, tags
+from mcp_bench.recorder.store.signatures import SEALED, Signer, put_seal, seal_tag, tag_rows, tags
 from mcp_bench.recorder.taint import Canary, Scan
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ class SealedGrades:
     A grade row means that its episode is done, so it is synced to the disk.
     """
 
-    def __init__(self, path: Path, key: Key, sealed: Callable[[str], bytes | None]) -> None:
+    def __init__(self, path: Path, signer: Signer, sealed: Callable[[str], bytes | None]) -> None:
         """Open or create the file. `sealed` returns the tag of an episode's seal, for its grade."""
         self.path = path
-        self._key = key
+        self._signer = signer
         self._sealed = sealed
         self._connection = open_writer(path, schema.grades, synchronous="FULL")
         self._lock = threading.Lock()
@@ -91,7 +90,7 @@ class SealedGrades:
                 row,
             ).rowcount
             if stored:
-                tag_rows(db, self._key, "grades", "episode = ?", episode)
+                tag_rows(db, self._signer, "grades", "episode = ?", episode)
         if not stored:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
 
@@ -107,7 +106,7 @@ class SealedGrades:
                 " recording) VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
-            tag_rows(db, self._key, "scans", "episode = ?", episode)
+            tag_rows(db, self._signer, "scans", "episode = ?", episode)
 
     def tainted(self) -> list[str]:
         """Return the ids of the episodes with evidence against their agents."""
@@ -121,19 +120,28 @@ class SealedGrades:
                 "INSERT INTO canaries (place, value, made_us) VALUES (?, ?, ?)",
                 (canary.place, canary.value, made_us),
             )
-            tag_rows(db, self._key, "canaries", "place = ?", canary.place)
+            tag_rows(db, self._signer, "canaries", "place = ?", canary.place)
 
     def canaries(self) -> list[Canary]:
         with self._lock, database_errors(self.path):
             rows = self._connection.execute("SELECT place, value FROM canaries ORDER BY place")
             return [Canary(*row) for row in rows]
 
-    def seal(self, run: str, recording: bytes | None) -> None:
-        """Seal the grades of a run that closes; `recording` is the tag of its recordings' seal."""
+    def seal(self, run: str, recording: bytes | None) -> bytes:
+        """Seal the grades of a run that closes; return the seal's tag, which covers the whole run.
+
+        `recording` is the tag of its recordings' seal.
+        """
         with self._changing() as db:
             contents: dict[str, object] = {"recording": recording and recording.hex()}
             contents |= {table: tags(db, table) for table in SEALED}
-            put_seal(db, self._key, run, contents)
+            return put_seal(db, self._signer, run, contents)
+
+    def state(self, run: str) -> str:
+        """Return the tag of the seal in hexadecimal digits; empty if the run is not sealed."""
+        with self._lock, database_errors(self.path):
+            found = seal_tag(self._connection, run)
+        return found.hex() if isinstance(found, bytes) else ""
 
     def unseal(self, run: str) -> None:
         """Remove the seal, since more rows will follow."""

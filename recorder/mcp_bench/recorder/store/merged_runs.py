@@ -14,6 +14,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.schema_check import Column, columns
 from mcp_bench.servers.errors import WrongUseError
 
 _RENAMED = {(GRADES, "seals"): "grade_seals"}
@@ -31,8 +32,8 @@ _SUMMARY = """
 def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object]) -> Counter[str]:
     """Copy the rows of run folders into the new file `out` (mode 0600) and count them by table.
 
-    Every table has the columns that it has in a run, after a first column `run`. Its key is `run` and its key
-    there. The file appears only when it is complete.
+    Every table has the columns that it has in a new run, after a first column `run`. Its key is `run` and its
+    key there. The file appears only when it is complete.
 
     Args:
         runs: the run folders.
@@ -91,31 +92,36 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
         path = run / name
         if not path.exists():
             continue
-        open_reader(path, tables).close()  # refuses a database of a later version
+        # refuses a database of a later version, and one whose schema was changed
+        with closing(open_reader(path, tables)) as source:
+            applied = applied_migrations(source, tables)
         with database_errors(path):
             db.execute("ATTACH ? AS source", [read_only_uri(path)])
             try:
-                for table in _tables(db):
+                stored = columns(tables, applied)
+                for table, every in columns(tables).items():
                     target = _RENAMED.get((name, table), table)
-                    counts[target] += _copy(db, table, target, row[0])
+                    _create(db, target, every)
+                    if table in stored:
+                        names = [column.name for column in stored[table]]
+                        counts[target] += _copy(db, table, target, names, row[0])
             finally:
                 db.execute("DETACH source")
     return counts
 
 
-def _tables(db: sqlite3.Connection) -> list[str]:
-    found = db.execute("SELECT name FROM source.sqlite_master WHERE type = 'table' ORDER BY rootpage")
-    return [name for (name,) in found if name != "_sqlite_migrations" and not name.startswith("sqlite_")]
+def _create(db: sqlite3.Connection, table: str, every: Sequence[Column]) -> None:
+    """Create a table with the columns of the latest version, unless it exists."""
+    if db.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", [table]).fetchone():
+        return
+    own = [] if any(column.name == "run" for column in every) else ["run"]
+    key = ", ".join(f'"{name}"' for name in own + [column.name for column in every if column.in_key])
+    kinds = ["run TEXT NOT NULL"] * bool(own) + [f'"{column.name}" {column.type}' for column in every]
+    db.execute(f'CREATE TABLE main."{table}" ({", ".join(kinds)}, PRIMARY KEY ({key})) WITHOUT ROWID')
 
 
-def _copy(db: sqlite3.Connection, table: str, target: str, run: str) -> int:
-    columns = db.execute(f'PRAGMA source.table_info("{table}")').fetchall()
-    names = [name for _, name, *_ in columns]
+def _copy(db: sqlite3.Connection, table: str, target: str, names: Sequence[str], run: str) -> int:
     own = [] if "run" in names else ["run"]
-    if not db.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", [target]).fetchone():
-        key = ", ".join(f'"{name}"' for name in own + [name for _, name, *_, place in columns if place])
-        kinds = ["run TEXT NOT NULL"] * bool(own) + [f'"{name}" {kind}' for _, name, kind, *_ in columns]
-        db.execute(f'CREATE TABLE main."{target}" ({", ".join(kinds)}, PRIMARY KEY ({key})) WITHOUT ROWID')
     listed = ", ".join(f'"{name}"' for name in names)
     return db.execute(
         f'INSERT INTO main."{target}" ({", ".join([*own, listed])}) '  # noqa: S608 - names of our own schema

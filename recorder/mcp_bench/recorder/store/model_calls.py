@@ -18,8 +18,7 @@ from mcp_bench.recorder.frames.body import Body, LargeBody, fill_blob, stored_bo
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject
 from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange
 from mcp_bench.recorder.store.database import Step, Writer
-from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.store.signatures import tag_rows
+from mcp_bench.recorder.store.signatures import Signer, tag_rows
 from mcp_bench.recorder.trajectory import Usage
 
 _COLUMNS = (
@@ -94,7 +93,7 @@ async def begin(writer: Writer, request: ModelRequest) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?)"
     )
     body = request.body
-    tagged = _tag(writer.key, request.id)
+    tagged = _tag(writer.signer, request.id)
     if isinstance(body, bytes):
         await writer.commit((statement, (*row, stored_body(body))), tagged)
         return
@@ -132,7 +131,7 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
         steps: list[Step] = [(statement, (*row.values(), request.id))]
         if isinstance(body, LargeBody):
             steps.append(_fill(request.id, "response", body))
-        steps.append(_tag(writer.key, request.id))
+        steps.append(_tag(writer.signer, request.id))
         await writer.commit(*steps, slow=isinstance(body, LargeBody))
     finally:
         for one in (request.body, response.body):
@@ -196,8 +195,8 @@ def preferred_usage(captured: Usage | None, reported: Usage | None) -> Usage | N
     return captured.model_copy(update={"cost_usd": reported.cost_usd if reported else None})
 
 
-def _tag(key: Key, call: str) -> Step:
-    return lambda connection: tag_rows(connection, key, "model_calls", "id = ?", call)
+def _tag(signer: Signer, call: str) -> Step:
+    return lambda connection: tag_rows(connection, signer, "model_calls", "id = ?", call)
 
 
 def _fill(call: str, column: str, body: LargeBody) -> Step:

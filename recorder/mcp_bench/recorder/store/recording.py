@@ -28,6 +28,7 @@ class Recording:
         self._frames = frames = FrameLog(path, self.observers)
         self._episodes = episodes = EpisodeStore(frames)
         self.key = frames.key
+        self.signer = frames.signer
         self.writer = frames.writer
 
         # Methods of the parts are bound, not wrapped: a wrapper would cost each frame one more call.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -9,17 +10,21 @@ import logging
 import os
 import shutil
 import socket
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mcp_bench.recorder.errors import RunLockedError, StorageError
+from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, now_us
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.grades import SealedGrades
 from mcp_bench.recorder.store.journal import left_behind
-from mcp_bench.recorder.store.keys import OtherKeyError
+from mcp_bench.recorder.store.keys import OtherKeyError, key_for
+from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import UnknownNameError
 
@@ -34,12 +39,15 @@ class RunFolder:
     def __init__(self, path: Path, info: RunInfo | None) -> None:
         """Open the folder at `path`; use `create` or `resume` instead."""
         self.path = path
+        self.state = ""
+        """When it is closed: the tag of its last seal, in hexadecimal digits; empty if it is not sealed."""
         lock = _take_lock(path / "lock")
         try:
             self.recording = Recording(path / RECORDINGS)
+            self._ledger = ledger_of(path, self.recording.key)
             try:
                 if info is not None:
-                    self.recording.add_run(info)
+                    self._add(info)
                 self.info = self.recording.info()
                 if self.info.settings.get("durability") == "full":
                     self.recording.set_durability("full")
@@ -47,10 +55,9 @@ class RunFolder:
                     raise StorageError(
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
-                self.grades = SealedGrades(path / GRADES, self.recording.key, self.recording.sealed)
-                # the seal of the grades names that of the recordings: remove it first, make it last
-                self.grades.unseal(self.info.id)
-                self.recording.unseal()
+                self.grades = SealedGrades(path / GRADES, self.recording.signer, self.recording.sealed)
+                if info is None:
+                    self._unseal()
                 self.recording.observers.add_registered()
             except BaseException:
                 self.recording.close()
@@ -60,6 +67,25 @@ class RunFolder:
             raise
         self._lock: int | None = lock
         self.id = self.info.id
+
+    def _add(self, info: RunInfo) -> None:
+        entered = self._ledger.enter("began", info.id) if self._ledger else None
+        try:
+            self.recording.add_run(info, entered)
+        except BaseException:
+            if self._ledger:
+                self._ledger.enter("removing", info.id)
+            raise
+
+    def _unseal(self) -> None:
+        """Remove the seals of the run, since more rows will follow."""
+        run = self.info.id
+        entered = self._ledger.enter("opening", run, self.grades.state(run)) if self._ledger else None
+        # the seal of the grades names that of the recordings: remove it first, make it last
+        self.grades.unseal(run)
+        self.recording.unseal(entered)
+        if self._ledger:
+            self._ledger.enter("opened", run)
 
     @classmethod
     def create(cls, info: RunInfo, *, root: Path | None = None) -> RunFolder:
@@ -156,14 +182,22 @@ class RunFolder:
                 self._seal()
                 self.grades.close()
                 self.recording.close()
+                self._enter_state()
             finally:
                 os.close(lock)
 
     def _seal(self) -> None:
         try:
-            self.grades.seal(self.id, self.recording.seal())
+            self.state = self.grades.seal(self.id, self.recording.seal()).hex()
         except StorageError as error:  # the rows are intact, and `verify` reports the end as open
             _log.warning("run %s could not be sealed: %s", self.id, error)
+
+    def _enter_state(self) -> None:
+        try:
+            if self._ledger:
+                self._ledger.enter("closed", self.id, self.state)
+        except StorageError as error:  # `verify` accepts a sealed state that is newer than the last entry
+            _log.warning("the end of run %s is not in the ledger: %s", self.id, error)
 
     def __enter__(self) -> Self:
         return self
@@ -174,12 +208,41 @@ class RunFolder:
         self.close()
 
 
+def remove_run(path: Path) -> None:
+    """Delete the folder of a run, and enter that in the ledger.
+
+    Raises:
+        RunLockedError: a process is writing the run.
+        StorageError: it cannot be deleted.
+    """
+    lock = _take_lock(path / "lock")
+    try:
+        ledger = ledger_of(path, key_for(path))
+        if ledger:
+            ledger.enter("removing", path.name)
+        try:
+            # moved first: a folder that is deleted in part is no run
+            aside = path.parent.with_name("removing")
+            aside.mkdir(mode=0o700, exist_ok=True)
+            path.rename(aside / path.name)
+            shutil.rmtree(aside / path.name)
+            with contextlib.suppress(OSError):  # others are in it
+                aside.rmdir()
+        except OSError as error:
+            raise StorageError(f"cannot delete {error.filename}: {error.strerror}") from error
+        if ledger:
+            ledger.enter("removed", path.name)
+    finally:
+        os.close(lock)
+
+
 def take_in_journal(path: Path) -> None:
     """Commit the journal of a killed writer to the database.
 
-    A journal whose writer is running is left alone, and so is one that cannot be committed here.
+    A journal whose writer is running is left alone, and so is one that cannot be committed here, or that was
+    put beside a run that is sealed.
     """
-    if not left_behind(path):
+    if not left_behind(path) or _is_sealed(path):
         return
     try:
         lock = _take_lock(path / "lock")
@@ -194,6 +257,16 @@ def take_in_journal(path: Path) -> None:
         _log.warning("the last moments of run %s are missing: %s", path.name, error)
     finally:
         os.close(lock)
+
+
+def _is_sealed(path: Path) -> bool:
+    file = path / RECORDINGS
+    if not file.exists():
+        return False
+    with closing(open_reader(file, schema.recordings)) as db, database_errors(file):
+        if not applied_migrations(db, schema.recordings):
+            return False
+        return db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone() is not None
 
 
 def is_being_written(path: Path) -> bool:

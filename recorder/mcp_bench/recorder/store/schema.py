@@ -224,5 +224,13 @@ _GRADES_1 = (
     _SEALS,
 )
 
-recordings = Schema("mcp-bench-recordings", {"m001_initial": _RECORDINGS_1})
+_RECORDINGS_2 = (
+    # of the tags of the run; NULL: 1
+    "ALTER TABLE runs ADD COLUMN format INTEGER",
+    # JSON array: id of the home's ledger, number of the entry with which the run was last opened for writing.
+    # NULL: the run is older than the ledger, or was imported
+    "ALTER TABLE runs ADD COLUMN ledger TEXT",
+)
+
+recordings = Schema("mcp-bench-recordings", {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2})
 grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1})

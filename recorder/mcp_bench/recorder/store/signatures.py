@@ -6,6 +6,10 @@
   run closes, another row does so for its episodes. A grade names the seal of the episode that it grades.
 
 The hash is BLAKE2b with a key (RFC 7693), cut to 128 bits. Bodies enter by their SHA-256.
+
+A tag has one of two formats. In format 1 it covers the table's name and the values in the order of the
+columns; in format 2 also the columns' names. A run keeps the format that it began with, in its row in `runs`.
+What the names mean is left to the schema: see `schema_check`.
 """
 
 from __future__ import annotations
@@ -17,10 +21,15 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import Any
 
+from mcp_bench.recorder.errors import NewerDatabaseError, StorageError
 from mcp_bench.recorder.frames.body import CHUNK, LARGE
+from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.keys import Key
+from mcp_bench.recorder.store.schema_check import columns
 
 TAG_BYTES = 16
+FORMAT = 2
+"""Of the tags of new runs."""
 NO_LINK = b""
 """The link before the first frame of a run."""
 
@@ -56,18 +65,64 @@ def _blob(value: object) -> dict[str, str]:
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_blob)
 
 
-def tag(key: Key, table: str, values: Sequence[object]) -> bytes:
-    """Return the tag of a row. Trailing NULLs do not count, so that a later version can add columns."""
-    end = len(values)
-    while end and values[end - 1] is None:
-        end -= 1
-    text = _CANONICAL.encode([table, *values[:end]])
-    return blake2b(text.encode("utf-8", "surrogatepass"), key=key.secret, digest_size=TAG_BYTES).digest()
+class Signer:
+    """Makes the tags and links of one run."""
+
+    __slots__ = ("_heads", "_secret", "columns", "format", "key")
+
+    def __init__(self, key: Key, form: int, columns: Mapping[str, Sequence[str]]) -> None:
+        """Use `key` for tags of the format `form`.
+
+        Args:
+            key: of the run.
+            form: 1 or 2.
+            columns: of each table, in order.
+
+        Raises:
+            NewerDatabaseError: the format is unknown.
+        """
+        if form not in (1, FORMAT):
+            raise NewerDatabaseError(f"its tags have the format {form!r}: upgrade mcp-bench to use it")
+        self.key, self.format, self.columns = key, form, columns
+        self._secret = key.secret
+        self._heads = {table: _heads(table, names, form) for table, names in columns.items()}
+
+    def tag(self, table: str, values: Sequence[object]) -> bytes:
+        """Return the tag of a row. Trailing NULLs do not count, so that a later version can add columns."""
+        end = len(values)
+        while end and values[end - 1] is None:
+            end -= 1
+        text = _CANONICAL.encode([self._heads[table][end], *values[:end]]).encode("utf-8", "surrogatepass")
+        return blake2b(text, key=self._secret, digest_size=TAG_BYTES).digest()
+
+    def link(self, before: bytes, frame: bytes) -> bytes:
+        """Return the link of the frame with the tag `frame`, after the frame with the link `before`."""
+        return blake2b(before + frame, key=self._secret, digest_size=TAG_BYTES, person=b"link").digest()
 
 
-def link(key: Key, before: bytes, frame: bytes) -> bytes:
-    """Return the link of the frame with the tag `frame`, after the frame with the link `before`."""
-    return blake2b(before + frame, key=key.secret, digest_size=TAG_BYTES, person=b"link").digest()
+def _heads(table: str, names: Sequence[str], form: int) -> list[str]:
+    """Return what a tag covers besides values, by the number of values."""
+    tagged = _tagged(names)
+    if form == 1:
+        return [table] * (len(tagged) + 1)
+    return [f"{table}({','.join(tagged[:end])})" for end in range(len(tagged) + 1)]
+
+
+def columns_of_run(
+    recordings: Sequence[str] | None = None, grades: Sequence[str] | None = None
+) -> Mapping[str, Sequence[str]]:
+    """Return the columns of each table in databases with the named migrations, or with all.
+
+    `seals` is the same in both.
+    """
+    tables = {**columns(schema.recordings, recordings), **columns(schema.grades, grades)}
+    return {table: [column.name for column in found] for table, found in tables.items()}
+
+
+def signer_of(db: sqlite3.Connection, key: Key) -> Signer:
+    """Return the signer of the run in an open, migrated database: of its format, or of ours if it is new."""
+    row = db.execute("SELECT format FROM runs ORDER BY created_us LIMIT 1").fetchone()
+    return Signer(key, FORMAT if row is None else 1 if row[0] is None else row[0], columns_of_run())
 
 
 def body_value(digest: bytes, *, is_text: bool) -> str:
@@ -87,16 +142,17 @@ class Row:
     number: int | None
 
 
-def rows(db: sqlite3.Connection, table: str, where: str = "1", *parameters: object) -> Iterator[Row]:
-    """Yield rows of a table, ordered by key. Large bodies are read piece by piece."""
-    names = _columns(db, table)
+def rows(
+    db: sqlite3.Connection, names: Sequence[str], table: str, where: str = "1", *parameters: object
+) -> Iterator[Row]:
+    """Yield rows of a table, whose columns are `names`, by key. Large bodies are read piece by piece."""
     bodies = [place for place, name in enumerate(names) if (table, name) in _BODIES]
     picked = [_small(name) if place in bodies else f'"{name}"' for place, name in enumerate(names)]
     picked += [_is_large(names[place]) for place in bodies]
     number = "NULL" if table == "messages" else "rowid"
     order = "episode, position" if table == "messages" else KEYS[table]
     at = {name: place for place, name in enumerate(names)}
-    tagged = [place for place, name in enumerate(names) if name not in _NOT_TAGGED]
+    tagged = [at[name] for name in _tagged(names)]
     for found in db.execute(
         f"SELECT {', '.join(picked)}, {number} FROM {table} WHERE {where} ORDER BY {order}",  # noqa: S608
         parameters,
@@ -117,15 +173,15 @@ def rows(db: sqlite3.Connection, table: str, where: str = "1", *parameters: obje
         )
 
 
-def key_places(db: sqlite3.Connection, table: str) -> list[int]:
+def key_places(names: Sequence[str], table: str) -> list[int]:
     """Return the positions of the key columns in `Row.values`."""
-    tagged = [name for name in _columns(db, table) if name not in _NOT_TAGGED]
+    tagged = _tagged(names)
     keys = ("episode", "position") if table == "messages" else (KEYS[table],)
     return [tagged.index(name) for name in keys]
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
-    return [str(name) for _, name, *_ in db.execute(f"PRAGMA table_info({table})")]
+def _tagged(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in _NOT_TAGGED]
 
 
 def _is_large(column: str) -> str:
@@ -150,39 +206,54 @@ def _large_body(db: sqlite3.Connection, table: str, column: str, number: int) ->
     return body_value(hashed.digest(), is_text=False)
 
 
-def tag_rows(db: sqlite3.Connection, key: Key, table: str, where: str, *parameters: object) -> None:
+def tag_rows(db: sqlite3.Connection, signer: Signer, table: str, where: str, *parameters: object) -> None:
     """Tag rows with their current values, within the transaction that changed them."""
     target = "episode = ? AND position = ?" if table == "messages" else "rowid = ?"
     tagged = [
-        (tag(key, table, row.values), *((row.episode, row.key) if table == "messages" else (row.number,)))
-        for row in rows(db, table, where, *parameters)
+        (signer.tag(table, row.values), *((row.episode, row.key) if table == "messages" else (row.number,)))
+        for row in rows(db, signer.columns[table], table, where, *parameters)
     ]
     db.executemany(f"UPDATE {table} SET tag = ? WHERE {target}", tagged)  # noqa: S608
 
 
-def seal_episode(db: sqlite3.Connection, key: Key, episode: str) -> None:
+def refuse_changed_rows(
+    db: sqlite3.Connection, signer: Signer, table: str, where: str, *parameters: object
+) -> None:
+    """Raise StorageError if a row was changed without the key: a new tag would hide that."""
+    for row in rows(db, signer.columns[table], table, where, *parameters):
+        if row.tag != signer.tag(table, row.values):
+            raise StorageError(
+                f"the row {row.key} of {table} was changed after it was stored, so nothing is added to its "
+                "run: see `mcp-bench verify`"
+            )
+
+
+def seal_episode(db: sqlite3.Connection, signer: Signer, episode: str) -> None:
     """Seal the rows of an episode, within the transaction that ends it."""
     contents: dict[str, object] = {"frames": _last_frame(db)}
     contents["episodes"] = tags(db, "episodes", "id = ?", episode)
     for table in OF_EPISODE:
         contents[table] = tags(db, table, "episode = ?", episode)
-    put_seal(db, key, episode, contents)
+    put_seal(db, signer, episode, contents)
 
 
-def seal_run(db: sqlite3.Connection, key: Key) -> None:
+def seal_run(db: sqlite3.Connection, signer: Signer) -> None:
     """Seal the rows of a run that closes."""
     for (run,) in db.execute("SELECT id FROM runs").fetchall():
         contents: dict[str, object] = {"frames": _last_frame(db)}
         contents |= {table: tags(db, table) for table in ("runs", "episodes")}
         contents["flags"] = tags(db, "flags", "episode IS NULL")
         contents["seals"] = tags(db, "seals", "subject <> ?", run)
-        put_seal(db, key, run, contents)
+        put_seal(db, signer, run, contents)
 
 
-def put_seal(db: sqlite3.Connection, key: Key, subject: str, contents: Mapping[str, object]) -> None:
+def put_seal(db: sqlite3.Connection, signer: Signer, subject: str, contents: Mapping[str, object]) -> bytes:
+    """Store a seal and return its tag."""
     text = json.dumps(contents, separators=(",", ":"))
-    sealed = (subject, text, tag(key, "seals", (subject, text)))
+    tagged = signer.tag("seals", (subject, text))
+    sealed = (subject, text, tagged)
     db.execute("INSERT OR REPLACE INTO seals (subject, contents, tag) VALUES (?, ?, ?)", sealed)
+    return tagged
 
 
 def seal_tag(db: sqlite3.Connection, subject: str) -> bytes | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.store.signatures import NO_LINK, Row, link, tag
+from mcp_bench.recorder.store.signatures import NO_LINK, Row, Signer
 
 NAMED = 60
 """At most this many missing frames are reported per gap."""
@@ -15,11 +14,11 @@ NAMED = 60
 class FrameOrder:
     """Checks the frames of a run, passed in the order of their numbers."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, signer: Signer) -> None:
         self.count = 0
         self.changes: list[tuple[int, Literal["edited", "removed", "added"], str]] = []
         """Number of the frame, its change, and details."""
-        self._key = key
+        self._signer = signer
         self._links: dict[int, str] = {}
         self._before = [NO_LINK]
         """The link of the last genuine frame; if that link was changed, also the one it should have."""
@@ -33,7 +32,7 @@ class FrameOrder:
         number, own_tag, own_link = int(row.key), _bytes(row.tag), _bytes(row.link)
         self.count += 1
         self._links[number] = own_link.hex()
-        genuine = tag(self._key, "frames", row.values) == own_tag
+        genuine = self._signer.tag("frames", row.values) == own_tag
         if not genuine:
             self._doubtful[number] = own_link
         else:
@@ -43,7 +42,7 @@ class FrameOrder:
 
     def _follow(self, number: int, own_tag: bytes, own_link: bytes) -> None:
         def follows(before: bytes) -> bool:
-            return link(self._key, before, own_tag) == own_link
+            return self._signer.link(before, own_tag) == own_link
 
         linked = [doubtful for doubtful, its in self._doubtful.items() if follows(its)]
         if linked:  # frames up to the one that this frame is linked to existed
@@ -54,7 +53,7 @@ class FrameOrder:
             self._missing(range(self._last + 1, number))
         else:
             self.changes.append((number, "edited", "its link"))
-            self._before = [own_link, *(link(self._key, before, own_tag) for before in self._before)]
+            self._before = [own_link, *(self._signer.link(before, own_tag) for before in self._before)]
             return
         self._before, self._doubtful = [own_link], {}
 

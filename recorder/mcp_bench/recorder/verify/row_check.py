@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.store.signatures import OF_EPISODE, SEALED, Row, key_places, rows, tag
+from mcp_bench.recorder.store.signatures import OF_EPISODE, SEALED, Row, Signer, key_places, rows
 from mcp_bench.recorder.verify.frame_order import FrameOrder
 
 Change = Literal["edited", "removed", "added", "moved"]
@@ -41,11 +40,11 @@ class RowCheck:
     """Checks one run, once. Errors of SQLite are left to the caller."""
 
     def __init__(
-        self, recordings: sqlite3.Connection, grades: sqlite3.Connection | None, key: Key, run: str
+        self, recordings: sqlite3.Connection, grades: sqlite3.Connection | None, signer: Signer, run: str
     ) -> None:
         self.counts: dict[str, int] = {}
         """Rows by table."""
-        self._db, self._grades, self._key, self._run = recordings, grades, key, run
+        self._db, self._grades, self._signer, self._run = recordings, grades, signer, run
         self._findings: dict[Place, Finding] = {}
         self._right: dict[Place, str] = {}
         """The tags that rows should have."""
@@ -57,6 +56,8 @@ class RowCheck:
         """The subjects of genuine seals; `SEALED_GRADES` for that of the grades."""
         self._ends: dict[str, tuple[int, str]] = {}
         """By subject, the last frame and its link when the seal was made."""
+        self.state = ""
+        """Tag of the genuine seal of the grades, in hexadecimal digits; empty without one."""
 
     @property
     def is_sealed(self) -> bool:
@@ -83,13 +84,16 @@ class RowCheck:
         self._cross_references()
         return sorted(self._findings.values(), key=_in_order)
 
+    def _rows(self, db: sqlite3.Connection, table: str) -> Iterator[Row]:
+        return rows(db, self._signer.columns[table], table)
+
     def _note(self, place: Place, change: Change, detail: str = "") -> None:
         self._findings.setdefault(place, Finding(place, change, detail))
 
     def _genuine_seals(self, db: sqlite3.Connection, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         self.counts[name] = 0
-        for row in rows(db, "seals"):
-            place, right = Place(name, None, str(row.key)), tag(self._key, "seals", row.values)
+        for row in self._rows(db, "seals"):
+            place, right = Place(name, None, str(row.key)), self._signer.tag("seals", row.values)
             self.counts[name] += 1
             if row.tag != right:
                 self._note(place, "edited")
@@ -101,8 +105,9 @@ class RowCheck:
         """Read the seal of the grades, which also has the tag of the recordings' seal."""
         if self._grades is None:
             return
-        for _, contents in self._genuine_seals(self._grades, SEALED_GRADES):
+        for subject, contents in self._genuine_seals(self._grades, SEALED_GRADES):
             self._seals.add(SEALED_GRADES)
+            self.state = self._right[Place(SEALED_GRADES, None, subject)]
             self._sealed[Place("seals", None, self._run)] = str(contents.pop("recording"))
             for table, tags in contents.items():
                 self._sealed |= {Place(table, None, key): sealed for key, sealed in tags.items()}
@@ -112,13 +117,13 @@ class RowCheck:
     def _contents(self, db: sqlite3.Connection, table: str) -> None:
         changed = []
         self.counts[table] = 0
-        for row in rows(db, table):
-            place, right = _place(table, row), tag(self._key, table, row.values)
+        for row in self._rows(db, table):
+            place, right = _place(table, row), self._signer.tag(table, row.values)
             self.counts[table] += 1
             self._right[place], self._owner[place] = right.hex(), self._seal_of(table, row)
             if row.tag != right:
                 changed.append(row)
-        self._changed(table, changed, key_places(db, table))
+        self._changed(table, changed, key_places(self._signer.columns[table], table))
 
     def _seal_of(self, table: str, row: Row) -> str:
         if table in OF_EPISODE and row.episode is not None:
@@ -141,18 +146,18 @@ class RowCheck:
             values = list(row.values)
             for place in places:
                 values[place] = other.values[place]
-            if values != row.values and tag(self._key, table, values) in (row.tag, other.tag):
+            if values != row.values and self._signer.tag(table, values) in (row.tag, other.tag):
                 return str(other.key)
         return None
 
     # Order and completeness ----------------------------------------------------------------------
 
     def _frames(self) -> None:
-        order = FrameOrder(self._key)
-        changed = [row for row in rows(self._db, "frames") if not order.add(row)]
+        order = FrameOrder(self._signer)
+        changed = [row for row in self._rows(self._db, "frames") if not order.add(row)]
         order.end(self._ends, self._run)
         self.counts["frames"] = order.count
-        places = key_places(self._db, "frames")
+        places = key_places(self._signer.columns["frames"], "frames")
         for row in changed:
             if other := self._former("frames", row, changed[:SWAPS_AMONG], places):
                 self._note(_place("frames", row), "moved", f"it was stored as {other}")
@@ -171,7 +176,10 @@ class RowCheck:
                 self._note(place, "added")
 
     def _cross_references(self) -> None:
-        """Check that every ended episode has a seal, and that every grade refers to its episode's seal."""
+        """Check that everything is of this run, every ended episode has a seal, and every grade names it."""
+        for table, column in (("runs", "id"), ("episodes", "run")):
+            for (other,) in self._db.execute(f"SELECT id FROM {table} WHERE {column} <> ?", [self._run]):  # noqa: S608
+                self._note(Place(table, None, str(other)), "added", "it is of another run")
         for (episode,) in self._db.execute("SELECT id FROM episodes WHERE ended_us IS NOT NULL"):
             if Place("seals", None, str(episode)) not in self._right:
                 self._note(Place("seals", None, str(episode)), "removed")

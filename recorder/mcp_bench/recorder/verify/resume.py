@@ -1,0 +1,35 @@
+"""Resume a run, unless it was changed: seals on what is there now would hide what was there before."""
+
+from __future__ import annotations
+
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.store.keys import key_for
+from mcp_bench.recorder.store.reader import run_paths
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.verify.verify import verify
+
+
+class ChangedRunError(StorageError):
+    """A run was changed after it was recorded."""
+
+
+def resume(run: str) -> RunFolder:
+    """Open the folder of an interrupted run, as `RunFolder.resume` does, after a check of its rows.
+
+    A row that somebody removed while the run was not being recorded would otherwise count as never stored,
+    and a failed episode that is gone would be recorded again.
+
+    Raises:
+        ChangedRunError: rows, tables or the place in the ledger are not as they were stored.
+        StorageError, UnknownNameError, RunLockedError: as for `RunFolder.resume`.
+    """
+    (path,) = run_paths([run])
+    checked = verify(path, key_for(path))
+    if checked.state == "changed":
+        found = checked.findings[0]
+        what = ": ".join(part for part in (f"{found.place.table} {found.place.key}", found.detail) if part)
+        raise ChangedRunError(
+            f"{path.name} is not resumed, since it was changed ({what}): see `mcp-bench verify {path.name}`. "
+            "Restore its folder from a copy, or record a new run"
+        )
+    return RunFolder.resume(run)
