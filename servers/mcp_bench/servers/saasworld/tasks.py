@@ -99,14 +99,15 @@ def _build(task: TaskId, seed: int) -> Built:
     A draw can ask for nothing, such as for the limit that a budget already has. The next draw has another
     seed, which follows from the first one, so that every number is a task, and the same one everywhere.
     """
+    last = ""
     failure: Exception | None = None
     for draw in range(MAX_DRAWS):
         try:
             return _drawn(task, seed if draw == 0 else _seed(f"{seed} {draw}".encode()))
         except Exception as error:  # a family's own code
-            failure = error
+            failure, last = error, f"{type(error).__name__}: {error}"
     raise FamilyError(
-        f"task {task}: none of {MAX_DRAWS} draws gives a task. The last one: {type(failure).__name__}: {failure}"
+        f"task {task}: none of {MAX_DRAWS} draws gives a task. The last one: {last}"
     ) from failure
 
 
