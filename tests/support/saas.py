@@ -14,7 +14,6 @@ from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.authoring.builder import Built
 from mcp_bench.servers.saasworld.authoring.family import Family, all_families
 from mcp_bench.servers.saasworld.benchmark import SaasWorldBenchmark
-from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.tasks import build, parse
 from mcp_bench.servers.saasworld.world import SaasWorld
 
@@ -82,16 +81,13 @@ def changing_steps(task: str) -> Iterator[int]:
 def digest(family: Family, numbers: Iterable[int]) -> str:
     """Return a SHA-256 over a family's tasks: every level and split, each with these numbers.
 
-    It covers all that an agent or the grader sees. A task that cannot be built counts with its error.
+    It covers all that an agent or the grader sees.
     """
     splits = ("test",) if family.held_out else ("train", "dev")
     places = [(level, split, number) for level in family.levels for split in splits for number in numbers]
     found = hashlib.sha256()
     for level, split, number in places:
-        try:
-            task = _content(build(parse(f"{family.id}.{level}.{split}.{number}")))
-        except FamilyError as error:
-            task = [type(error).__name__, str(error)]
+        task = _content(build(parse(f"{family.id}.{level}.{split}.{number}")))
         found.update(json.dumps(task).encode())
     return found.hexdigest()
 

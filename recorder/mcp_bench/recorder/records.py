@@ -76,6 +76,8 @@ class PlannedEpisode(Model):
     repeat: int = 0
     max_calls: int | None = None
     timeout: float | None = None
+    error: str | None = None
+    """Why the benchmark did not give the task; there is no prompt then."""
 
 
 class RunInfo(Model):

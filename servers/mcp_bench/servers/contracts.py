@@ -131,6 +131,11 @@ class Benchmark(Protocol):
     `tasks`, `reference` and `tools` may block (they can start a worker process): call them in a
     thread from async code. An entry point in the group `mcp_bench.benchmarks` names an instance.
 
+    A benchmark can also have an attribute `private_splits`, a tuple of names: splits whose tasks nobody
+    can know beforehand, because they follow from a secret of this machine. The tasks of all others are
+    public: an agent may carry their solutions. With `prepare_split(split)`, it can make what such a split
+    needs before its first use; the text that is returned is shown to the user (None: nothing was made).
+
     A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
     serves in place of this one. It is for benchmarks whose tools differ from task to task.
     """

@@ -140,8 +140,10 @@ def test_a_run_in_which_nothing_works_ends_early(bench, failing, kind: str, made
 
 
 def test_occasional_faults_do_not_end_a_run(bench, failing) -> None:
-    bench.run(*failing("login_missing: once", "number % 4 != 1"), "--repeat", "8", code=1)
-    assert len(attempts(bench)) == 8
+    """Six of eight episodes are put off; two of these succeed then, and four are graded all the same."""
+    done = bench.run(*failing("login_missing: once", "number % 4 != 1"), "--repeat", "8", "--json")
+    assert len(attempts(bench)) == 8 + 6
+    assert (json.loads(done.stdout)["graded"], json.loads(done.stdout)["claims"]) == (8, 4)
 
 
 def test_ctrl_c_does_not_wait_for_the_next_attempt(bench, failing) -> None:
@@ -181,3 +183,66 @@ def test_waits_double_within_bounds(most: int, first: float, made: int) -> None:
             assert plain <= wait <= plain * 1.25
     assert retries.next_wait(None, made) is None
     assert retries.next_wait("plugin_failed", made) is None
+
+
+# Solves every page, but meets trouble on the page that `{hard}` names: then `{trouble}` runs.
+SKIPS = """
+def skip():
+    {trouble}
+if {hard!r} in CONFIG["prompt"]:
+    skip()
+else:
+    page = {{"colours": [("sky", "cerulean-sentinel"), ("grass", "viridian-sentinel")],
+             "numbers": [("one", "uno-sentinel"), ("two", "due-sentinel")]}}[CONFIG["prompt"].split()[-1][:-1]]
+    server = Server(); server.connect()
+    for key, value in page:
+        server.call("write", key=key, value=value)
+"""
+FORGES = 'open(os.path.join(os.environ["HOME"], "fault"), "w").write("{}: forged")'
+CONNECTS_AND = 'server = Server(); server.connect(); server.call("read", key="sky"); '
+
+
+@pytest.mark.parametrize("hard", ["colours", "numbers"])
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("sys.exit(3)", "never_connected"),
+        (CONNECTS_AND + FORGES.format("endpoint_error"), "endpoint_error"),
+        pytest.param(FORGES.format("login_missing"), "login_missing", marks=pytest.mark.full),
+        pytest.param(FORGES.format("bad_option"), "bad_option", marks=pytest.mark.full),
+        (CONNECTS_AND + FORGES.format("no such kind"), "plugin_failed"),
+    ],
+)
+def test_no_task_leaves_the_scores_on_an_agents_word(
+    bench, script: Write, hard: str, trouble: str, reason: str
+) -> None:
+    """The agent knows its task before it decides to fail, whichever task comes first."""
+    option = script(SKIPS.format(hard=hard, trouble=trouble))
+    done = bench.run(*RECORD, "--agent-option", option, "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["graded"], summary["invalid"], summary["claims"]) == (2, 0, 1)
+    assert f"though the agent reports {reason}" in done.stderr
+    rows = bench.rows("select task, attempt, invalid from episodes where task like ? order by id", hard)
+    assert rows == [
+        {"task": hard, "attempt": 1, "invalid": reason},
+        {"task": hard, "attempt": 2, "invalid": None},
+    ]
+    (row,) = bench.report()
+    assert (row["episodes"], row["invalid"], row["strict"]) == (2, 0, 0.5)
+    assert row["claims"] == {reason: 1}
+    assert row["first_attempts"]["episodes"] == 1 and row["retried"]["episodes"] == 1
+    assert (row["first_attempts"]["strict"], row["retried"]["strict"]) == (1.0, 0.0)
+
+
+def test_an_endpoint_that_the_referee_saw_fail_excuses(bench) -> None:
+    """With a capture proxy, the referee need not rely on the agent's word."""
+    steps = (Step((ScriptedCall("write", {"key": "sky", "value": "cerulean-sentinel"}),)), Step(text="Done."))
+    scripts = [Script("Fill the page of colours.", steps)]
+    fault = Fault(status=503, after=2)
+    with ModelEndpoint(scripts, fault=fault) as endpoint:
+        bench.run(
+            "record", "--agent", "chat", "--benchmark", "notebook", "--model", "scripted", "--capture-llm",
+            "--base-url", endpoint.openai_url, "--agent-option", "max_retries=0", code=1,
+        )  # fmt: skip
+    rows = bench.rows("select task, invalid from episodes order by id")
+    assert rows == [{"task": "colours", "invalid": None}, {"task": "numbers", "invalid": "endpoint_error"}]

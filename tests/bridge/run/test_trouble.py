@@ -11,39 +11,76 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.bridge.tap.traffic import IN_FLIGHT_SECONDS
+from tests.support.bench_commands import FIXTURES
 
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
 
-BUGGY = """
-import os
-from mcp_bench_fixtures import Notebook, NotebookWorld
+BUGGY = f"""
+import os, sys
+sys.path.insert(0, {str(FIXTURES)!r})  # a worker does not inherit the path
+"""
+BUGGY += """
+from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench_fixtures import Notebook, NotebookWorld, tool
 
 class BuggyWorld(NotebookWorld):
+    def __init__(self, task_id):
+        super().__init__(Buggy.WANTED[task_id])
+        self.task = task_id
+
     def tools(self):
-        bug("tools")
+        bug("tools", self.task)
+        if os.environ.get("BUG") == "schema" and self.task == os.environ.get("ONLY"):
+            return [tool("write", key={"type": "no such type"})]
         return super().tools()
 
+    async def call(self, name, arguments):
+        bug("call", self.task)
+        return await super().call(name, arguments)
+
+    async def grade(self, answer):
+        bug("grade", self.task)
+        return None if here("no grade", self.task) else await super().grade(answer)
+
+    async def snapshot(self):
+        bug("snapshot", self.task)
+        return {1, 2} if here("odd snapshot", self.task) else await super().snapshot()
+
     async def close(self):
-        bug("close")
+        bug("close", self.task)
 
 class Buggy(Notebook):
     name = "buggy"
 
+    def task(self, task_id):
+        bug("task", task_id)
+        return super().task(task_id).model_copy(update={"benchmark": "buggy"})
+
     async def open(self, task_id, *, seed=0):
-        bug("open")
-        return BuggyWorld(self.WANTED[task_id])
+        bug("open", task_id)
+        return BuggyWorld(task_id)
 
     def reference(self, task_id):
-        bug("reference")
+        bug("reference", task_id)
         return super().reference(task_id)
 
-def bug(place):
-    if os.environ["BUG"] == place:
-        raise ValueError(f"bug in {place}")
+def here(place, task):
+    return os.environ["BUG"] == place and task in os.environ.get("ONLY", task)
 
+def bug(place, task):
+    if here(place, task):
+        if "EXIT" in os.environ:
+            raise SystemExit(f"bug in {place}")
+        raise ValueError(f"bug in {place}")
+    if "HOME" in os.environ and os.path.exists(fatal := os.path.join(os.environ["HOME"], "fatal")):
+        if open(fatal).read() == f"{place} {task}":
+            os._exit(7)
+
+os.environ.setdefault("BUG", "")  # a worker does not inherit it
 BUGGY = Buggy()
+WORKED = RemoteBenchmark("buggy", f"{__file__}:BUGGY", version="1")
 """
 
 
@@ -57,19 +94,81 @@ def buggy(bench, tmp_path: Path) -> None:
         "Metadata-Version: 2.1\nName: buggy\nVersion: 1\n"
     )
     (package / "buggy-1.dist-info" / "entry_points.txt").write_text(
-        "[mcp_bench.benchmarks]\nbuggy = buggy:BUGGY\n"
+        "[mcp_bench.benchmarks]\nbuggy = buggy:BUGGY\nworked = buggy:WORKED\n"
     )
     bench.environ["PYTHONPATH"] = f"{package}{os.pathsep}{bench.environment()['PYTHONPATH']}"
 
 
+def outcomes(bench) -> dict[str, str | None]:
+    """Return by task what made it invalid; None if it has a grade."""
+    rows = bench.rows("select id, task, invalid, invalid_detail from episodes")
+    graded = {grade["episode"] for grade in bench.grades()}
+    assert all((row["id"] in graded) == (row["invalid"] is None) for row in rows)
+    return {row["task"]: row["invalid"] and f"{row['invalid']}: {row['invalid_detail']}" for row in rows}
+
+
 @pytest.mark.usefixtures("buggy")
-@pytest.mark.parametrize("place", ["open", "tools", "reference"])
-def test_a_benchmark_bug_invalidates_the_episode_only(bench, place: str) -> None:
-    bench.environ["BUG"] = place
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("task", "world_failed: ValueError: bug in task"),
+        ("open", "world_failed: ValueError: bug in open"),
+        ("tools", "world_failed: ValueError: bug in tools"),
+        ("schema", "world_failed: "),
+        ("reference", "world_failed: ValueError: bug in reference"),
+        ("grade", "grader_failed: ValueError: bug in grade"),
+        ("no grade", "grader_failed: AttributeError"),
+        ("snapshot", "grader_failed: ValueError: bug in snapshot"),
+        ("odd snapshot", "grader_failed: TypeError"),
+    ],
+)
+def test_a_bug_in_one_task_leaves_the_others(bench, place: str, why: str) -> None:
+    bench.environ |= {"BUG": place, "ONLY": "colours"}
+    named = ("--task", "colours", "--task", "numbers")
+    done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", *named, code=1)
+    assert "Traceback" not in done.stderr
+    found = outcomes(bench)
+    assert found.keys() == {"colours", "numbers"}
+    assert (found["colours"] or "").startswith(why) and found["numbers"] is None
+
+
+@pytest.mark.usefixtures("buggy")
+@pytest.mark.parametrize("place", ["open", "grade"])
+def test_a_benchmark_that_exits_does_not_end_the_run(bench, place: str) -> None:
+    bench.environ |= {"BUG": place, "ONLY": "colours", "EXIT": "1"}
+    bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
+    found = outcomes(bench)
+    assert f"SystemExit: bug in {place}" in (found["colours"] or "") and found["numbers"] is None
+
+
+@pytest.mark.usefixtures("buggy")
+def test_a_list_that_fails_in_the_middle_is_no_end(bench) -> None:
+    bench.environ |= {"BUG": "task", "ONLY": "numbers"}
     done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
     assert "Traceback" not in done.stderr
-    rows = bench.rows("select invalid, invalid_detail from episodes")
-    assert rows == [{"invalid": "world_failed", "invalid_detail": f"ValueError: bug in {place}"}] * 2
+    assert outcomes(bench) == {"colours": None, "default#2": "world_failed: ValueError: bug in task"}
+
+
+@pytest.mark.usefixtures("buggy")
+def test_a_task_that_is_mended_can_be_resumed(bench) -> None:
+    bench.environ |= {"BUG": "task", "ONLY": "numbers"}
+    bench.run("record", "--agent", "oracle", "--benchmark", "buggy", "--task", "numbers", code=1)
+    bench.environ["BUG"] = ""
+    bench.run("record", "--resume", bench.run_folder.name)
+    rows = bench.rows("select invalid, prompt from episodes order by id")
+    assert [row["invalid"] for row in rows] == ["world_failed", None]
+    assert [row["prompt"] for row in rows] == ["", "Fill the page of numbers."]
+
+
+@pytest.mark.usefixtures("buggy")
+@pytest.mark.parametrize("place", ["task", "open", "call", "grade"])
+def test_a_worker_that_dies_leaves_the_other_tasks(bench, place: str) -> None:
+    (bench.home.parent / "fatal").write_text(f"{place} colours")
+    named = ("--task", "colours", "--task", "numbers")
+    bench.run("record", "--agent", "oracle", "--benchmark", "worked", *named, code=1)
+    found = outcomes(bench)
+    assert "world_failed: the worker process of benchmark 'buggy' ended" in (found["colours"] or "")
+    assert found["numbers"] is None
 
 
 @pytest.mark.usefixtures("buggy")

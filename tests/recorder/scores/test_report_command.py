@@ -17,9 +17,11 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.scores.scores import summarise
+from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.servers.errors import UnknownNameError
-from tests.support.recorded import Episode, begin, planned, record, run_info
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
 pytestmark = pytest.mark.system
 
@@ -219,3 +221,82 @@ def test_an_ungraded_run_is_complete_when_its_episodes_end(invoke: Invoke) -> No
     (row,) = json.loads(result.stdout)
     assert (row["episodes"], row["ungraded"], row["partial"]) == (1, 1, None)
     assert result.stderr == ""
+
+
+CONDITIONS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+    ("tools_mode", {"tools": "mcp-only"}, {"tools": "all"}),
+    ("isolation", {"isolation": "none"}, {"isolation": "landlock"}),
+    ("home", {"home": "sealed"}, {"home": "native"}),
+    ("harness", {"settings": {"timeout": 900.0}}, {"settings": {"timeout": 60.0}}),
+    ("harness", {"settings": {"options": {"effort": "low"}}}, {"settings": {"options": {"effort": "high"}}}),
+    ("harness", {"settings": {"max_calls": None}}, {"settings": {"max_calls": 5}}),
+)
+
+
+@pytest.mark.parametrize(("name", "one", "other"), CONDITIONS)
+def test_rows_never_pool_different_conditions(
+    invoke: Invoke, name: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """The same task, attempted twice: solved under one condition, failed under the other."""
+    record([(planned("a"), Episode())], **one)
+    record([(planned("a"), Episode(partial=0.0))], **other)
+    for options in ((), ("--by", "agent"), ("--by", "")):
+        found = rows(invoke, *options)
+        assert sorted((row["strict"], row["pass_k"]) for row in found) == [(0.0, []), (1.0, [])]
+        assert found[0][name] != found[1][name]
+    shown = invoke(report).output
+    words = {"harness": "", "tools_mode": "tools all", "isolation": "landlock", "home": "home native"}[name]
+    assert words in shown and len(shown.splitlines()) == 3
+    record([(planned("a"), Episode())], agent="codex")
+    mixed = invoke(report, "--compare", "oracle", "codex").exception
+    assert isinstance(mixed, WrongUseError) and "different conditions" in str(mixed)
+
+
+def test_pass_k_needs_the_same_conditions() -> None:
+    episodes = []
+    for tools in ("mcp-only", "all"):
+        folder, _ = record([(planned("a"), Episode())], tools=tools)
+        with RunReader(folder.path) as reader:
+            episodes += list(reader.episodes())
+    (row,) = summarise(episodes, ["agent"])
+    assert (row["tasks"], row["tools_mode"], row["pass_k"]) == (1, "*", [])
+
+
+def test_a_comparison_shows_how_the_conditions_differ(invoke: Invoke) -> None:
+    record([(planned("a"), Episode())], tools="mcp-only")
+    record([(planned("a"), Episode())], tools="all")
+    result = invoke(report, "--compare", "agent=oracle,tools=mcp-only", "agent=oracle,tools=all")
+    assert "The conditions differ: tools mcp-only against tools all" in result.output
+
+
+def test_first_attempts_are_beside_retried_ones(invoke: Invoke) -> None:
+    record([(planned("a"), Episode())])
+    (row,) = rows(invoke)
+    assert row["retried"] == {"episodes": 0, "partial": None, "strict": None}
+    assert "1st try" not in invoke(report).output
+    with RunFolder.create(run_info(planned("b"), planned("c"))) as folder:
+        play(folder, planned("b"), Episode(partial=0.0))
+        play(folder, planned("c"), BROKEN)
+        play(folder, planned("c"), Episode(), attempt=2)
+    (row,) = rows(invoke, "--run", folder.id)
+    assert row["first_attempts"] == {"episodes": 1, "partial": 0.0, "strict": 0.0}
+    assert row["retried"] == {"episodes": 1, "partial": 1.0, "strict": 1.0}
+    shown = invoke(report, "--run", folder.id).output
+    assert "1st try / retried" in shown and "0.000 / 1.000 (n=1, 1)" in shown
+
+
+def test_public_tasks_are_shown_beside_verified(invoke: Invoke) -> None:
+    stories = [(planned("a"), Episode()), (planned("b", split="private"), Episode())]
+    record(stories, settings={"private_splits": ["private"]})
+    found = {row["split"]: (row["public_tasks"], row["private_tasks"]) for row in rows(invoke)}
+    assert found == {"train": (1, 0), "private": (0, 1)}
+    header, *shown = invoke(report).output.splitlines()
+    assert header.split()[-4:] == ["isolation", "verified", "public", "tasks"]
+    assert [line.split()[-2:] for line in shown] == [["0/1", "0/1"], ["0/1", "1/1"]]
+
+
+def test_old_runs_do_not_say_whether_tasks_are_public(invoke: Invoke) -> None:
+    record([(planned("a"), Episode())])
+    (row,) = rows(invoke)
+    assert (row["public_tasks"], row["private_tasks"]) == (0, 0)
+    assert "public" not in invoke(report).output

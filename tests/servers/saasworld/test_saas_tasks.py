@@ -20,6 +20,7 @@ from mcp_bench.servers.saasworld import API_BENCHMARK, BENCHMARK
 from mcp_bench.servers.saasworld.authoring.family import all_families
 from mcp_bench.servers.saasworld.pools import pools
 from mcp_bench.servers.saasworld.tasks import SIZES, build, listing, parse
+from tests.support.bench_commands import Bench
 from tests.support.saas import kinds, opened, task_id
 
 pytestmark = pytest.mark.component
@@ -181,3 +182,31 @@ def test_the_private_split_follows_from_a_secret(bench_home: Path) -> None:
     path.write_text("short")
     with pytest.raises(BenchError, match="at least 16"):
         next(BENCHMARK.tasks("private"))
+
+
+def test_recording_the_private_split_creates_its_secret(bench_home: Path) -> None:
+    bench = Bench(bench_home)
+    with pytest.raises(BenchError, match="record --split private"):
+        next(BENCHMARK.tasks("private"))
+    first = bench.run("record", "--agent", "noop", "--split", "private", "--limit", "1")
+    path = bench_home / "saasworld.secret"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert f"{path} is it now. Keep a copy" in first.stderr
+    assert path.read_text().strip() not in first.stderr + first.stdout
+    kept = path.read_text()
+    (row,) = bench.report()
+    assert (row["split"], row["public_tasks"], row["private_tasks"]) == ("private", 0, 1)
+    again = bench.run("record", "--agent", "noop", "--split", "private", "--limit", "1")
+    assert path.read_text() == kept and "is it now" not in again.stderr
+    bench.run("record", "--agent", "noop", "--split", "train", "--limit", "1")
+    assert [(row["split"], row["public_tasks"]) for row in bench.report()] == [("private", 0), ("train", 1)]
+
+
+def test_a_resumed_run_never_gets_another_secret(bench_home: Path) -> None:
+    """A new secret would be other tasks under the same ids."""
+    bench = Bench(bench_home)
+    bench.run("record", "--agent", "noop", "--split", "private", "--limit", "1")
+    path = bench_home / "saasworld.secret"
+    path.unlink()
+    bench.run("record", "--resume", bench.run_folder.name, code=None)
+    assert not path.exists()

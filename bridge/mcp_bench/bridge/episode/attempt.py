@@ -96,11 +96,20 @@ class Attempt:
     seen: Seen = field(default_factory=Seen)
     invalid: str | None = None
     detail: str | None = None
+    on_its_word: bool = False
+    """Whether `invalid` rests on what the agent did or wrote, and not on what the referee saw itself."""
+    endpoint_failed: bool = False
+    """Whether the capture proxy saw the model endpoint fail at the end."""
 
-    def invalidate(self, reason: str, detail: str) -> None:
+    def invalidate(self, reason: str, detail: str, *, on_its_word: bool = False) -> None:
         """Mark the attempt invalid; the first reason stands."""
         if self.invalid is None:
-            self.invalid, self.detail = reason, detail
+            self.invalid, self.detail, self.on_its_word = reason, detail, on_its_word
+
+    def count(self) -> None:
+        """Let the attempt count although its agent reports a failure: the report becomes the detail."""
+        self.detail = f"{self.invalid}: {self.detail}"
+        self.invalid, self.on_its_word = None, False
 
 
 class PluginError(Exception):
@@ -115,13 +124,19 @@ async def work(
     Fills in `attempt` step by step, so a cancelled episode keeps what is known at that point.
     """
     with ExitStack() as held:
-        folder = held.enter_context(EpisodeFolder())
+        try:
+            folder = held.enter_context(EpisodeFolder())
+        except BenchError as error:  # the disk is full: the next attempt may find room
+            attempt.invalidate("launch_failed", str(error))
+            return
         try:
             reference = await reference_calls(setup, planned.task)
-        except Exception as error:  # a benchmark's own code
+            wire = open_wire(setup, run, planned, episode, world, folder, held)
+        except (Exception, SystemExit) as error:  # a benchmark's own code
+            if world is None:
+                raise
             attempt.invalidate("world_failed", error_text(error))
             return
-        wire = open_wire(setup, run, planned, episode, world, folder, held)
         attempt.seen = wire.seen
         capture = open_capture(setup, run, episode, held)
         request = launch_request(setup, folder, planned.prompt, wire.server, reference)
@@ -131,39 +146,44 @@ async def work(
         stdout, stderr = run.log_path(episode, "stdout"), run.log_path(episode, "stderr")
         try:
             launch = call_plugin(setup.agent.prepare, request)
-            environ = environment(setup, folder, launch)
-            fork = setup.fork_server.fork(launch.warm_start) if setup.fork_server else None
-            async with (
-                agent_process(launch.stdin, stdout, stderr, fork) as process,
-                anyio.create_task_group() as tasks,
-            ):
-                wire.gate.root = process.supervisor_pid
-                await tasks.start(wire.serve)
-                if capture is not None:
-                    await tasks.start(capture.serve)
-                try:
-                    confinement = await confine(setup, launch, folder, environ, held)
-                    await process.launch(
-                        launch.argv, environ, folder.workdir,
-                        confinement=confinement, warm_start=launch.warm_start,
-                    )  # fmt: skip
-                    timeout = planned.timeout or setup.timeout
-                    attempt.termination = await until_over(process, timeout, wire.limit_reached)
-                    attempt.exit_code = process.exit_code
-                    await wire.drain()
-                except LaunchError as error:
-                    attempt.invalidate("launch_failed", f"the agent: {error}")
-                tasks.cancel_scope.cancel()
-            if wire.fault is not None:
-                attempt.invalidate("server_died", wire.fault)
-            code = attempt.exit_code
-            output = AgentOutput(stdout, stderr, folder.home, folder.workdir, code, environ)
-            server = with_tools(wire.server, run, episode)
-            attempt.transcript = call_plugin(setup.agent.read, output, server)
-            if capture is not None and (fault := attempt.transcript.fault):
-                fault.detail = capture.named(fault.detail)
         except PluginError as error:
-            attempt.invalidate("plugin_failed", str(error))
+            full = isinstance(error.__cause__, OSError)  # of the folder, which is ours
+            attempt.invalidate("launch_failed" if full else "plugin_failed", str(error))
+            return
+        environ = environment(setup, folder, launch)
+        fork = setup.fork_server.fork(launch.warm_start) if setup.fork_server else None
+        async with (
+            agent_process(launch.stdin, stdout, stderr, fork) as process,
+            anyio.create_task_group() as tasks,
+        ):
+            wire.gate.root = process.supervisor_pid
+            await tasks.start(wire.serve)
+            if capture is not None:
+                await tasks.start(capture.serve)
+            try:
+                confinement = await confine(setup, launch, folder, environ, held)
+                await process.launch(
+                    launch.argv, environ, folder.workdir,
+                    confinement=confinement, warm_start=launch.warm_start,
+                )  # fmt: skip
+                timeout = planned.timeout or setup.timeout
+                attempt.termination = await until_over(process, timeout, wire.limit_reached)
+                attempt.exit_code = process.exit_code
+                await wire.drain()
+            except LaunchError as error:
+                attempt.invalidate("launch_failed", f"the agent: {error}")
+            tasks.cancel_scope.cancel()
+        if wire.fault is not None:
+            attempt.invalidate("server_died", wire.fault)
+        output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ)
+        try:
+            attempt.transcript = call_plugin(setup.agent.read, output, with_tools(wire.server, run, episode))
+        except (PluginError, BenchError) as error:  # perhaps a bug, perhaps what the agent wrote
+            attempt.invalidate("plugin_failed", str(error), on_its_word=True)
+        if capture is not None:
+            attempt.endpoint_failed = capture.failed
+            if fault := attempt.transcript.fault:
+                fault.detail = capture.named(fault.detail)
 
 
 async def reference_calls(setup: Setup, task: str) -> bytes | None:
@@ -320,6 +340,6 @@ def call_plugin(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise PluginError(f"{step.__qualname__} raised {type(error).__name__}: {error}") from error
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error in one line; our own errors are already worded for users."""
     return str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"

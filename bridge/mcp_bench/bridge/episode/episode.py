@@ -7,6 +7,7 @@ episode without one is not done.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
+from mcp_bench.bridge.episode.plan import asked_again
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
@@ -24,6 +26,7 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
 from mcp_bench.servers.contracts import JSON, ToolSpec, World
+from mcp_bench.servers.errors import WorkerDiedError
 from mcp_bench.servers.grading import Grade
 
 logger = logging.getLogger(__name__)
@@ -46,10 +49,22 @@ class Outcome:
     seconds: float
     usage: Usage | None = None
     """As far as the agent reported it."""
+    on_its_word: bool = False
+    """Whether `invalid` rests on what the agent did or wrote."""
+
+    @property
+    def claim(self) -> str | None:
+        """The failure that the agent of a graded attempt reported."""
+        return self.detail if self.invalid is None else None
 
 
-async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int) -> Outcome:
+async def run_episode(
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int, *, claims_count: bool = False
+) -> Outcome:
     """Run attempt `number` at a planned episode, from start to grade.
+
+    Args:
+        claims_count: grade an attempt even if the agent reports a failure that the referee did not see.
 
     Raises:
         BenchError: the recording cannot be written.
@@ -58,15 +73,19 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
     episode, attempt, world, tools = new_id("ep"), Attempt(), None, list[ToolSpec]()
     grade: Grade | None = None
     try:
-        if setup.benchmark is not None:
+        if setup.benchmark is not None and planned.error is not None:
+            planned = await asked_again(setup.benchmark, planned)
+        if planned.error is not None:
+            attempt.invalidate("world_failed", planned.error)
+        elif setup.benchmark is not None:
             try:
                 world = await setup.benchmark.open(planned.task, seed=planned.seed)
-                tools = [*world.tools()]
-            except Exception as error:  # a benchmark's own code: other episodes can still work
+                tools = [ToolSpec.model_validate(tool) for tool in world.tools()]
+            except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work
                 attempt.invalidate("world_failed", error_text(error))
         begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
         if attempt.invalid is None:
-            grade = await play(setup, run, planned, episode, world, attempt)
+            grade = await play(setup, run, planned, episode, world, attempt, claims_count=claims_count)
         else:
             finish(run, episode, planned, attempt)
     finally:
@@ -82,27 +101,36 @@ async def run_episode(setup: Setup, run: RunFolder, planned: PlannedEpisode, num
         calls=attempt.seen.calls,
         seconds=time.monotonic() - started,
         usage=attempt.transcript.usage,
+        on_its_word=attempt.on_its_word,
     )
 
 
 async def play(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None, attempt: Attempt
-) -> Grade | None:
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
+    attempt: Attempt, *, claims_count: bool = False,
+) -> Grade | None:  # fmt: skip
     """Let the agent work, then store the episode, its scan for taint, and the grade of a valid one."""
     graded: tuple[Grade, JSON] | None = None
     try:
         await work(setup, run, planned, episode, world, attempt)
         if fault := attempt.transcript.fault:
-            attempt.invalidate(fault.kind, fault.detail)
+            seen = fault.kind == "endpoint_error" and attempt.endpoint_failed
+            attempt.invalidate(fault.kind, fault.detail, on_its_word=not seen)
         if not attempt.seen.greeted:
             hint = "" if setup.level.name == "none" else f" Did {setup.level.name} isolation block it?"
             attempt.invalidate(
-                "never_connected", f"the agent never connected: was its configuration read?{hint}"
+                "never_connected",
+                f"the agent never connected: was its configuration read?{hint}",
+                on_its_word=True,
             )
         elif world is not None and not attempt.seen.ready:
             attempt.invalidate(
-                "never_connected", "the agent never listed the tools: was its configuration read?"
+                "never_connected",
+                "the agent never listed the tools: was its configuration read?",
+                on_its_word=True,
             )
+        if claims_count and attempt.on_its_word:
+            attempt.count()
         if attempt.invalid is None and world is not None:
             graded = await judge(world, attempt)
     except anyio.get_cancelled_exc_class():
@@ -163,10 +191,15 @@ async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
     """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt."""
     try:
         with anyio.fail_after(GRADE_SECONDS):
-            return await world.grade(attempt.transcript.answer or ""), await world.snapshot()
+            grade = await world.grade(attempt.transcript.answer or "")
+            state = await world.snapshot()
+            json.dumps(state)  # what cannot be stored must fail here
+            return Grade.model_validate(grade.model_dump()), state
     except TimeoutError:
         attempt.invalidate("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
-    except Exception as error:  # a benchmark's own code: not the agent's fault
+    except WorkerDiedError as error:
+        attempt.invalidate("world_failed", str(error))
+    except (Exception, SystemExit) as error:  # a benchmark's own code: not the agent's fault
         attempt.invalidate("grader_failed", error_text(error))
     return None
 
@@ -223,7 +256,7 @@ async def close(world: World) -> None:
     with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
         try:
             await world.close()
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a world could not be closed")
     if scope.cancelled_caught:
         logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import anyio
+from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.plan import chosen_tasks
+from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, private_splits
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.servers.contracts import Benchmark, Task
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 
 AGENT = "hand"
 """Agent of the run. The agent of an episode is the name that its client reports."""
@@ -55,6 +56,7 @@ class InteractiveRun:
                 isolation="none",
                 home="native",
                 tools="all",
+                settings={"private_splits": list[JsonValue](private_splits(self.benchmark))},
             )
             self._folder = RunFolder.create(info)
             self._on_create(info.id)
@@ -137,7 +139,10 @@ def open_queue(benchmark: Benchmark, choice: TaskChoice) -> TaskQueue:
         BenchError: the split or a task does not exist, no task is chosen, or the benchmark is unusable.
     """
     if choice.tasks:
-        return TaskQueue(iter(chosen_tasks(benchmark, choice.split, choice.tasks, choice.limit)))
+        tasks = chosen_tasks(benchmark, choice.split, choice.tasks, choice.limit)
+        if failed := [task for task in tasks if isinstance(task, FailedTask)]:
+            raise BenchError(f"task {failed[0].id!r} of benchmark {benchmark.name!r}: {failed[0].error}")
+        return TaskQueue(task for task in tasks if isinstance(task, Task))
     try:
         return TaskQueue(benchmark.tasks(choice.split, choice.limit))
     except StopIteration:

@@ -47,6 +47,8 @@ class ModelCapture:
         self.upstream = upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
         """The URL that the agent uses as its endpoint."""
+        self.failed = False
+        """Whether the endpoint failed the last request that it was sent."""
         self._used = False
         self._open = 0
         self._closed = anyio.Event()
@@ -92,6 +94,7 @@ class ModelCapture:
         self._open += 1
         try:
             await self._proxy(inner, exchange.receive, exchange.send)
+            self.failed = exchange.endpoint_failed  # a cancelled exchange does not get here
         finally:
             self._settling.start_soon(self._settle, exchange)
             self._open -= 1

@@ -24,6 +24,9 @@ from mcp_bench.recorder.store import model_calls
 from mcp_bench.recorder.store.database import Writer
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
 
+TOO_MANY, SERVER_FAULTS = 429, 500
+"""HTTP statuses by which an endpoint says that it failed: 429, and 500 or more."""
+
 
 class ModelExchange:
     """Record one exchange. An incomplete request is not stored."""
@@ -71,6 +74,16 @@ class ModelExchange:
             if not message.get("more_body", False):
                 self._ending, self._ended_us = "complete", now_us()
         await self._send(message)
+
+    @property
+    def endpoint_failed(self) -> bool:
+        """Whether the endpoint refused for lack of capacity, failed, or broke off.
+
+        Not 400, 401 and 403: an agent can cause these by what it sends.
+        """
+        status = self._status
+        broke_off = self._ending == "cut" and self._request is not None
+        return broke_off or (status is not None and (status >= SERVER_FAULTS or status == TOO_MANY))
 
     async def settle(self) -> None:
         """Store the response.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -74,6 +75,7 @@ class Display:
         if wait is None:
             self._pace.finished(planned)
         again = "" if wait is None else f", retry in {wait:.0f} s"
+        again = ", again after the others" if wait == math.inf else again
         self.say(f"[{self.progress.done}/{self._pace.total}] {line(outcome)}{again}", style(outcome))
 
     def say(self, text: str, style: str = "") -> None:
@@ -134,7 +136,8 @@ def line(outcome: Outcome) -> str:
     if outcome.grade is None:
         return f"{outcome.task}  recorded, not graded{ending}, {tail}"
     verdict = "strict" if outcome.grade.strict else "failed"
-    return f"{outcome.task}  partial {outcome.grade.partial:.2f}, {verdict}{ending}, {tail}"
+    claim = f", though the agent reports {outcome.claim[:DETAIL]}" if outcome.claim else ""
+    return f"{outcome.task}  partial {outcome.grade.partial:.2f}, {verdict}{ending}{claim}, {tail}"
 
 
 def style(outcome: Outcome) -> str:

@@ -30,6 +30,8 @@ class Progress:
     waiting: int = 0
     retried: int = 0
     """Attempts that followed an invalid one."""
+    claims: int = 0
+    """Graded episodes whose agent reported a failure that the referee did not see."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -55,6 +57,7 @@ class Progress:
             self.recorded += 1
         else:
             self.graded += 1
+            self.claims += outcome.claim is not None
             self.strict += outcome.grade.strict
             self.partial_sum += outcome.grade.partial
 

@@ -63,6 +63,12 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     if tainted:
         count = f"{len(tainted)} tainted {'episode' if len(tainted) == 1 else 'episodes'}"
         click.echo(f"{count}: the agent looked for its grade. See: mcp-bench show {tainted[0]}", err=True)
+    if progress.claims:
+        click.echo(
+            f"{progress.claims} graded although the agent reported a failure in every attempt, which the "
+            "referee did not see. With --capture-llm it sees failures of the model endpoint",
+            err=True,
+        )
     if breaker.cut_short and not stopped:
         advice = f"Fix the cause, then resume with: {resume_command(run)}"
         if spending.limit_reached:
@@ -97,6 +103,7 @@ def summary(
         "recorded": progress.recorded,
         "invalid": progress.invalid,
         "retried": progress.retried,
+        "claims": progress.claims,
         "tainted": tainted,
         "partial": progress.partial,
         "strict": progress.strict / progress.graded if progress.graded else None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import anyio
@@ -25,8 +27,30 @@ class Watcher(Protocol):
         ...
 
     def ended(self, planned: PlannedEpisode, outcome: Outcome, wait: float | None) -> None:
-        """An attempt ended. The next attempt starts in `wait` seconds; None: there is no retry."""
+        """An attempt ended. The next attempt starts in `wait` seconds; None: there is no retry.
+
+        `AFTER_THE_OTHERS`: it starts when all other episodes have had their turn.
+        """
         ...
+
+
+AFTER_THE_OTHERS = math.inf
+
+
+@dataclass
+class PutOff:
+    """Episodes whose agents reported, in every attempt, a failure that the referee did not see.
+
+    An agent can report one to be spared a task that it finds hard. Therefore, such an episode gets one more
+    attempt when all others are over. If the agent works at all (another episode of the run is graded), that
+    attempt is graded whatever the agent reports, so that no episode leaves the scores on an agent's word.
+    """
+
+    possible: bool
+    """Whether the run is graded, and has other episodes that can show that the agent works."""
+    agent_works: bool
+    episodes: list[tuple[PlannedEpisode, int]] = field(default_factory=list)
+    """With the numbers of their next attempts."""
 
 
 async def run_all(
@@ -39,18 +63,28 @@ async def run_all(
             the run can be resumed.
     """
     adopt_orphans()
-    pending = iter(run.pending())
+    put_off = PutOff(run.info.graded and len(run.info.plan) > 1, agent_works=bool(run.done()))
 
-    async def work_through(setup: Setup) -> None:
+    async def work_through(pending: Iterator[tuple[PlannedEpisode, int]], last: bool, setup: Setup) -> None:
         for planned, number in pending:  # all workers share one iterator, so each episode runs once
-            if not await run_with_retries(setup, run, planned, number, retries, breaker, watcher):
+            if not await run_with_retries(
+                setup, run, planned, number, retries, breaker, watcher, put_off, last=last
+            ):
                 breaker.cut_short = True
                 return
 
-    try:
-        async with ForkServer() as fork_server, anyio.create_task_group() as workers:
+    async def work_in_parallel(pending: Iterable[tuple[PlannedEpisode, int]], *, last: bool) -> None:
+        shared = iter(pending)
+        async with anyio.create_task_group() as workers:
             for _ in range(jobs):
-                workers.start_soon(work_through, replace(setup, fork_server=fork_server))
+                workers.start_soon(work_through, shared, last, setup)
+
+    try:
+        async with ForkServer() as fork_server:
+            setup = replace(setup, fork_server=fork_server)
+            await work_in_parallel(run.pending(), last=False)
+            if put_off.episodes and put_off.agent_works and not breaker.tripped.is_set():
+                await work_in_parallel(put_off.episodes, last=True)
     finally:
         with anyio.CancelScope(shield=True):
             if setup.benchmark is not None:
@@ -59,20 +93,27 @@ async def run_all(
 
 async def run_with_retries(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int, retries: Retries,
-    breaker: CircuitBreaker, watcher: Watcher,
+    breaker: CircuitBreaker, watcher: Watcher, put_off: PutOff, *, last: bool,
 ) -> bool:  # fmt: skip
     """Run an episode, starting with attempt `number`; return False if the circuit breaker cut it short.
+
+    `last`: grade it even if its agent reports a failure. Else such an episode is put off in the end.
 
     A wait before a retry blocks this worker, so an overloaded endpoint gets fewer requests.
     """
     made = 0
     while not breaker.tripped.is_set():
-        watcher.began(planned, made)
-        outcome = await run_episode(setup, run, planned, number + made)
+        watcher.began(planned, made + last)
+        outcome = await run_episode(setup, run, planned, number + made, claims_count=last)
         breaker.attempt_ended(outcome)
         wait = retries.next_wait(outcome.invalid, made)
+        if outcome.grade is not None and outcome.claim is None:
+            put_off.agent_works = True
+        if wait is None and outcome.on_its_word and put_off.possible and not last:
+            put_off.episodes.append((planned, number + made + 1))
+            wait = AFTER_THE_OTHERS
         watcher.ended(planned, outcome, wait)
-        if wait is None:
+        if wait in (None, AFTER_THE_OTHERS):
             breaker.episode_ended(outcome)
             return True
         with anyio.move_on_after(wait):

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit, urlunsplit
 
+import click
 from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import Setup, dry_run
-from mcp_bench.bridge.episode.plan import chosen_tasks, plan
+from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
@@ -29,10 +30,11 @@ from mcp_bench.recorder.records import RunInfo, new_id, now_us
 from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
-from mcp_bench.servers.contracts import Benchmark
-from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.contracts import Benchmark, ToolSpec
+from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
+from mcp_bench.servers.sanitize import sanitize_line
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     }
     if choices.server is None:
         bench: Benchmark = load("benchmark", choices.benchmark)
-        refuse_control(bench.tools(), bench.name)
+        refuse_control(tools_of(bench), bench.name)
+        settings["private_splits"] = list[JsonValue](private_splits(bench))
+        prepare_split(bench, choices.split)
         tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
         episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
         setup = replace(setup, benchmark=bench)
@@ -132,6 +136,31 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         plan=episodes,
     )
     return setup, RunFolder.create(info)
+
+
+def prepare_split(bench: Benchmark, split: str | None) -> None:
+    """Let a benchmark make what a private split needs before its first use, and show what it made.
+
+    Raises:
+        BenchError: it cannot be made.
+    """
+    if split in private_splits(bench) and hasattr(bench, "prepare_split"):
+        made: str | None = bench.prepare_split(split)
+        if made is not None:
+            click.echo(sanitize_line(made), err=True)
+
+
+def tools_of(bench: Benchmark) -> Sequence[ToolSpec]:
+    """Return every tool of a benchmark.
+
+    Raises:
+        BenchError: its own code failed.
+    """
+    try:
+        return bench.tools()
+    except Exception as error:
+        text = f"benchmark {bench.name!r} cannot list its tools: {own_failure(error)}"
+        raise BenchError(text) from error
 
 
 def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFolder]:

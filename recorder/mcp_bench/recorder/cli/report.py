@@ -63,12 +63,15 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
 
     --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
     result flipped. A side is the name of a run, agent or model, or a list such as agent=codex,model=gpt-x.
+
+    Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
+    never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
     """
-    from mcp_bench.recorder.scores.scores import groups, stored_episodes
+    from mcp_bench.recorder.scores.scores import CONDITIONS, groups, stored_episodes
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
-    names = groups(by)
+    names = [*groups(by), *CONDITIONS]
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
     episodes: Iterable[StoredEpisode] = ()
@@ -147,5 +150,16 @@ def _compare(
 
 def _found(episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: Sequence[str]) -> dict[str, Any]:
     from mcp_bench.recorder.scores.comparison import FACTS, compare
+    from mcp_bench.recorder.scores.scores import conditions, conditions_that_differ
+    from mcp_bench.servers.errors import WrongUseError
 
-    return compare(episodes, *sides, by=[name for name in names if name in FACTS])
+    found = compare(episodes, *sides, by=[name for name in names if name in FACTS])
+    for side in "ab":
+        rows = found["conditions"][side]
+        if differ := conditions_that_differ(rows):
+            listed = "; ".join(conditions(row, differ) for row in rows)
+            raise WrongUseError(
+                f"the side {found[side]!r} has episodes under different conditions ({listed}). Name a run, "
+                "or separate them with agent=A,tools=T,isolation=I,home=H"
+            )
+    return found

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+
+ORACLE = "oracle"
 
 
 @click.command(short_help="Show runs, the episodes of a run, or one episode.")
@@ -69,6 +71,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
     stored = reader.episode(episode)
     facts = asdict(stored)
+    facts["settings"] = json.loads(stored.settings)
     partial, strict, grader = (facts.pop(name) for name in ("partial", "strict", "grader_version"))
     grade = None
     if partial is not None:
@@ -87,11 +90,26 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
         "verified": verified(stored),
         "evidence_of_taint": reader.evidence_of_taint(episode),
         "flags": [asdict(flag) for flag in reader.flags(episode)],
+        "public_task": stored.public,
+        "claim": stored.claim,
+        "unseen_values": _unseen(reader, stored),
         "grade": grade,
         "calls": [call.model_dump() for call in reader.calls(episode)],
         "messages": [message.model_dump(exclude_none=True) for message in conversation.messages],
         "tools": [tool.model_dump() for tool in conversation.tools],
     }
+
+
+def _unseen(reader: RunReader, stored: StoredEpisode) -> list[dict[str, Any]]:
+    """Return the values that the agent cannot have read. The oracle has the solution, so it has none."""
+    from dataclasses import asdict
+
+    from mcp_bench.recorder.scan.unseen import unseen_values
+
+    if stored.agent == ORACLE:
+        return []
+    found = unseen_values(stored.prompt, reader.tools(stored.id), reader.calls(stored.id))
+    return [asdict(one) for one in found]
 
 
 def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -114,9 +132,11 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         "isolation": document["isolation"] + _probed(document["probes"]),
         "taint": document["taint"] + (", verified" if document["verified"] else ", not verified"),
         "home": f"{document['home']}, tools {document['tools_mode']}",
+        "tasks": {True: "public", False: "private", None: None}[document["public_task"]],
         "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
         "seconds": seconds and f"{seconds:.1f}",
         "invalid": document["invalid"] and f"{document['invalid']}: {document['invalid_detail'] or ''}",
+        "claim": document["claim"] and f"not believed: {document['invalid_detail']}",
         "usage": ", ".join(f"{name} {value}" for name, value in (document["usage"] or {}).items()),
         "captured": document["captured"] and in_words(document["captured"]),
         "logs": document["log_folder"],
@@ -127,6 +147,9 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for found in document["evidence_of_taint"]:
         yield f"{'evidence':<10}", sanitize_line(f"{found['what']} in {found['where']}: {found['excerpt']}")
     yield from _flags(document["flags"])
+    for one in document["unseen_values"]:
+        text = f"call {one['call']}, {one['tool']}: {one['value']} was in no prompt, schema or earlier result"
+        yield f"{'unseen':<10}", sanitize_line(text)
     yield "", ""
     yield from _grade(document["grade"])
     for message in document["messages"]:

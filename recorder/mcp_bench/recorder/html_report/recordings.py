@@ -18,7 +18,7 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.scores.scores import summarise, usual_attempts
+from mcp_bench.recorder.scores.scores import CONDITIONS, conditions, summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -30,6 +30,7 @@ _SPENT = (
     ("tokens out", "output_tokens"),
     ("cost, $", "cost_usd"),
     ("verified", "verified"),
+    ("on public tasks", "public_tasks"),
 )
 MOST_GROUPS = 8
 """Maximum number of groups with their own charts."""
@@ -63,8 +64,16 @@ def about(episodes: Sequence[StoredEpisode]) -> str:
 
 def labels(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
     """Return a label for each row: the values of the fields that differ between rows, or of all fields."""
-    differ = [name for name in by if len({row[name] for row in rows}) > 1] or by
-    found = [" · ".join(str(row[name]) for name in differ if row[name] is not None) for row in rows]
+    differ = [name for name in by if len({row[name] for row in rows}) > 1]
+    differ = differ or [name for name in by if name not in CONDITIONS]
+    found = [
+        " · ".join(
+            conditions(row, [name]) if name in CONDITIONS else str(row[name])
+            for name in differ
+            if row[name] is not None
+        )
+        for row in rows
+    ]
     return [label or "all" for label in found]
 
 
@@ -129,7 +138,10 @@ def _by_level(episodes: Sequence[StoredEpisode]) -> list[tuple[str, Row]]:
 def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Section:
     if not rows:
         return Section("Scores", ["No recordings yet. Create some with `mcp-bench record`."])
-    same = [f"{name} {rows[0][name]}" for name in by if len({row[name] for row in rows}) == 1]
+    alike = [name for name in by if len({row[name] for row in rows}) == 1]
+    same = [f"{name} {rows[0][name]}" for name in alike if name not in CONDITIONS]
+    same += [conditions(rows[0], [name for name in alike if name in CONDITIONS and rows[0][name]])]
+    same = list(filter(None, same))
     words = [f"All groups: {', '.join(same)}."] if same and len(rows) > 1 else []
     words += _trouble(rows)
     chart = score_chart("scores", "Partial and strict", "group", list(zip(names, rows, strict=True)))
@@ -154,13 +166,22 @@ def _facts(rows: Sequence[Row]) -> list[Fact]:
 
 def _trouble(rows: Sequence[Row]) -> list[str]:
     reasons: Counter[str] = sum((Counter(row["invalid_reasons"]) for row in rows), Counter())
+    claims: Counter[str] = sum((Counter(row["claims"]) for row in rows), Counter())
+    words = []
+    if claims:
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(claims.items()))
+        words.append(
+            f"{claims.total():,} are graded although their agent reported a failure in every attempt "
+            f"({listed}), which the referee did not see."
+        )
     if not reasons:
-        return []
+        return words
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     episodes = sum(row["episodes"] for row in rows)
     return [
+        *words,
         f"{reasons.total():,} of {episodes:,} episodes are invalid ({listed}). Invalid episodes failed for "
-        "reasons outside the agent; scores exclude them unless marked `invalid as 0`."
+        "reasons outside the agent; scores exclude them unless marked `invalid as 0`.",
     ]
 
 
@@ -173,6 +194,15 @@ def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
         ("partial", [score(row, "partial") for row in rows]),
         ("strict", [score(row, "strict") for row in rows]),
     ]
+    if any(row["retried"]["episodes"] for row in rows):
+        columns += [
+            (title, [row[name][what] for row in rows])
+            for title, name, what in (
+                ("strict, 1st attempts", "first_attempts", "strict"),
+                ("retried", "retried", "episodes"),
+                ("strict, retried", "retried", "strict"),
+            )
+        ]
     attempts = [usual_attempts(row) or {} for row in rows]
     columns += [
         (title, [entry.get(name) for entry in attempts])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.scores.scores import CONDITIONS
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
@@ -13,6 +14,8 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 KINDS = ("run", "agent", "model")
 """The kinds of names that can select a side."""
+EXACT = {**{kind: kind for kind in KINDS}, "tools": "tools_mode", "isolation": "isolation", "home": "home"}
+"""What `agent=A,tools=all` can name, and the fields of an episode."""
 
 FACTS = ("benchmark", "split", "domain")
 """The columns that a comparison can be grouped by."""
@@ -30,13 +33,13 @@ class Side:
         self._seen: set[str] = set()
         parts = [part.partition("=") for part in name.split(",")]
         self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
-        if not all(equals for _, equals, _ in parts) or not self._exact.keys() <= set(KINDS):
+        if not all(equals for _, equals, _ in parts) or not self._exact.keys() <= EXACT.keys():
             self._exact = {}
 
     def matches(self, episode: StoredEpisode) -> bool:
-        values = {kind: str(getattr(episode, kind)) for kind in KINDS}
-        self._seen.update(values.values())
-        kinds = {kind for kind, value in values.items() if value == self.name}
+        values = {name: str(getattr(episode, field)) for name, field in EXACT.items()}
+        self._seen.update(values[kind] for kind in KINDS)
+        kinds = {kind for kind in KINDS if values[kind] == self.name}
         self._kinds |= kinds
         exact = self._exact.items()
         return bool(kinds) or (bool(exact) and all(values[kind] == value for kind, value in exact))
@@ -65,8 +68,9 @@ class _Pair:
 
 
 def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]) -> dict[str, Any]:
-    """Return `{"a": name, "b": name, "rows": [...]}`, with one row for each group, sorted.
+    """Return `{"a": name, "b": name, "conditions": {...}, "rows": [...]}`, with a row for each group, sorted.
 
+    `conditions` has for each side the different conditions of its episodes, each as an object.
     A row pairs the tasks for which both sides have a valid graded episode. Each such task counts
     once, with the mean of its attempts. Differences are B minus A, with a 95 % interval from a
     bootstrap over the pairs (None with fewer than two pairs). `invalid_as_0` covers all tasks that
@@ -79,6 +83,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
     """
     sides = Side(a), Side(b)
     counts = [0, 0]
+    met: tuple[dict[tuple[Any, ...], None], ...] = ({}, {})
     pairs: dict[tuple[Any, ...], _Pair] = {}
     for episode in filter(finished, episodes):
         matched = [side.matches(episode) for side in sides]
@@ -89,6 +94,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
             )
         if any(matched):
             counts[matched.index(True)] += 1
+            met[matched.index(True)][tuple(getattr(episode, name) for name in CONDITIONS)] = None
             pair = pairs.setdefault(tuple(getattr(episode, name) for name in by), _Pair())
             (pair.a if matched[0] else pair.b).add(episode)
             if episode.invalid is None and episode.partial is not None:
@@ -99,6 +105,10 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
     return {
         "a": a,
         "b": b,
+        "conditions": {
+            side: [dict(zip(CONDITIONS, found, strict=True)) for found in met[at]]
+            for at, side in enumerate("ab")
+        },
         "rows": [{**dict(zip(by, key, strict=True)), **_row(pairs[key])} for key in keys],
     }
 

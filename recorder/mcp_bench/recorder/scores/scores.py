@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -15,10 +15,14 @@ from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError
 
 GROUPS = ("agent", "model", "benchmark", "split", "domain")
+CONDITIONS = ("tools_mode", "home", "isolation", "harness")
+"""What attempts must have in common to be comparable: the commands group by these, too."""
 SEVERAL = "*"
 """The value of a field that differs within a row and was not grouped by."""
 
-_FACTS = (*GROUPS, "benchmark_version", "agent_version", "isolation", "home", "tools_mode")
+_FACTS = (*GROUPS, "benchmark_version", "agent_version", *CONDITIONS)
+_ALIKE = (0, 1, *range(len(_FACTS) - len(CONDITIONS), len(_FACTS)))
+"""Positions in `_FACTS` of what repeated attempts must share: agent, model and conditions."""
 _facts_of = attrgetter(*_FACTS)
 
 
@@ -61,8 +65,8 @@ class _Group:
         }
 
     def _pass_k(self) -> list[dict[str, Any]]:
-        # pass@k is about repeated attempts of a single agent
-        if SEVERAL in self.facts[: GROUPS.index("benchmark")]:
+        # pass@k is about repeated attempts of a single agent under the same conditions
+        if SEVERAL in [self.facts[at] for at in _ALIKE]:
             return []
         return [
             asdict(row)
@@ -89,12 +93,23 @@ def groups(by: str) -> list[str]:
     return names
 
 
+def conditions_that_differ(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return those of `CONDITIONS` that have several values in the rows."""
+    return [name for name in CONDITIONS if len({row[name] for row in rows}) > 1]
+
+
+def conditions(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the named conditions of a row in words, such as `tools all, isolation landlock`."""
+    words = {"tools_mode": "tools ", "harness": ""}
+    return ", ".join(f"{words.get(name, name + ' ')}{row[name]}" for name in names if row[name])
+
+
 def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[str, Any]]:
     """Return one row for each group, sorted. Running episodes are left out.
 
     `partial` and `strict` are means over valid graded episodes, with 95 % intervals (None with fewer
     than two tasks). `*_invalid_as_0` score invalid episodes as 0. `pass_k` uses the strict grades of
-    valid attempts. It is empty if no task was tried twice or if the row mixes agents or models.
+    valid attempts. It is empty if no task was tried twice or if the row mixes agents, models or conditions.
     """
     found: dict[tuple[Any, ...], _Group] = {}
     for episode in filter(finished, episodes):

@@ -21,6 +21,28 @@ class TaskTotals:
 
 
 @dataclass(slots=True)
+class Sums:
+    """Sums of scores over some graded episodes."""
+
+    episodes: int = 0
+    partial: float = 0.0
+    strict: int = 0
+
+    def add(self, partial: float, strict: bool) -> None:
+        self.episodes += 1
+        self.partial += partial
+        self.strict += strict
+
+    def row(self) -> dict[str, Any]:
+        count = self.episodes
+        return {
+            "episodes": count,
+            "partial": self.partial / count if count else None,
+            "strict": self.strict / count if count else None,
+        }
+
+
+@dataclass(slots=True)
 class Totals:
     """Totals of a set of episodes. `usage` sums the tokens and cost that the agents reported."""
 
@@ -35,6 +57,16 @@ class Totals:
     """Number of valid episodes by taint verdict."""
     verified: int = 0
     """Number of verified valid episodes."""
+    public: int = 0
+    """Number of valid episodes whose task anybody can know beforehand."""
+    private: int = 0
+    """Number of valid episodes whose task nobody can know beforehand. Old runs do not say which."""
+    claims: Counter[str] = field(default_factory=Counter)
+    """Number of valid episodes by the failure that their agent reported and the referee did not see."""
+    first: Sums = field(default_factory=Sums)
+    """Scores of the graded episodes that are the first attempt of their slot."""
+    retried: Sums = field(default_factory=Sums)
+    """Scores of those that were preceded by an invalid attempt."""
     earlier: int = 0
     """Superseded attempts: retried, or from before a run was stopped and resumed."""
     calls: int = 0
@@ -58,12 +90,18 @@ class Totals:
         self.ends[episode.termination or "unknown"] += 1
         self.taints[episode.taint] += 1
         self.verified += verified(episode)
+        self.public += episode.public is True
+        self.private += episode.public is False
+        if episode.claim is not None:
+            self.claims[episode.claim] += 1
         if episode.partial is None:
             self.ungraded += 1
         else:
             task.episodes += 1
             task.partial += episode.partial
             task.strict += bool(episode.strict)
+            sums = self.first if episode.attempt == 1 else self.retried
+            sums.add(episode.partial, bool(episode.strict))
 
     def graded(self) -> dict[str, TaskTotals]:
         """Return the tasks with a valid graded episode, sorted by name."""
@@ -77,8 +115,13 @@ class Totals:
             "invalid_reasons": dict(sorted(self.invalid.items())),
             "ungraded": self.ungraded,
             "earlier_attempts": self.earlier,
+            "first_attempts": self.first.row(),
+            "retried": self.retried.row(),
+            "claims": dict(sorted(self.claims.items())),
             "terminations": dict(sorted(self.ends.items())),
             "verified": self.verified,
+            "public_tasks": self.public,
+            "private_tasks": self.private,
             **{verdict: self.taints[verdict] for verdict in ("clean", "tainted", "unknown")},
             "tool_calls": self.calls,
             "failed_calls": self.failed_calls,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pydantic_core import from_json
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import Flag, RecordedCall
+from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
@@ -40,7 +42,8 @@ _EPISODES = """
            e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
-           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint
+           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
+           r.settings
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
         LEFT JOIN sealed.scans s ON s.episode = e.id
 """
@@ -91,6 +94,26 @@ class StoredEpisode:
     """Results of the probes of its isolation level, by name; None without probes."""
     taint: Taint = "unknown"
     """Whether its agent looked for its grade."""
+    settings: str = "{}"
+    """Of its run, as a JSON object: see `run_settings`."""
+
+    @property
+    def harness(self) -> str:
+        """The settings of the harness that scores depend on, as one line."""
+        return harness(self.settings)
+
+    @property
+    def public(self) -> bool | None:
+        """Whether anybody can generate or download the task; None if its run does not say."""
+        private = private_splits(self.settings)
+        return None if private is None else self.split not in private
+
+    @property
+    def claim(self) -> str | None:
+        """The reason of a failure that the agent of a valid episode reported, and that was not believed."""
+        if self.invalid is not None or not self.invalid_detail:
+            return None
+        return self.invalid_detail.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,5 +345,6 @@ def _stored(row: sqlite3.Row) -> StoredEpisode:
     episode = StoredEpisode(*row)
     episode.usage = from_json(row["usage"]) if row["usage"] else None
     episode.probes = from_json(row["probes"]) if row["probes"] else None
+    episode.settings = sys.intern(row["settings"])  # one text for all episodes of a run
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     return episode

@@ -157,8 +157,20 @@ class Worker:
         return cursor
 
     async def page(self, cursor: int, size: int) -> JSON:
-        found: list[Task] = await self._in_thread(lambda: list(islice(self._cursors[cursor], size)))
+        found: list[Task] = await self._in_thread(lambda: self._next_tasks(cursor, size))
         return [task.model_dump(mode="json") for task in found]
+
+    def _next_tasks(self, cursor: int, size: int) -> list[Task]:
+        """Return up to `size` tasks. Those before a failure are not lost: the next page raises it."""
+        found: list[Task] = []
+        try:
+            for task in islice(self._cursors[cursor], size):
+                found.append(task)  # noqa: PERF402 - one by one: a failure must not lose them
+        except Exception as error:
+            if not found:
+                raise
+            self._cursors[cursor] = failing(error)
+        return found
 
     async def forget(self, cursor: int) -> JSON:
         self._cursors.pop(cursor, None)
@@ -212,6 +224,12 @@ class Worker:
                 self._worlds.pop(world, None)
                 await found.close()
         return None
+
+
+def failing(error: Exception) -> Iterator[Task]:
+    """Raise an error when the next task is wanted."""
+    raise error
+    yield
 
 
 def end_with_parent(ours: socket.socket) -> None:

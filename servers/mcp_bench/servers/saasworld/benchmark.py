@@ -17,6 +17,8 @@ class SaasWorldBenchmark:
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
 
+    private_splits = ("private",)
+
     by_hand = "saasworld-api"
     """What interactive use serves in place of this benchmark: the same tasks, all with the same two tools."""
 
@@ -56,6 +58,16 @@ class SaasWorldBenchmark:
             domain=load_family(found.family).domain,
             tags=(f"level-{found.level}", found.family),
         )
+
+    def prepare_split(self, split: str) -> str | None:
+        """Create the secret of the private split on its first use.
+
+        Raises:
+            SecretError: it cannot be written.
+        """
+        from mcp_bench.servers.saasworld.secret import made_secret
+
+        return made_secret() if split in self.private_splits else None
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
         """Open a fresh world. `seed` has no effect: the id determines everything."""

@@ -1,4 +1,6 @@
-"""The secret that seeds the `private` split, in a file that the user creates with:
+"""The secret that seeds the `private` split, in a file.
+
+`mcp-bench record --split private` creates it on its first use, and so does
 
     python -m mcp_bench.servers.saasworld.secret
 
@@ -40,7 +42,7 @@ def read_secret() -> bytes:
         SecretError: the secret is missing, unreadable or too short; the text says how to create one.
     """
     path = secret_path()
-    how = "make one with: python -m mcp_bench.servers.saasworld.secret"
+    how = "make one with: python -m mcp_bench.servers.saasworld.secret (`record --split private` does, too)"
     try:
         found = path.read_bytes().strip()
     except FileNotFoundError:
@@ -71,6 +73,21 @@ def make_secret() -> Path:
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_hex(32) + "\n")
     return path
+
+
+def made_secret() -> str | None:
+    """Create the secret if there is none; return what to say about it, or None if there was one.
+
+    Raises:
+        SecretError: the folder is not writable.
+    """
+    if secret_path().exists():
+        return None
+    path = make_secret()
+    return (
+        f"The private split had no secret yet: {path} is it now. Keep a copy, since the same tasks cannot be "
+        "generated without it, and show it to no agent"
+    )
 
 
 if __name__ == "__main__":

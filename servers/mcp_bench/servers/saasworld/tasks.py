@@ -18,6 +18,8 @@ from mcp_bench.servers.saasworld.authoring.family import (
     family_places,
     load_family,
 )
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError
+from mcp_bench.servers.saasworld.grading.checks import grade
 from mcp_bench.servers.saasworld.secret import read_secret
 from mcp_bench.servers.saasworld.version import VERSION
 
@@ -27,6 +29,8 @@ SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
 PUBLIC = ("train", "dev", "test")
 DEFAULT_SPLIT = "train"
 MAX_NUMBER = 10**9
+MAX_DRAWS = 50
+"""Draws of one task. A family that fails this often in a row has a bug: single draws fail rarely."""
 FIRST_DAY = 1_767_571_200
 """Monday, 2026-01-05, in seconds since the epoch."""
 
@@ -49,7 +53,7 @@ class TaskId(NamedTuple):
             SecretError: the split is private, and there is no secret.
         """
         secret = read_secret() if self.split == "private" else b""
-        return int.from_bytes(sha256(f"saasworld {VERSION} {self}".encode() + secret).digest())
+        return _seed(f"saasworld {VERSION} {self}".encode() + secret)
 
     @property
     def half(self) -> int:
@@ -90,14 +94,44 @@ def parse(text: str) -> TaskId:
 
 @lru_cache(maxsize=64)
 def _build(task: TaskId, seed: int) -> Built:
+    """Build the task from the first draw that gives a sound one.
+
+    A draw can ask for nothing, such as for the limit that a budget already has. The next draw has another
+    seed, which follows from the first one, so that every number is a task, and the same one everywhere.
+    """
+    last = ""
+    failure: Exception | None = None
+    for draw in range(MAX_DRAWS):
+        try:
+            return _drawn(task, seed if draw == 0 else _seed(f"{seed} {draw}".encode()))
+        except Exception as error:  # a family's own code
+            failure, last = error, f"{type(error).__name__}: {error}"
+    raise FamilyError(
+        f"task {task}: none of {MAX_DRAWS} draws gives a task. The last one: {last}"
+    ) from failure
+
+
+def _drawn(task: TaskId, seed: int) -> Built:
     now = FIRST_DAY + 604_800 * (seed % 73) + 86_400 * (seed % 5) + 60 * (480 + seed % 241)
     builder = Builder(seed, task.half, now, task.level)
     load_family(task.family).build(builder)
-    return builder.finish()
+    built = builder.finish()
+    if not grade(builder.state, built.assertions).strict:
+        raise FamilyError("the reference solution does not solve the task")
+    return built
+
+
+def _seed(words: bytes) -> int:
+    return int.from_bytes(sha256(words).digest())
 
 
 def build(task: TaskId) -> Built:
-    """Build the task. It is set in some company, on the morning of a working day."""
+    """Build the task. It is set in some company, on the morning of a working day.
+
+    Raises:
+        FamilyError: the family has a bug: no draw gives a task.
+        SecretError: the split is private, and there is no secret.
+    """
     return _build(task, task.seed())
 
 
