@@ -14,7 +14,7 @@ import anyio
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.isolation.level import Confinement, Level
 from mcp_bench.bridge.isolation.none import Unconfined
-from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
+from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer
 from mcp_bench.bridge.tap.traffic import Seen, Traffic
 from mcp_bench.bridge.wire.admission import Gate
@@ -222,15 +222,17 @@ async def until_over(
         await event()
         cut.append(reason)
         await process.stop(STOP_SECONDS)
+        await anyio.sleep(STOP_SECONDS + SILENCE_SECONDS)
+        watch.cancel_scope.cancel()  # its supervisor does not work any more; ending kills it
 
     async with anyio.create_task_group() as watch:
         watch.start_soon(cut_after, partial(anyio.sleep, timeout), "timeout")
         watch.start_soon(cut_after, limit_reached, "max_calls")
-        code = await process.wait()
+        await process.wait()
         watch.cancel_scope.cancel()
     if cut:
         return cut[0]
-    return "agent_exit" if code == 0 else "crash"
+    return "agent_exit" if process.exit_code == 0 else "crash"
 
 
 def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
