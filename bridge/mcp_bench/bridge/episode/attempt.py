@@ -16,6 +16,7 @@ from mcp_bench.bridge.isolation.level import Confinement, Level
 from mcp_bench.bridge.isolation.none import Unconfined
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer
+from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.tap.traffic import Seen, Traffic
 from mcp_bench.bridge.wire.admission import Gate
 from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldBackend
@@ -80,6 +81,8 @@ class Setup:
     """Results of the level's probes, by name."""
     refused_levels: tuple[str, ...] = ()
     """Stronger levels that do not work here, each with the reason."""
+    limits: AgentLimits = field(default_factory=AgentLimits)
+    """What one agent may use of the machine."""
     one_at_a_time: str = ""
     """Why episodes must not run in parallel, or empty if they can. See `dry_run`."""
     fork_server: ForkServer | None = None
@@ -146,6 +149,7 @@ async def work(
                     await process.launch(
                         launch.argv, environ, folder.workdir,
                         confinement=confinement, warm_start=launch.warm_start,
+                        limits=(setup.limits, folder.path),
                     )  # fmt: skip
                     timeout = planned.timeout or setup.timeout
                     attempt.termination = await until_over(process, timeout, wire.limit_reached)
@@ -154,6 +158,7 @@ async def work(
                 except LaunchError as error:
                     attempt.invalidate("launch_failed", f"the agent: {error}")
                 tasks.cancel_scope.cancel()
+            note_ending(run, episode, process)
             if wire.fault is not None:
                 attempt.invalidate("server_died", wire.fault)
             code = attempt.exit_code
@@ -164,6 +169,14 @@ async def work(
                 fault.detail = capture.named(fault.detail)
         except PluginError as error:
             attempt.invalidate("plugin_failed", str(error))
+
+
+def note_ending(run: RunFolder, episode: str, process: AgentProcess) -> None:
+    """Store why an agent was ended, and what could not be. It is the agent's doing, so it is graded."""
+    if process.over:
+        run.recording.flag(episode, "over_limit", process.over)
+    if process.left:
+        run.recording.flag(episode, "not_ended", f"{process.left} processes could not be ended")
 
 
 async def reference_calls(setup: Setup, task: str) -> bytes | None:

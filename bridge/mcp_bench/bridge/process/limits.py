@@ -35,6 +35,7 @@ OPEN_FILES = 8192
 OOM_SCORE = 300
 """Added to the agent's score (0 to 1000) when the kernel runs out of memory and chooses what to kill: before
 the referee, but after a process that holds a third of the memory."""
+TOO_DEEP = "storage: folders are nested more deeply than a path can name"
 WALK_SECONDS = 60.0
 """Between two walks at the latest, for file systems that do not count their space."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -236,7 +237,9 @@ def walk(limits: dict[str, Any]) -> Iterator[str]:
                         yield ""
                     try:
                         found = entry.stat(follow_symlinks=False)
-                    except OSError:
+                    except OSError as error:
+                        if error.errno == errno.ENAMETOOLONG:
+                            yield TOO_DEEP
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
@@ -247,7 +250,7 @@ def walk(limits: dict[str, Any]) -> Iterator[str]:
                     size += found.st_blocks * 512
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                yield "storage: folders are nested more deeply than a path can name"
+                yield TOO_DEEP
         if size > limits["storage"]:
             yield f"storage: {size >> 20} MiB of at most {limits['storage'] >> 20} MiB"
         if count > limits["files"]:
