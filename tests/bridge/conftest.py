@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp.client import stdio
 
-from mcp_bench.bridge.process.supervisor import PR_SET_CHILD_SUBREAPER
+from mcp_bench.bridge.process.descendants import PR_SET_CHILD_SUBREAPER
 from tests.support.bench_commands import RPC, Bench
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, OpenAI
 
-from mcp_bench.bridge.process.supervisor import descendants
+from mcp_bench.bridge.process.descendants import descendants
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.loop.measuring import served

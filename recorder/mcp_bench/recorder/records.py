@@ -22,9 +22,9 @@ Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled
 
 FlagKind = Literal[
     "wrong_token", "foreign_peer", "late_reconnect", "replay", "forged_control", "other_session",
-    "foreign_origin", "flood",
+    "foreign_origin", "flood", "over_limit", "not_ended",
 ]  # fmt: skip
-"""Attempts that the referee refuses.
+"""Attempts that the referee refuses, and what an agent did to the machine.
 
 - `wrong_token`: connect without the token, or with a wrong one.
 - `foreign_peer`: connect with the right token from a process that the agent did not start.
@@ -34,6 +34,8 @@ FlagKind = Literal[
 - `other_session`: use another client's session over HTTP.
 - `foreign_origin`: connect over HTTP from a web page.
 - `flood`: exhaust the referee's resources.
+- `over_limit`: use more processes, memory or storage than an agent may; it was ended for that.
+- `not_ended`: leave processes that could not be ended in time.
 """
 
 REFEREE_DIED = "referee_died"

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.progress import Progress
 from mcp_bench.bridge.doctor.run_checks import run_checks
-from mcp_bench.bridge.process.supervisor import become_subreaper, end_descendants
+from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants
 from mcp_bench.recorder.curation.parallel import uninterrupted
 from mcp_bench.servers.errors import BenchError
 

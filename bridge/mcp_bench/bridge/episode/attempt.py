@@ -14,8 +14,9 @@ import anyio
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.isolation.level import Confinement, Level
 from mcp_bench.bridge.isolation.none import Unconfined
-from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
+from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer
+from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.tap.traffic import Seen, Traffic
 from mcp_bench.bridge.wire.admission import Gate
 from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldBackend
@@ -80,6 +81,8 @@ class Setup:
     """Results of the level's probes, by name."""
     refused_levels: tuple[str, ...] = ()
     """Stronger levels that do not work here, each with the reason."""
+    limits: AgentLimits = field(default_factory=AgentLimits)
+    """What one agent may use of the machine."""
     one_at_a_time: str = ""
     """Why episodes must not run in parallel, or empty if they can. See `dry_run`."""
     fork_server: ForkServer | None = None
@@ -165,6 +168,7 @@ async def work(
                 await process.launch(
                     launch.argv, environ, folder.workdir,
                     confinement=confinement, warm_start=launch.warm_start,
+                    limits=(setup.limits, folder.path),
                 )  # fmt: skip
                 timeout = planned.timeout or setup.timeout
                 attempt.termination = await until_over(process, timeout, wire.limit_reached)
@@ -173,6 +177,7 @@ async def work(
             except LaunchError as error:
                 attempt.invalidate("launch_failed", f"the agent: {error}")
             tasks.cancel_scope.cancel()
+        note_ending(run, episode, process)
         if wire.fault is not None:
             attempt.invalidate("server_died", wire.fault)
         output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ)
@@ -184,6 +189,14 @@ async def work(
             attempt.endpoint_failed = capture.failed
             if fault := attempt.transcript.fault:
                 fault.detail = capture.named(fault.detail)
+
+
+def note_ending(run: RunFolder, episode: str, process: AgentProcess) -> None:
+    """Store why an agent was ended, and what could not be. It is the agent's doing, so it is graded."""
+    if process.over:
+        run.recording.flag(episode, "over_limit", process.over)
+    if process.left:
+        run.recording.flag(episode, "not_ended", f"{process.left} processes could not be ended")
 
 
 async def reference_calls(setup: Setup, task: str) -> bytes | None:
@@ -242,15 +255,17 @@ async def until_over(
         await event()
         cut.append(reason)
         await process.stop(STOP_SECONDS)
+        await anyio.sleep(STOP_SECONDS + SILENCE_SECONDS)
+        watch.cancel_scope.cancel()  # its supervisor does not work any more; ending kills it
 
     async with anyio.create_task_group() as watch:
         watch.start_soon(cut_after, partial(anyio.sleep, timeout), "timeout")
         watch.start_soon(cut_after, limit_reached, "max_calls")
-        code = await process.wait()
+        await process.wait()
         watch.cancel_scope.cancel()
     if cut:
         return cut[0]
-    return "agent_exit" if code == 0 else "crash"
+    return "agent_exit" if process.exit_code == 0 else "crash"
 
 
 def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:

@@ -17,7 +17,7 @@ import anyio
 from starlette.types import Scope
 
 from mcp_bench.bridge.http.listen import TCP, TcpConnection
-from mcp_bench.bridge.process.supervisor import descendants, parents
+from mcp_bench.bridge.process.descendants import descendants, parents
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 Origin = Literal["below", "foreign", "gone"]

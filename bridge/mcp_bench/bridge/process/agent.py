@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict
@@ -23,7 +24,9 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp_bench.bridge.isolation import canaries
 from mcp_bench.bridge.isolation.level import Confinement
 from mcp_bench.bridge.process import supervisor
+from mcp_bench.bridge.process.descendants import END_SECONDS, send
 from mcp_bench.bridge.process.fork_server_process import Fork, ForkServerLostError
+from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.process.orphans import end_orphans, spared, start_ticks
 from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.servers.errors import BenchError
@@ -36,8 +39,11 @@ _supervisors: dict[int, socket.socket] = {}
 
 FILE_BYTES = 1 << 30
 """Size limit of any file that an agent writes, including the logs of its output."""
-DEATH_SECONDS = 10.0
+DEATH_SECONDS = 5.0
 """Time limit for a killed supervisor to disappear."""
+SILENCE_SECONDS = END_SECONDS + 5.0
+"""After this time without an answer to `end`, a supervisor is killed. The referee then ends the processes
+itself, so ending takes half a minute at most, and as a rule a hundredth of a second."""
 
 
 class LaunchError(BenchError):
@@ -50,7 +56,11 @@ class AgentProcess:
     def __init__(self, supervisor_pid: int, control: SocketStream) -> None:
         self.supervisor_pid = supervisor_pid
         self.exit_code: int | None = None
-        self._ended = False
+        self.over = ""
+        """Which limit the agent exceeded; the supervisor has ended it for that."""
+        self.left = 0
+        """Processes that could not be ended."""
+        self._ended = self._lost = False
         self._started = start_ticks(supervisor_pid)
         self._control = control
         self._replies = BufferedByteReceiveStream(control)
@@ -58,12 +68,14 @@ class AgentProcess:
     async def launch(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
         confinement: Confinement | None = None, warm_start: WarmStart | None = None,
+        limits: tuple[AgentLimits, Path] | None = None,
     ) -> None:  # fmt: skip
         """Start the program.
 
         Args:
             file_bytes: Size limit of a file; SIGXFSZ ends a process that exceeds it.
             warm_start: Used only by a supervisor from a fork server.
+            limits: What the agent may use, and the episode's folder.
 
         Raises:
             LaunchError: the program could not be started; the text says why.
@@ -73,6 +85,7 @@ class AgentProcess:
             "env": dict(env),
             "cwd": str(cwd),
             "file_bytes": file_bytes,
+            "limits": limits and {**limits[0]._asdict(), "folder": str(limits[1])},
             "confinement": confinement and asdict(confinement),
             "warm_start": warm_start and {"module": warm_start.modules[0], "arguments": warm_start.arguments},
         }
@@ -84,7 +97,7 @@ class AgentProcess:
     async def wait(self) -> int:
         """Wait for the launched process itself to exit (not its descendants), and return its exit code."""
         while self.exit_code is None:
-            self._note_exit(await self._reply())
+            self._note(await self._reply())
         return self.exit_code
 
     async def stop(self, grace: float) -> None:
@@ -92,17 +105,26 @@ class AgentProcess:
         await self._send({"stop": grace})
 
     async def end(self) -> None:
-        """Kill all remaining processes, and return when they are gone."""
-        if not self._ended:
-            await self._send({"end": True})
-        while not self._ended:
-            reply = await self._reply()
-            self._note_exit(reply)
-            if "lost" in reply:  # the supervisor was killed, so its orphans are our children now
-                await anyio.to_thread.run_sync(self._end_orphans)
-            self._ended = "lost" in reply or "ended" in reply
+        """Kill all remaining processes, and return when they are gone, or after `SILENCE_SECONDS` and more.
 
-    def _end_orphans(self) -> None:
+        `left` is then the number of processes that could not be ended.
+        """
+        if self._ended:
+            return
+        with anyio.move_on_after(SILENCE_SECONDS):
+            await self._send({"end": True})
+            while not self._ended:
+                reply = await self._reply()
+                self._note(reply)
+                self._ended = "lost" in reply or "ended" in reply
+        if not self._ended:
+            send(signal.SIGKILL, [self.supervisor_pid])
+            self._note({"lost": True, "exited": -int(signal.SIGKILL)})
+            self._ended = True
+        if self._lost or self.left:  # the orphans of a dead supervisor are our children now
+            self.left = await anyio.to_thread.run_sync(self._end_orphans)
+
+    def _end_orphans(self) -> int:
         # a dying process closes its sockets shortly before its children are reparented to us
         with suppress(OSError):  # gone already
             supervisor = os.pidfd_open(self.supervisor_pid)
@@ -110,12 +132,17 @@ class AgentProcess:
             gone.register(supervisor, select.POLLIN)
             gone.poll(DEATH_SECONDS * 1000)
             os.close(supervisor)
-        end_orphans(self._started)
+        return end_orphans(self._started)
 
-    def _note_exit(self, reply: dict[str, object]) -> None:
-        code = reply.get("exited")
+    def _note(self, reply: Mapping[str, object]) -> None:
+        """Keep what a message of the supervisor says."""
+        code, left = reply.get("exited"), reply.get("left")
         if self.exit_code is None and isinstance(code, int):
             self.exit_code = code
+        if isinstance(left, int):
+            self.left = left
+        self.over = self.over or str(reply.get("over", ""))
+        self._lost |= "lost" in reply
 
     async def _send(self, message: dict[str, object]) -> None:
         with suppress(anyio.BrokenResourceError):  # a lost supervisor shows in the next reply
@@ -211,7 +238,10 @@ async def _watched(pid: int, stream: SocketStream) -> AsyncIterator[AgentProcess
 
 
 def end_all_at_once() -> None:
-    """End every supervisor and its descendants, outside the event loop, which is abandoned."""
+    """End every supervisor and its descendants, outside the event loop, which is abandoned.
+
+    Returns after `SILENCE_SECONDS` at the latest.
+    """
     gone = select.poll()
     waiting = set()
     for pid, control in _supervisors.items():
@@ -221,8 +251,9 @@ def end_all_at_once() -> None:
             control.shutdown(socket.SHUT_RDWR)
     for handle in waiting:
         gone.register(handle, select.POLLIN)
-    while waiting:
-        for handle, _ in gone.poll():
+    deadline = time.monotonic() + SILENCE_SECONDS
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        for handle, _ in gone.poll(left * 1000):
             gone.unregister(handle)
             waiting.discard(handle)
 

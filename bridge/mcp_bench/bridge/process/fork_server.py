@@ -20,28 +20,17 @@ import socket
 import sys
 import time
 import traceback
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from typing import Any, NoReturn
 
+# this has no packages to import, and the clients have their own
+ROOT = __file__.rsplit("/", 4)[0]
+sys.path.append(ROOT)
+from mcp_bench.bridge.isolation import confine  # noqa: E402
+from mcp_bench.bridge.process import supervisor  # noqa: E402
+
+sys.path.remove(ROOT)
+
 DESCRIPTORS = 4
-
-
-def beside(name: str) -> Any:
-    """Import a file from this folder, since our packages cannot be imported here."""
-    path = Path(__file__).parent / f"{name}.py"
-    loader = SourceFileLoader(path.stem, str(path))
-    spec = spec_from_loader(path.stem, loader)
-    assert spec is not None  # noqa: S101 - there is a loader
-    module = module_from_spec(spec)
-    sys.modules[path.stem] = module
-    loader.exec_module(module)
-    return module
-
-
-supervisor = beside("supervisor")
-confine = beside("../isolation/confine")
 
 
 def start(spec: dict[str, Any]) -> tuple[int, int]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
-from mcp_bench.bridge.process.supervisor import become_subreaper, descendants, parents
+from mcp_bench.bridge.process.descendants import become_subreaper, end_children, own_children, parents
 
 adopt_orphans = become_subreaper
 """Make this process the parent of orphans of a killed supervisor. Call it once, before launches."""
@@ -24,23 +23,20 @@ def start_ticks(pid: int) -> int:
         return 0
 
 
-def end_orphans(since: int) -> None:
+def end_orphans(since: int) -> int:
     """Kill and reap the orphans among the children of this process that started at `since` ticks or later.
 
     A child that started before the dead supervisor (a benchmark's worker) cannot have come from it.
+
+    Returns:
+        The number of processes that are left after `descendants.END_SECONDS`.
     """
-    while True:
-        mine = [pid for pid, parent in parents().items() if parent == os.getpid()]
-        orphans = [pid for pid in mine if pid not in spared and start_ticks(pid) >= since]
-        if not orphans:
-            return
-        for orphan in orphans:
-            for pid in (*descendants(orphan), orphan):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            try:
-                os.waitpid(orphan, 0)
-            except ChildProcessError:
-                continue
+
+    def orphans(among: list[int]) -> list[int]:
+        return [pid for pid in among if pid not in spared and start_ticks(pid) >= since]
+
+    def found() -> list[int]:
+        own = os.getpid()
+        return orphans(own_children()) or orphans([pid for pid, above in parents().items() if above == own])
+
+    return end_children(found)

@@ -3,13 +3,15 @@
 Run as `python -I -S supervisor.py CONTROL_FD`, with the agent's stdin, stdout and stderr. The supervisor is a
 child subreaper (prctl(2)): every orphaned descendant of the agent becomes its child, even after setsid and
 double forks, so nothing outlives `end`. It also ends everything when the control socket closes, so a killed
-referee leaves no agent behind.
+referee leaves no agent behind, and when the agent exceeds a limit (limits.py).
 
 Control protocol, one JSON document per line. From the referee: the launch `{"argv", "env", "cwd"}` with
-`"file_bytes"` (size limit of any file, including the agent's stdout), `"confinement"` for a sandboxed agent
-(see mcp_bench.bridge.isolation.level) and `"warm_start"` for one that can be forked (see fork_server.py);
-then `{"stop": SECONDS}` (SIGTERM, then SIGKILL after this time) or `{"end": true}`. To the referee:
-`{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative for a signal), and `{"ended": true}`.
+`"file_bytes"` (size limit of any file, including the agent's stdout), `"limits"` (see limits.Watch),
+`"confinement"` for a sandboxed agent (see mcp_bench.bridge.isolation.level) and `"warm_start"` for one that
+can be forked (see fork_server.py); then `{"stop": SECONDS}` (SIGTERM, then SIGKILL after this time) or
+`{"end": true}`. To the referee: `{"started": PID}` or `{"failed": TEXT}`, `{"exited": CODE}` (negative for a
+signal), `{"over": TEXT}` for an exceeded limit, and at last `{"ended": true, "left": COUNT}` with the number
+of processes that could not be ended.
 """
 
 import ctypes
@@ -26,20 +28,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+# as a program, this has no packages to import
+ROOT = __file__.rsplit("/", 4)[0]
+sys.path.append(ROOT)
+from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants  # noqa: E402
+from mcp_bench.bridge.process.limits import TICK_SECONDS, Watch, lower_own  # noqa: E402
+
+sys.path.remove(ROOT)
+
 PR_SET_DUMPABLE = 4
-PR_SET_CHILD_SUBREAPER = 36
 CONFINE_SECONDS = 120.0
-
-
-def become_subreaper() -> None:
-    """Make this process the parent of every orphan below it.
-
-    Raises:
-        OSError: the kernel refused.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+REAP_AT_ONCE = 1000
+"""Dead children reaped before the next look at the control socket: an agent can make them endlessly."""
 
 
 def harden() -> None:
@@ -52,48 +52,6 @@ def harden() -> None:
     if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def parents() -> dict[int, int]:
-    """Return the parent of every visible process, by process id."""
-    table = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    # the command name can contain spaces and brackets: count from its end
-                    table[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:
-                continue  # it has ended
-    return table
-
-
-def descendants(root: int) -> set[int]:
-    """Return the ids of all processes below `root`, zombies included."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    frontier = [root]
-    while frontier:
-        below = children.get(frontier.pop(), [])
-        frontier += [pid for pid in below if pid not in found]
-        found.update(below)
-    return found
-
-
-def end_descendants() -> None:
-    """Kill and reap until no child is left. Orphans become our children, so none escapes."""
-    while True:
-        for pid in descendants(os.getpid()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
 
 
 class NotConfinedError(Exception):
@@ -168,6 +126,11 @@ class Supervisor:
         """The process to wait for: the agent, or the sandbox around it."""
         self.group = 0
         """The agent's process group."""
+        self.uid: int | None = None
+        """The user that only this agent runs as, if there is one."""
+        self.watch: Watch | None = None
+        self.look_at = 0.0
+        """When to look at the limits again."""
         self.exited = False
         self.deadline: float | None = None
         self.received = b""
@@ -182,6 +145,10 @@ class Supervisor:
         try:
             if limit := spec.get("file_bytes"):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            if limits := spec.get("limits"):
+                self.uid = ((spec.get("confinement") or {}).get("rules") or {}).get("uid")
+                lower_own({**limits, "own_user": self.uid is not None})
+                self.watch = Watch(limits)
             self.agent, self.group = self.start(spec)
         except NotConfinedError as error:
             self.send({"failed": str(error)})
@@ -194,6 +161,7 @@ class Supervisor:
         os.dup2(nowhere, 0)
         os.dup2(nowhere, 1)
         os.close(nowhere)
+        come_first()
         self.send({"started": self.agent})
         return True
 
@@ -202,18 +170,20 @@ class Supervisor:
             self.deadline = time.monotonic() + seconds
             os.killpg(self.group, signal.SIGTERM)
 
-    def reap(self) -> None:
-        while True:
+    def reap(self) -> bool:
+        """Reap dead children; return whether there may be more."""
+        for _ in range(REAP_AT_ONCE):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return False
             if pid == self.agent:
                 self.exited = True
                 self.deadline = None
                 self.send({"exited": os.waitstatus_to_exitcode(status)})
+        return True
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages received so far; a closed socket counts as `end`."""
@@ -225,19 +195,27 @@ class Supervisor:
             yield {"end": True}
 
     def run(self) -> None:
+        """Serve the referee until the end."""
         woken, signalled = socket.socketpair()
         signalled.setblocking(False)
         signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            self.serve(woken)
+        finally:
+            signal.set_wakeup_fd(-1)  # before its socket is closed, since children will exit
+
+    def serve(self, woken: socket.socket) -> None:
+        dead = False
         with selectors.DefaultSelector() as selector:
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(woken, selectors.EVENT_READ)
             while True:
-                wait = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-                ready = {key.fileobj for key, _ in selector.select(wait)}
+                ready = {key.fileobj for key, _ in selector.select(0 if dead else self.patience())}
                 if woken in ready:
                     woken.recv(4096)
-                    self.reap()
+                if woken in ready or dead:
+                    dead = self.reap()
                 if self.control in ready:
                     for message in self.messages():
                         if "argv" in message and not self.launch(message):
@@ -249,6 +227,32 @@ class Supervisor:
                 if self.deadline is not None and time.monotonic() >= self.deadline:
                     self.deadline = None
                     os.kill(self.agent, signal.SIGKILL)
+                if self.watch is not None and time.monotonic() >= self.look_at:
+                    self.look_at = time.monotonic() + TICK_SECONDS
+                    if over := self.watch.over():
+                        self.send({"over": over})
+                        return
+
+    def patience(self) -> float | None:
+        """Return for how many seconds nothing is due; None: for ever."""
+        due = [] if self.deadline is None else [self.deadline]
+        if self.watch is not None:
+            due.append(self.look_at)
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+
+def come_first() -> None:
+    """Run before the agent's processes, however many there are. Only root can, and only this process does."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        try:  # without a share of real time for this cgroup; only its own group of the autogroups counts
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
+            with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+                file.write("-20")
+        except OSError:
+            pass
 
 
 def supervise(supervisor: Supervisor) -> None:
@@ -258,11 +262,10 @@ def supervise(supervisor: Supervisor) -> None:
     try:
         supervisor.run()
     finally:
-        signal.set_wakeup_fd(-1)  # its socket is closed, and children will exit now
-        end_descendants()
+        left = end_descendants(supervisor.uid)
         if supervisor.agent and not supervisor.exited:
             supervisor.send({"exited": -signal.SIGKILL})
-        supervisor.send({"ended": True})
+        supervisor.send({"ended": True, "left": left})
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mcp_bench.bridge.process.supervisor import become_subreaper, end_descendants
+from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants
 from mcp_bench.servers.errors import BenchError
 
 if TYPE_CHECKING:

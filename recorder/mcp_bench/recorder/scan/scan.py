@@ -26,7 +26,7 @@ TAINTING = frozenset(
 """Kinds of flags that are evidence.
 
 Of the others, `flood` only means a clumsy agent, and `late_reconnect` can be an honest agent whose server
-ended: it was refused and gained nothing.
+ended: it was refused and gained nothing. `over_limit` and `not_ended` are about the machine.
 """
 MAX_EVIDENCE = 20
 """Pieces of evidence that are stored per episode."""
