@@ -21,12 +21,18 @@ from mcp_bench.plugins.qwen_code.agent import QwenCode
 
 pytestmark = pytest.mark.system
 
-SESSION = "0123456789"
+SESSION = "01234567-89ab-cdef-0123-456789abcdef"
 WORD = "stolen-sentinel"
 SEEN = (
     f'{{"type":"thread.started","thread_id":"{SESSION}"}}',
-    f'{{"type":"system","subtype":"init","session_id":"{SESSION}"}}',
-    f'{{"type":"init","session_id":"{SESSION}"}}',
+    f'{{"type":"system","subtype":"init","session_id":"{SESSION}","model":"m","mcp_servers":[]}}',
+    f'{{"type":"init","session_id":"{SESSION}","model":"m"}}',
+)
+FOUND = (
+    f'{{"type":"assistant","model":"{WORD}","message":{{"id":"{WORD}","model":"{WORD}","parts":[],'
+    f'"usage":{{}}}},"command":["{WORD}"],"payload":{{"model":"{WORD}"}}}}\n'
+    f'{{"type":"turn_context","payload":{{"model":"{WORD}"}}}}\n'
+    f'{{"type":"gemini","id":"1","model":"{WORD}","content":"{WORD}"}}\n'
 )
 PLACES: dict[str, tuple[type, str]] = {
     "acp": (Acp, PLAN),
@@ -55,6 +61,22 @@ def folder(path: Path, secret: Path) -> None:
     path.mkdir()
 
 
+def link_above(path: Path, secret: Path) -> None:
+    """Put the file itself in place, below a folder that is a link."""
+    real = secret.parent / "real"
+    path.parent.rename(real)
+    (real / path.name).write_bytes(secret.read_bytes())
+    if path.parent != secret.parent / "home":  # else the home itself moved
+        path.parent.symlink_to(real)
+    else:
+        path.parent.mkdir()
+        path.symlink_to(real / path.name)
+
+
+def hard_link(path: Path, secret: Path) -> None:
+    os.link(secret, path)
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
     """Fail if reading blocks."""
@@ -70,7 +92,7 @@ def bounded() -> Iterator[None]:
         signal.alarm(0)
 
 
-@pytest.mark.parametrize("trap", [pipe, link, device, folder])
+@pytest.mark.parametrize("trap", [pipe, link, link_above, hard_link, device, folder])
 @pytest.mark.parametrize("name", PLACES)
 def test_a_trap_reads_like_a_missing_file(
     tmp_path: Path, name: str, trap: Callable[[Path, Path], None]
@@ -78,7 +100,7 @@ def test_a_trap_reads_like_a_missing_file(
     kind, place = PLACES[name]
     agent: Agent = kind()
     home, secret = tmp_path / "home", tmp_path / "secret"
-    secret.write_text(f'{{"type":"assistant","message":{{"content":"{WORD}"}},"command":["{WORD}"]}}\n')
+    secret.write_text(FOUND)
     (home / place).parent.mkdir(parents=True)
     trap(home / place, secret)
     stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
@@ -87,4 +109,16 @@ def test_a_trap_reads_like_a_missing_file(
     output = AgentOutput(stdout, stderr, home, tmp_path, 0, {"HOME": str(home)})
     with bounded():
         transcript = agent.read(output, McpServer("bench", ("x",), ("write",)))
-    assert WORD not in transcript.model_dump_json()
+    assert WORD not in transcript.model_dump_json() and transcript.usage is None
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "qwen-code"])
+def test_without_a_trap_the_same_file_is_read(tmp_path: Path, name: str) -> None:
+    kind, place = PLACES[name]
+    home, stdout = tmp_path / "home", tmp_path / "stdout"
+    (home / place).parent.mkdir(parents=True)
+    (home / place).write_text(FOUND)
+    stdout.write_text("\n".join(SEEN) + "\n")
+    output = AgentOutput(stdout, stdout, home, tmp_path, 0, {"HOME": str(home)})
+    transcript = kind().read(output, McpServer("bench", ("x",), ("write",)))
+    assert WORD in transcript.model_dump_json() or transcript.usage is not None

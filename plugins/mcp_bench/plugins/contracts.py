@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mcp_bench.plugins.agent_folder import AgentFolder, hold
 from mcp_bench.recorder.trajectory import Message, Usage
 
 Tools = Literal["mcp-only", "all"]
@@ -143,16 +144,31 @@ class AgentOutput:
     exit_code: int | None
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment that it was started with."""
+    held: AgentFolder | None = None
+    """`home`, held open since before the agent started."""
 
     @property
     def native(self) -> bool:
         """Whether it had the user's HOME: an error can then be about another of the user's servers."""
         return self.environ.get("HOME", str(self.home)) != str(self.home)
 
-    def folder(self, below_home: str, variable: str = "") -> Path:
-        """Return the folder of the agent's files: the value of `variable`, else a folder in HOME."""
+    def files(self, below_home: str = "", variable: str = "") -> AgentFolder:
+        """Return the folder of the agent's files: the value of `variable`, else a folder in HOME.
+
+        Read them through this folder only. The agent can have replaced any part of their paths by links,
+        and any of them by a pipe, a device or another file; links are followed in the user's own HOME only.
+        """
         moved = self.environ.get(variable)
-        return Path(moved) if moved else Path(self.environ.get("HOME") or self.home, below_home)
+        if self.native:
+            return hold(Path(moved) if moved else Path(self.environ["HOME"], below_home), trusted=True)
+        if moved and not Path(moved).is_relative_to(self.home):
+            return hold(moved)
+        return self.private.below(Path(moved).relative_to(self.home) if moved else below_home)
+
+    @property
+    def private(self) -> AgentFolder:
+        """The private home, in which a plugin writes even if the agent has the user's HOME."""
+        return self.held or hold(self.home)
 
 
 class Fault(BaseModel):

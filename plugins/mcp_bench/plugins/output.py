@@ -1,27 +1,19 @@
-"""Read what an agent left behind: its files, its conversation, and its errors.
-
-The files belong to the agent. It may have cut them short, damaged them, or put a trap in their place.
-"""
+"""What an agent left behind: its conversation, its usage, and its errors."""
 
 from __future__ import annotations
 
-import errno
-import json
-import os
 import re
-import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from mcp_bench.plugins.contracts import Fault, McpServer, Transcript
+from mcp_bench.plugins.text_files import json_lines as json_lines
+from mcp_bench.plugins.text_files import parse as parse
+from mcp_bench.plugins.text_files import tail as tail
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
-
-LINE_BYTES = 64 * 1024 * 1024
-"""Longer lines are skipped: no event is that large."""
 
 ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The exceptions that reading an event of an unexpected shape can raise."""
@@ -40,64 +32,6 @@ OVERFLOW = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading, and nothing else.
-
-    Raises:
-        OSError: it is missing, or it is a link, a folder, a device or a pipe.
-        ValueError: the path is not a valid file name.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file", str(path))
-
-
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, one per line, and skip everything else in it.
-
-    A file that is missing, or is a link, a folder, a device or a pipe, counts as empty.
-    """
-    try:
-        opened = open_regular(path)
-    except (OSError, ValueError):
-        return
-    with opened as file:
-        for line in iter(lambda: file.readline(LINE_BYTES), b""):
-            try:
-                value = parse(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                yield value
-
-
-def parse(text: str | bytes) -> Any:
-    """Parse JSON into values that can be written as UTF-8: lone surrogates become `?`.
-
-    Raises:
-        ValueError: it is not JSON; NaN and Infinity are not.
-    """
-    value = json.loads(text, parse_constant=refuse)
-    whole = json.dumps(value, ensure_ascii=False)
-    return value if whole.isprintable() else json.loads(whole.encode(errors="replace"))
-
-
-def refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def tail(path: Path, size: int = 4000) -> str:
-    """Return the last `size` bytes of a text file, or "" if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            return file.read(size).decode(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 class Turns:

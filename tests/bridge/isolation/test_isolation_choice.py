@@ -110,6 +110,6 @@ def test_a_level_with_a_hole_is_not_offered(monkeypatch, bench_home: Path) -> No
     whole = check_level(setup, Landlock())
     assert whole.passed and str(whole) == f"{len(whole.probes)} probes passed"
     verdict = check_level(setup, Leaky("/"))
-    assert set(verdict.failed) == {"home", "sealed", "benchmark", "neighbour"}
+    assert set(verdict.failed) == {"home", "sealed", "benchmark", "checkout", "neighbour"}
     assert not verdict.passed
     assert not list(bench_home.rglob(".preflight-*")), "the decoys are gone"

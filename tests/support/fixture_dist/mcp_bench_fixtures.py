@@ -24,7 +24,6 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.output import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import UnknownNameError
@@ -186,16 +185,16 @@ class Script:
         return Launch((request.installation.executable, request.options["file"]), {"CONFIG": str(config)})
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
-        text = (output.home / "fault").read_text()
+        files = output.private
+        text = files.read("fault").decode()
         kind, colon, detail = text.partition(": ")
         fault = {"kind": kind, "detail": detail} if colon else {"kind": "endpoint_error", "detail": text}
         lines = Path(output.stdout).read_text(errors="replace").splitlines()
-        usage = output.home / "usage"
         return Transcript(
-            messages=[Message.model_validate(line) for line in json_lines(output.home / "messages")],
+            messages=[Message.model_validate(line) for line in files.lines("messages")],
             answer=lines[-1] if lines else None,
             fault=Fault.model_validate(fault) if text else None,
-            usage=Usage.model_validate_json(usage.read_text()) if usage.exists() else None,
+            usage=Usage.model_validate_json(files.read("usage")) if "usage" in files.names() else None,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -126,9 +126,9 @@ async def work(
 
     Fills in `attempt` step by step, so a cancelled episode keeps what is known at that point.
     """
-    with ExitStack() as held:
+    async with AsyncExitStack() as held:
         try:
-            folder = held.enter_context(EpisodeFolder())
+            folder = await held.enter_async_context(EpisodeFolder())
         except BenchError as error:  # the disk is full: the next attempt may find room
             attempt.invalidate("launch_failed", str(error))
             return
@@ -180,7 +180,9 @@ async def work(
         note_ending(run, episode, process)
         if wire.fault is not None:
             attempt.invalidate("server_died", wire.fault)
-        output = AgentOutput(stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ)
+        output = AgentOutput(
+            stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ, folder.held_home
+        )
         try:
             attempt.transcript = call_plugin(setup.agent.read, output, with_tools(wire.server, run, episode))
         except (PluginError, BenchError) as error:  # perhaps a bug, perhaps what the agent wrote
@@ -209,7 +211,7 @@ async def reference_calls(setup: Setup, task: str) -> bytes | None:
 
 def open_wire(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
-    folder: EpisodeFolder, held: ExitStack,
+    folder: EpisodeFolder, held: AsyncExitStack,
 ) -> UnixSocketWire | HttpWire:  # fmt: skip
     """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
@@ -226,7 +228,7 @@ def open_wire(
     return UnixSocketWire(gate, folder, backend, run.recording)
 
 
-def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) -> ModelCapture | None:
+def open_capture(setup: Setup, run: RunFolder, episode: str, held: AsyncExitStack) -> ModelCapture | None:
     """Open the proxy between the agent and its model endpoint, if requests are captured."""
     if setup.capture is None:
         return None
@@ -236,7 +238,7 @@ def open_capture(setup: Setup, run: RunFolder, episode: str, held: ExitStack) ->
 
 
 async def confine(
-    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: ExitStack
+    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: AsyncExitStack
 ) -> Confinement | None:
     """Prepare the sandbox for a launch. Call it when everything in the episode's folder exists."""
     if setup.level.name == "none":

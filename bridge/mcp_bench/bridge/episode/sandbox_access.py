@@ -1,7 +1,8 @@
 """Compute the paths that an agent needs from its program, its launch and its folder.
 
 The agent can reach nothing else. Readable folders are masked in part: the agent must not see the modules that
-this Python imports (benchmarks are among them), nor the home of the recordings.
+this Python imports (benchmarks are among them), the checkouts that they come from, nor the home of the
+recordings.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from mcp_bench.bridge.isolation.checkouts import sources
 from mcp_bench.bridge.isolation.level import Access
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.plugins.contracts import Installation, Launch
@@ -56,8 +58,10 @@ def access(
     wanted = {followed(place, links) for place in (*named, *linked(folder), *imported)}
     lent = [followed(place, links) for place in (launch.login.paths if launch and launch.login else ())]
     write = (str(folder.resolve()), *filter(os.path.exists, lent))
-    masks = hidden()
-    read = {place for place in read if not within(place, masks)} | wanted
+    closed, around = hidden(), checkouts()
+    masks = closed | around
+    # a program can be part of a checkout, such as the virtual environment or the node_modules in it
+    read = {place for place in read if not within(place, closed) and place not in around} | wanted
     read = {place for place in read if not within(place, write)}
     tops = topmost(filter(os.path.exists, read), masks)
     masked = sorted(mask for mask in masks if within(mask, tops) and os.path.exists(mask))  # noqa: PTH110
@@ -135,6 +139,12 @@ def hidden() -> frozenset[str]:
     imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
     dynamic = {place / "lib-dynload" for place in library}
     return frozenset(map(str, (*(imported - library - dynamic), home().resolve())))
+
+
+def checkouts() -> frozenset[str]:
+    """Return the checkouts and histories of what this Python imports, without folders of the system."""
+    needed = {str(Path(place).resolve()) for place in (*SYSTEM, sysconfig.get_path("stdlib"), INTERPRETER)}
+    return sources(hidden() - {str(home().resolve())}, tuple(sorted(needed)))
 
 
 class Links(dict[str, str]):

@@ -50,7 +50,10 @@ class Bwrap:
         kinds = dict.fromkeys((*access.read, Path(confine.__file__)), "--ro-bind-try")
         kinds |= dict.fromkeys(access.masked, "--tmpfs") | dict.fromkeys(access.write, "--bind")
         for path, kind in sorted(kinds.items()):  # parent folders first
-            argv += [kind, str(path)] if kind == "--tmpfs" else [kind, str(path), str(path)]
+            if kind == "--tmpfs":
+                argv += [kind, str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+            else:
+                argv += [kind, str(path), str(path)]
         for link, target in access.links:
             argv += ["--symlink", target, str(link)]
         # root can write /proc/sys without any capability, including the program that handles core files

@@ -88,8 +88,11 @@ def leased_uid() -> Iterator[int]:
 
 
 def hand_over(folder: Path, uid: int) -> None:
-    """Change the owner of a folder and its contents. Links change owner, their targets do not."""
-    os.chown(folder, uid, uid, follow_symlinks=False)
-    for place, folders, files in os.walk(folder):
+    """Change the owner of a folder and its contents. Links change owner, their targets do not.
+
+    The folder itself comes last: until then, no process of this user can enter it.
+    """
+    for _, folders, files, place in os.fwalk(folder, topdown=False):
         for name in (*folders, *files):
-            os.chown(os.path.join(place, name), uid, uid, follow_symlinks=False)  # noqa: PTH118
+            os.chown(name, uid, uid, dir_fd=place, follow_symlinks=False)
+        os.chown(place, uid, uid)

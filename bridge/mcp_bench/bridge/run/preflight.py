@@ -16,7 +16,9 @@ import anyio
 from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from mcp_bench.bridge.episode.sandbox_access import checkouts
 from mcp_bench.bridge.isolation import probe
+from mcp_bench.bridge.isolation.checkouts import readable_samples
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import start_ticks
@@ -75,6 +77,7 @@ async def preflight(
             "sealed": str(sealed / "grades.db"),
             "recording": str(sealed / "recordings.db"),
             "benchmark": contracts.__file__,
+            "checkout": readable_samples(checkouts()),
             **dict.fromkeys(("environ", "memory", "files", "trace", "signal", "limits"), referee),
             "kernel": "/proc/sys/kernel/core_pattern",
             "neighbour": str(other.relay / "token"),

@@ -15,24 +15,40 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import anyio
+
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.wire import shim
+from mcp_bench.bridge.wire.remove_folder import remove_folder
+from mcp_bench.plugins.agent_folder import hold
 from mcp_bench.servers.errors import BenchError
 
 SOCKET_PATH_BYTES = 107
 """The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 
-_open: set[Path] = set()
+_open: dict[Path, int] = {}
+"""Folders of running episodes, and their descriptors."""
 
 
 def remove_all() -> None:
     """Remove the folders of all running episodes, because this process ends."""
-    for path in _open:
-        shutil.rmtree(path, ignore_errors=True)
+    for path in list(_open):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    held = _open.pop(path, None)
+    if held is not None:  # else another thread removes it
+        remove_folder(path, held)
+        os.close(held)
 
 
 class EpisodeFolder:
-    """A folder that is created at once, and removed when the context is left."""
+    """A folder that is created at once, and removed when the context is left.
+
+    From the agent's start on, nothing below it is used by its path: the agent can put a link in any place.
+    `held_home` and `mark_ready` work on descriptors that are open since the creation.
+    """
 
     def __init__(self) -> None:
         """Create the folder.
@@ -42,7 +58,7 @@ class EpisodeFolder:
         """
         try:
             self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
-            _open.add(self.path)
+            _open[self.path] = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 self._fill()
             except BaseException:
@@ -65,6 +81,9 @@ class EpisodeFolder:
                 f"the path of the temporary directory is too long for a Unix socket: {self.path.parent}. "
                 "Set TMPDIR to a shorter one, such as /tmp"
             )
+        self.held_home = hold(self.home)
+        """The private HOME, for reading what the agent left in it."""
+        self._held_relay = hold(self.relay)
         self.token = secrets.token_urlsafe(24)
         shutil.copyfile(shim.__file__, self.relay / "shim.py")
         (self.relay / "token").write_text(self.token)
@@ -81,7 +100,7 @@ class EpisodeFolder:
     def mark_ready(self) -> None:
         """Create the file that shows that the tools were listed. Never overwrite a file of the agent."""
         with suppress(OSError):
-            os.close(os.open(self.ready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            self._held_relay.create(self.ready.name)
 
     @property
     def server_command(self) -> tuple[str, ...]:
@@ -96,6 +115,16 @@ class EpisodeFolder:
     ) -> None:
         self._remove()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):  # in a thread: an agent can leave a million files
+            await anyio.to_thread.run_sync(self._remove)
+
     def _remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        _open.discard(self.path)
+        for folder in (self.held_home, self._held_relay):
+            folder.close()
+        _remove(self.path)

@@ -15,6 +15,7 @@ from typing import Any
 from mcp_bench.plugins.acp.profile import Profile
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import fault, full_names, read_session
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.cli_agent import find_executable
 from mcp_bench.plugins.contracts import (
     AgentOutput,
@@ -25,7 +26,6 @@ from mcp_bench.plugins.contracts import (
     McpServer,
     Transcript,
 )
-from mcp_bench.plugins.output import open_regular
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.servers.errors import WrongUseError
 
@@ -137,7 +137,7 @@ class AcpAgent(Acp):
 
 def read(output: AgentOutput, server: McpServer, profile: Profile | None = None) -> Transcript:
     """Read the client's events, and the agent's own files if its profile knows them."""
-    profile = profile or profile_of(planned(output.home))
+    profile = profile or profile_of(planned(output.private))
     session = read_session(output.stdout, server)
     profile.read(session, output, server)
     transcript = session.transcript()
@@ -145,11 +145,10 @@ def read(output: AgentOutput, server: McpServer, profile: Profile | None = None)
     return transcript
 
 
-def planned(home: Path) -> tuple[str, ...]:
+def planned(home: AgentFolder) -> tuple[str, ...]:
     """Return the command in the plan, or `unknown`: the agent may have overwritten the plan."""
     try:
-        with open_regular(home / PLAN) as file:
-            return tuple(map(str, json.loads(file.read(PLAN_BYTES))["command"]))
+        return tuple(map(str, json.loads(home.read(PLAN, limit=PLAN_BYTES))["command"]))
     except (OSError, RecursionError, ValueError, LookupError, TypeError):
         return ("unknown",)
 

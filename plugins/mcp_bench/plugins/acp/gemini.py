@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.acp.session import AcpSession
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import LaunchRequest, LentLogin, McpServer
 from mcp_bench.plugins.gemini.agent import Gemini, rule
 from mcp_bench.plugins.gemini.session import model_names, result_text, text_of, usage_of
-from mcp_bench.plugins.output import ODD, Turns, json_lines
+from mcp_bench.plugins.output import ODD, Turns
 
 Lines = list[dict[str, Any]]
 
@@ -29,7 +29,7 @@ def configure(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]
     return env, lent
 
 
-def add_log(session: AcpSession, home: Path, server: McpServer) -> None:
+def add_log(session: AcpSession, home: AgentFolder, server: McpServer) -> None:
     """Take the conversation, model and usage from its log, if there is one. `home` is HOME."""
     lines = log(home, session.id)
     answers = list({line["id"]: line for line in lines if is_answer(line)}.values())
@@ -39,11 +39,11 @@ def add_log(session: AcpSession, home: Path, server: McpServer) -> None:
         session.model = str(answers[-1].get("model"))
 
 
-def log(home: Path, session: str | None) -> Lines:
+def log(home: AgentFolder, session: str | None) -> Lines:
     if not re.fullmatch(r"[0-9a-f-]{36}", session or ""):
         return []
-    paths = sorted((home / ".gemini" / "tmp").glob(f"*/chats/session-*-{(session or '')[:8]}.jsonl"))
-    return [line for path in paths for line in json_lines(path) if isinstance(line.get("id"), str)]
+    lines = home.lines(f".gemini/tmp/*/chats/session-*-{(session or '')[:8]}.jsonl")
+    return [line for line in lines if isinstance(line.get("id"), str)]
 
 
 def is_answer(line: Mapping[str, Any]) -> bool:

@@ -27,7 +27,7 @@ from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.opencode import agent as opencode
 from mcp_bench.plugins.opencode.session import failed_since, stored_time, stored_usage
-from mcp_bench.plugins.output import ODD, Session, json_lines, tail
+from mcp_bench.plugins.output import ODD, Session, tail
 from mcp_bench.plugins.qwen_code import agent as qwen_code
 from mcp_bench.plugins.qwen_code import session as qwen_session
 from mcp_bench.recorder.trajectory import Usage
@@ -112,7 +112,7 @@ def open_codex(request: LaunchRequest) -> Opening:
 def read_codex(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
     """Take the conversation from its own file, which has more: the session is one of its threads."""
     started = {"type": "thread.started", "thread_id": session.id}
-    take(session, read_codex_session(output.home / ".codex", [started], server))
+    take(session, read_codex_session(output.private.below(".codex"), [started], server))
 
 
 def take(session: AcpSession, own: Session) -> None:
@@ -128,7 +128,7 @@ def open_gemini(request: LaunchRequest) -> Opening:
 
 
 def read_gemini(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
-    acp_gemini.add_log(session, output.home, server)
+    acp_gemini.add_log(session, output.private, server)
 
 
 def open_opencode(request: LaunchRequest) -> Opening:
@@ -144,7 +144,7 @@ def read_opencode(session: AcpSession, output: AgentOutput, server: McpServer) -
 
     It reports a failed request only in its log, and retries until it is stopped.
     """
-    folder = output.home / opencode.FOLDER
+    folder = output.private.below(opencode.FOLDER)
     session.usage = stored_usage(folder, session.id)
     if not session.stops and session.failed is None:
         session.trouble = failed_since(stored_time(folder, session.id), tail(output.stderr))
@@ -169,10 +169,9 @@ def read_qwen(session: AcpSession, output: AgentOutput, server: McpServer) -> No
     own = qwen_session.QwenSession()
     names, prefix = qwen_session.model_names(server), f"mcp__{server.name}__"
     if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
-        for path in sorted((output.home / ".qwen" / "projects").glob(f"*/chats/{session.id}.jsonl")):
-            for line in json_lines(path):
-                with suppress(*ODD):
-                    qwen_session.add(own, line, names, prefix)
+        for line in output.private.lines(f".qwen/projects/*/chats/{session.id}.jsonl"):
+            with suppress(*ODD):
+                qwen_session.add(own, line, names, prefix)
     take(session, own)
 
 

@@ -110,7 +110,7 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         return prompt.encode()
 
     def read_session(self, output: AgentOutput, server: McpServer) -> ClaudeSession:
-        return read_session(output.stdout, output.folder(".claude", "CLAUDE_CONFIG_DIR"), server)
+        return read_session(output.stdout, output.files(".claude", "CLAUDE_CONFIG_DIR"), server)
 
     def fault(self, session: ClaudeSession, output: AgentOutput, server: McpServer) -> Fault | None:
         """Return what failed outside the agent. It ends with code 0 and a friendly sentence either way."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, json_lines
 from mcp_bench.recorder.trajectory import Usage
@@ -42,7 +43,7 @@ def model_names(server: McpServer) -> dict[str, str]:
     return {f"mcp__{server.name}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}": tool for tool in server.tools}
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> ClaudeSession:
+def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> ClaudeSession:
     """Read a session as far as it exists and makes sense. `home` is CLAUDE_CONFIG_DIR."""
     session = ClaudeSession()
     for event in json_lines(stdout):
@@ -98,15 +99,14 @@ def text_of(content: Any) -> str:
     return str(content)
 
 
-def usage_of(session: ClaudeSession, home: Path) -> Usage | None:
+def usage_of(session: ClaudeSession, home: AgentFolder) -> Usage | None:
     with suppress(*ODD):
         models = list((session.result or {})["modelUsage"].values())
         if models:
             return final_usage(models, session)
     with suppress(*ODD):
         if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
-            paths = (home / "projects").glob(f"*/{session.id}.jsonl")
-            return counted(line for path in paths for line in json_lines(path))
+            return counted(home.lines(f"projects/*/{session.id}.jsonl"))
     return None
 
 

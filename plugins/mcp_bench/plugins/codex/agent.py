@@ -174,7 +174,7 @@ class Codex(CliAgent[CodexSession]):
         return [f"{key}={toml(value)}" for key, value in config.items()]
 
     def read_session(self, output: AgentOutput, server: McpServer) -> CodexSession:
-        return read_session(output.folder(".codex", "CODEX_HOME"), json_lines(output.stdout), server)
+        return read_session(output.files(".codex", "CODEX_HOME"), json_lines(output.stdout), server)
 
     def fault(self, session: CodexSession, output: AgentOutput, server: McpServer) -> Fault | None:
         """Return what failed outside the agent. Its exit code and its last words do not show it."""

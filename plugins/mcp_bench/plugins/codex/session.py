@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, Turns, json_lines, parse, plus
+from mcp_bench.plugins.output import ODD, Session, Turns, parse, plus
 from mcp_bench.recorder.trajectory import Usage
 
 
@@ -24,16 +24,15 @@ class CodexSession(Session):
     """The events on stdout."""
 
 
-def read_session(home: Path, events: Iterable[Mapping[str, Any]], server: McpServer) -> CodexSession:
+def read_session(home: AgentFolder, events: Iterable[Mapping[str, Any]], server: McpServer) -> CodexSession:
     """Read the session of the `events` on stdout, as far as it makes sense. `home` is CODEX_HOME."""
     session = CodexSession(events=list(events))
     started = next((event for event in session.events if event.get("type") == "thread.started"), {})
     thread = started.get("thread_id")
     if isinstance(thread, str) and re.fullmatch(r"[0-9a-f-]{36}", thread):
-        for path in sorted((home / "sessions").glob(f"*/*/*/rollout-*{thread}.jsonl")):
-            for line in json_lines(path):
-                with suppress(*ODD):
-                    add(session, line, server)
+        for line in home.lines(f"sessions/*/*/*/rollout-*{thread}.jsonl"):
+            with suppress(*ODD):
+                add(session, line, server)
     return session
 
 

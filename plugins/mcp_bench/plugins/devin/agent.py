@@ -70,7 +70,7 @@ class Devin(CliAgent[Session]):
         return b""
 
     def read_session(self, output: AgentOutput, server: McpServer) -> Session:
-        return read_session(output.home, server)
+        return read_session(output.private, server)
 
     def fault(self, session: Session, output: AgentOutput, server: McpServer) -> Fault | None:
         """Return what failed outside the agent, as far as its standard error shows it."""

@@ -11,25 +11,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, parse, plus
 from mcp_bench.recorder.trajectory import Usage
 
-TRANSCRIPTS = Path(".local/share/devin/cli/transcripts")
+EXPORTED = "trajectory.json"
+TRANSCRIPTS = ".local/share/devin/cli/transcripts"
 """Relative to HOME: its own copies, read if the export is missing."""
-FILE_BYTES = 256 * 1024 * 1024
 
 
 def exported(home: Path) -> Path:
     """Return the path for `--export`."""
-    return home / "trajectory.json"
+    return home / EXPORTED
 
 
-def read_session(home: Path, server: McpServer) -> Session:
+def read_session(home: AgentFolder, server: McpServer) -> Session:
     """Read a session as far as it exists and makes sense. `home` is HOME."""
     session = Session()
-    for path in (exported(home), *sorted((home / TRANSCRIPTS).glob("*.json"))):
-        document = read_json(path)
+    for name in (EXPORTED, *home.find(f"{TRANSCRIPTS}/*.json")):
+        document = read_json(home, name)
         if isinstance(document, dict) and isinstance(document.get("steps"), list):
             names = model_names(server)
             with suppress(*ODD):
@@ -43,11 +44,10 @@ def read_session(home: Path, server: McpServer) -> Session:
     return session
 
 
-def read_json(path: Path) -> Any:
-    """Return a file's content, or None if it is missing, not a regular file, or not JSON."""
+def read_json(home: AgentFolder, name: str) -> Any:
+    """Return a file's content, or None if it is missing, not a file of the agent, or not JSON."""
     with suppress(OSError, ValueError, RecursionError):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= FILE_BYTES:
-            return parse(path.read_bytes())
+        return parse(home.read(name))
     return None
 
 

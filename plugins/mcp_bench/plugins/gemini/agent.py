@@ -118,7 +118,7 @@ class Gemini(CliAgent[GeminiSession]):
         return text if len(text) > ARGUMENT_BYTES else b""
 
     def read_session(self, output: AgentOutput, server: McpServer) -> GeminiSession:
-        return read_session(output.stdout, output.folder(".gemini"), server)
+        return read_session(output.stdout, output.files(".gemini"), server)
 
     def fault(self, session: GeminiSession, output: AgentOutput, server: McpServer) -> Fault | None:
         """Return what failed outside the agent. Its exit code and its last words do not show it."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, json_lines
 from mcp_bench.recorder.trajectory import Usage
@@ -43,7 +44,7 @@ def model_name(server: str, tool: str) -> str:
     return name if len(name) <= NAME_LENGTH else f"{name[:30]}...{name[-30:]}"
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> GeminiSession:
+def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> GeminiSession:
     """Read a session as far as it exists and makes sense. `home` is `~/.gemini`."""
     session = GeminiSession()
     for event in json_lines(stdout):
@@ -71,15 +72,14 @@ def add_event(session: GeminiSession, event: Mapping[str, Any]) -> None:
             session.result = dict(event)
 
 
-def logged(home: Path, session_id: str | None) -> list[dict[str, Any]]:
+def logged(home: AgentFolder, session_id: str | None) -> list[dict[str, Any]]:
     """Return the model's messages from the session's log, each in its last version."""
     messages: dict[str, dict[str, Any]] = {}
     if re.fullmatch(r"[0-9a-f-]{36}", session_id or ""):
-        for path in sorted((home / "tmp").glob(f"*/chats/session-*-{(session_id or '')[:8]}.jsonl")):
-            for line in json_lines(path):
-                with suppress(*ODD):
-                    if line["type"] == "gemini":
-                        messages[line["id"]] = line
+        for line in home.lines(f"tmp/*/chats/session-*-{(session_id or '')[:8]}.jsonl"):
+            with suppress(*ODD):
+                if line["type"] == "gemini":
+                    messages[line["id"]] = line
     return list(messages.values())
 
 

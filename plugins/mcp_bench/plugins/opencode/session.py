@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, json_lines, parse, plus
 from mcp_bench.recorder.trajectory import Message, Usage
@@ -26,7 +29,9 @@ LOGGED = re.compile(
 )
 """In its log: a request failed. It retries, ever more slowly, and reports no retry on stdout."""
 
+DATABASE = "opencode.db"
 MAX_MESSAGES = 100_000
+QUERY_SECONDS = 10.0
 
 
 @dataclass
@@ -126,7 +131,7 @@ def failed_since(reported: float, log: str) -> str | None:
     return None
 
 
-def stored_usage(folder: Path, session: str | None) -> Usage | None:
+def stored_usage(folder: AgentFolder, session: str | None) -> Usage | None:
     """Return the usage of a session from its database in `folder`, for sessions that stdout does not report.
 
     Odd content is skipped.
@@ -142,7 +147,7 @@ def stored_usage(folder: Path, session: str | None) -> Usage | None:
     return usage
 
 
-def stored_time(folder: Path, session: str | None) -> float:
+def stored_time(folder: AgentFolder, session: str | None) -> float:
     """Return the time of the last part of a message, in seconds since the epoch; 0 if unknown."""
     with suppress(*ODD):
         ((milliseconds,),) = stored(
@@ -152,11 +157,23 @@ def stored_time(folder: Path, session: str | None) -> float:
     return 0.0
 
 
-def stored(folder: Path, query: str, session: str | None) -> list[tuple[Any, ...]]:
-    """Return rows of its database. The file belongs to the agent: a link is not followed."""
-    path = folder / "opencode.db"
-    if path.is_symlink() or not path.is_file():
-        return []
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        return database.execute(query, (session,)).fetchmany(MAX_MESSAGES)
+def stored(folder: AgentFolder, query: str, session: str | None) -> list[tuple[Any, ...]]:
+    """Return rows of its database, from a copy: SQLite would open, create and delete files by their paths.
+
+    A rollback journal is not copied, since it can name a file to delete. The schema is the agent's, too: a
+    view can be endless.
+    """
+    with TemporaryDirectory(prefix="mcp-bench-") as private:
+        path = Path(private, DATABASE)
+        try:
+            path.write_bytes(folder.read(DATABASE))
+            with suppress(FileNotFoundError):
+                path.with_name(f"{DATABASE}-wal").write_bytes(folder.read(f"{DATABASE}-wal"))
+        except OSError:
+            return []
+        end = time.monotonic() + QUERY_SECONDS
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            return database.execute(query, (session,)).fetchmany(MAX_MESSAGES)
     return []

@@ -111,8 +111,8 @@ class QwenCode(CliAgent[QwenSession]):
         return b""
 
     def read_session(self, output: AgentOutput, server: McpServer) -> QwenSession:
-        moved = output.environ.get("QWEN_RUNTIME_DIR")
-        folder = Path(moved) if moved else output.folder(".qwen", "QWEN_HOME")
+        moved = "QWEN_RUNTIME_DIR" if output.environ.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
+        folder = output.files(".qwen", moved)
         return read_session(output.stdout, folder, server)
 
     def fault(self, session: QwenSession, output: AgentOutput, server: McpServer) -> Fault | None:

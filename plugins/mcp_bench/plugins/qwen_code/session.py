@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, json_lines, plus
 
@@ -58,7 +59,7 @@ def name_hash(name: str) -> str:
     return digits.rjust(7, "0")
 
 
-def read_session(stdout: Path, home: Path, server: McpServer) -> QwenSession:
+def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> QwenSession:
     """Read a session as far as it exists and makes sense. `home` is `~/.qwen`."""
     session, streamed = QwenSession(), QwenSession()
     names = model_names(server)
@@ -70,10 +71,9 @@ def read_session(stdout: Path, home: Path, server: McpServer) -> QwenSession:
                 session.model, session.id = str(event["model"]), str(event["session_id"])
                 session.servers = list(event["mcp_servers"])
     if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
-        for path in sorted((home / "projects").glob(f"*/chats/{session.id}.jsonl")):
-            for line in json_lines(path):
-                with suppress(*ODD):
-                    add(session, line, names, prefix)
+        for line in home.lines(f"projects/*/chats/{session.id}.jsonl"):
+            with suppress(*ODD):
+                add(session, line, names, prefix)
     for event in events:
         with suppress(*ODD):
             if event["type"] == "result":
