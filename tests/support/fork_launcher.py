@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -21,7 +22,9 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(path)
         send(
-            connection, {"run": script, "args": args, "env": dict(os.environ), "cwd": os.getcwd()}, (0, 1, 2)
+            connection,
+            {"run": script, "args": args, "env": dict(os.environ), "cwd": str(Path.cwd())},
+            (0, 1, 2),
         )
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):  # so that readers see the end of the script's output
