@@ -225,6 +225,14 @@ class Ledger:
         except (ValueError, TypeError, RecursionError):
             return None
 
+    def version(self) -> tuple[int, ...] | None:
+        """Return what differs after every change of the file; None if there is none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
     def read(self) -> Contents | None:
         """Return what the ledger says; None if there is none, or it was made with another key.
 

@@ -155,6 +155,7 @@ def _compared(found: tuple[_Object, ...], made: tuple[_Object, ...]) -> tuple[Di
     return (*listed, *(Difference(*one, "added") for one in sorted(added - removed)))
 
 
+@lru_cache(maxsize=128)
 def _contains(found: tuple[_Object, ...], made: tuple[_Object, ...]) -> bool:
     return set(map(_normal, made)) <= set(map(_normal, found))
 

@@ -45,13 +45,17 @@ class LedgerCheck:
         self._ledger = ledger
         self._own = own
         self._contents: Contents | None = None
+        self._version: tuple[int, ...] | None = None
         self._runs: dict[str, list[Entry]] = {}
         self._faults: dict[str, Fault] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Read the ledger again. Do so before a run is read: what the run has must not be older."""
-        self._contents = None if self._ledger is None else self._ledger.read()
+        if self._ledger is None or (self._version and self._version == self._ledger.version()):
+            return
+        self._version = self._ledger.version()
+        self._contents = self._ledger.read()
         runs = defaultdict(list)
         for entry in self._contents.entries if self._contents else ():
             runs[entry.run].append(entry)
