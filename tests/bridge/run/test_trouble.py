@@ -283,3 +283,26 @@ print(sorted(json.loads(line)["id"] for line in done.stdout.splitlines()))
 """
     record(bench, script(piped))
     assert json.loads(bench.rows("select answer from episodes")[0]["answer"]) == list(range(1, 12))
+
+
+def test_a_folder_that_cannot_be_made_is_tried_again(bench, script: Write, tmp_path: Path) -> None:
+    """The first agent takes away where folders are made, its own too: the run goes on, as with a full disk."""
+    place = tmp_path / "t"
+    place.mkdir()
+    bench.environ["TMPDIR"] = str(place)
+    takes_away = f"""
+server = Server(); server.connect()
+server.call("write", key="sky", value="cerulean-sentinel")
+if not CONFIG["repeat"]:
+    os.rename({str(place)!r}, {str(place) + "-gone"!r})
+"""
+    done = bench.run(
+        "record", "--agent", "script", "--benchmark", "notebook", "--task", "colours", "--repeat", "2",
+        "--retries", "1", "--retry-wait", "0", "--agent-option", script(takes_away), code=1,
+    )  # fmt: skip
+    rows = bench.rows("select repeat, attempt, invalid, invalid_detail from episodes order by id")
+    assert [(row["repeat"], row["attempt"], row["invalid"]) for row in rows] == [
+        (0, 1, "plugin_failed"), (1, 1, "launch_failed"), (1, 2, "launch_failed"),
+    ]  # fmt: skip
+    assert "cannot create the folder of an episode" in rows[1]["invalid_detail"]
+    assert "Retry the invalid episodes" in done.stderr
