@@ -42,6 +42,10 @@ def main():
                 outcomes[path] = open(path).read()
             except OSError as error:
                 outcomes[path] = type(error).__name__
+        try:
+            outcomes["priority"] = os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0))
+        except OSError as error:
+            outcomes["priority"] = type(error).__name__
         print(json.dumps(outcomes))
         return
     if words[:1] == ["stay"]:
@@ -211,4 +215,5 @@ async def test_a_fork_is_confined_like_any_agent(
                 assert await process.wait() == 0, err.read_text()
         outcomes = json.loads(out.read_text())
     assert outcomes[str(note)] == "for the agent"
+    assert outcomes["priority"] == "PermissionError", "it has the filter of system calls"
     assert outcomes[str(secret)] in ("PermissionError", "FileNotFoundError")

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_bench.bridge.isolation import probe
+from mcp_bench.bridge.isolation import confine, probe
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import start_ticks
@@ -76,6 +76,9 @@ async def preflight(
             "recording": str(sealed / "recordings.db"),
             "benchmark": contracts.__file__,
             **dict.fromkeys(("environ", "memory", "files", "trace", "signal", "limits"), referee),
+            "scheduling": referee,
+            "keyring": dict(zip(confine.ARCHITECTURES, confine.REFUSED["keyctl"], strict=True)),
+            "shared": 4096,
             "kernel": "/proc/sys/kernel/core_pattern",
             "neighbour": str(other.relay / "token"),
             "neighbour_socket": str(other.relay),
