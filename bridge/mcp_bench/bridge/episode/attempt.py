@@ -169,6 +169,8 @@ async def work(
                 fault.detail = capture.named(fault.detail)
         except PluginError as error:
             attempt.invalidate("plugin_failed", str(error))
+        except LaunchError as error:  # its supervisor could not be started
+            attempt.invalidate("launch_failed", str(error))
 
 
 def note_ending(run: RunFolder, episode: str, process: AgentProcess) -> None:
