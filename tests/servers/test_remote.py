@@ -1,5 +1,6 @@
 """A benchmark in a worker process: the contract, and the worker's death."""
 
+import errno
 import gc
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WorkerDiedError
 from mcp_bench.servers.mcp_server.world_session import WorldSession
-from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench.servers.remote import RemoteBenchmark, process
 from mcp_bench.servers.remote.failures import RemoteFailureError
 from tests.support import NOTEBOOK
 from tests.support.notebook import BENCHMARK, TASKS
@@ -215,7 +216,7 @@ async def test_the_worker_ends_with_the_object() -> None:
 
 ORPHAN = """
 import sys, anyio
-from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench.servers.remote import RemoteBenchmark, process
 remote = RemoteBenchmark("notebook", sys.argv[1], version="1")
 
 async def main():
@@ -304,3 +305,29 @@ async def test_exiting_tool_ends_its_call_but_not_the_worker(remote: RemoteBench
     assert result.is_error and result.text == "quit failed: SystemExit: bye"
     assert (await session.call("write", {"page": 4, "text": "hello"})).text == "written"
     assert worker(remote) == before
+
+
+def test_a_worker_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = subprocess.Popen
+    failures = [BlockingIOError(errno.EAGAIN, "no room")] * 2
+
+    def crowded(*args: Any, **named: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return started(*args, **named)
+
+    monkeypatch.setattr(subprocess, "Popen", crowded)
+    benchmark = RemoteBenchmark("notebook", TARGET, version="1")
+    assert benchmark.task("page-0").id == "page-0"
+    anyio.run(benchmark.aclose)
+    assert failures == []
+
+
+def test_a_worker_without_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **named: Any) -> Any:
+        raise BlockingIOError(errno.EAGAIN, "no room")
+
+    monkeypatch.setattr(process, "ROOM_SECONDS", 0.1, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", full)
+    with pytest.raises(WorkerDiedError, match="no room for a worker"):
+        RemoteBenchmark("notebook", TARGET, version="1").task("page-0")

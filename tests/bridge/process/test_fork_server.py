@@ -25,7 +25,7 @@ from tests.support.levels import each_level
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
 CLIENT = """
-import json, os, subprocess, sys
+import ctypes, json, os, subprocess, sys
 
 IMPORTED_BY = os.getpid()
 
@@ -42,6 +42,10 @@ def main():
                 outcomes[path] = open(path).read()
             except OSError as error:
                 outcomes[path] = type(error).__name__
+        libc = ctypes.CDLL(None)
+        shared = libc.shmget(0, 4096, 0o600)
+        outcomes["shared memory"] = shared >= 0
+        libc.shmctl(shared, 0, None)
         print(json.dumps(outcomes))
         return
     if words[:1] == ["stay"]:
@@ -211,4 +215,5 @@ async def test_a_fork_is_confined_like_any_agent(
                 assert await process.wait() == 0, err.read_text()
         outcomes = json.loads(out.read_text())
     assert outcomes[str(note)] == "for the agent"
+    assert outcomes["shared memory"] is False, "it has the filter of system calls"
     assert outcomes[str(secret)] in ("PermissionError", "FileNotFoundError")

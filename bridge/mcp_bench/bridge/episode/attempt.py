@@ -155,28 +155,32 @@ async def work(
             return
         environ = environment(setup, folder, launch)
         fork = setup.fork_server.fork(launch.warm_start) if setup.fork_server else None
-        async with (
-            agent_process(launch.stdin, stdout, stderr, fork) as process,
-            anyio.create_task_group() as tasks,
-        ):
-            wire.gate.root = process.supervisor_pid
-            await tasks.start(wire.serve)
-            if capture is not None:
-                await tasks.start(capture.serve)
-            try:
-                confinement = await confine(setup, launch, folder, environ, held)
-                await process.launch(
-                    launch.argv, environ, folder.workdir,
-                    confinement=confinement, warm_start=launch.warm_start,
-                    limits=(setup.limits, folder.path),
-                )  # fmt: skip
-                timeout = planned.timeout or setup.timeout
-                attempt.termination = await until_over(process, timeout, wire.limit_reached)
-                attempt.exit_code = process.exit_code
-                await wire.drain()
-            except LaunchError as error:
-                attempt.invalidate("launch_failed", f"the agent: {error}")
-            tasks.cancel_scope.cancel()
+        try:
+            async with (
+                agent_process(launch.stdin, stdout, stderr, fork) as process,
+                anyio.create_task_group() as tasks,
+            ):
+                wire.gate.root = process.supervisor_pid
+                await tasks.start(wire.serve)
+                if capture is not None:
+                    await tasks.start(capture.serve)
+                try:
+                    confinement = await confine(setup, launch, folder, environ, held)
+                    await process.launch(
+                        launch.argv, environ, folder.workdir,
+                        confinement=confinement, warm_start=launch.warm_start,
+                        limits=(setup.limits, folder.path),
+                    )  # fmt: skip
+                    timeout = planned.timeout or setup.timeout
+                    attempt.termination = await until_over(process, timeout, wire.limit_reached)
+                    attempt.exit_code = process.exit_code
+                    await wire.drain()
+                except LaunchError as error:
+                    attempt.invalidate("launch_failed", f"the agent: {error}")
+                tasks.cancel_scope.cancel()
+        except LaunchError as error:  # its supervisor could not be started
+            attempt.invalidate("launch_failed", str(error))
+            return
         note_ending(run, episode, process)
         if wire.fault is not None:
             attempt.invalidate("server_died", wire.fault)

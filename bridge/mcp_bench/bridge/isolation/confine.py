@@ -9,7 +9,8 @@ document with the agent's `argv` and `cwd`, and what it keeps:
 The reply is `ready`, followed by an error text if the program does not start. An agent that is forked from
 fork_server.py calls `confine` instead, and starts no program.
 
-Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7).
+Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7). Filter of system
+calls: seccomp(2).
 """
 
 import ctypes
@@ -36,13 +37,72 @@ SCOPES = 0b11
 """Block abstract Unix sockets and signals that lead outside the sandbox (ABI 6)."""
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-PRLIMIT64 = (
-    *((0xC000003E, 302), (0xC000003E, 302 | 1 << 30), (0x40000003, 340)),  # x86-64, x32, i386
-    *((0xC00000B7, 261), (0x40000028, 369), (0xC00000F3, 261)),  # arm64, arm, riscv64
-)
-"""System call numbers by architecture (linux/audit.h)."""
-BPF_LOAD, BPF_IF_EQUAL, BPF_RETURN = 0x20, 0x15, 0x06
-SECCOMP_ALLOW, SECCOMP_EPERM = 0x7FFF0000, 0x00050001
+ARCHITECTURES = {
+    "x86_64": 0xC000003E, "i386": 0x40000003, "aarch64": 0xC00000B7, "arm": 0x40000028, "riscv64": 0xC00000F3,
+}  # fmt: skip
+"""Names and numbers (linux/audit.h) of the architectures whose system calls are checked, in the order of the
+tables below. A process can use those of each architecture that its kernel runs."""
+REFUSED: "dict[str, tuple[int | None, ...]]" = {
+    "add_key": (248, 286, 217, 309, 217),
+    "request_key": (249, 287, 218, 310, 218),
+    "keyctl": (250, 288, 219, 311, 219),
+    "shmget": (29, 395, 194, 307, 194),
+    "shmat": (30, 397, 196, 305, 196),
+    "shmdt": (67, 398, 197, 306, 197),
+    "shmctl": (31, 396, 195, 308, 195),
+    "semget": (64, 393, 190, 299, 190),
+    "semop": (65, None, 193, 298, 193),
+    "semtimedop": (220, None, 192, 312, 192),
+    "semtimedop_time64": (None, 420, None, 420, None),
+    "semctl": (66, 394, 191, 300, 191),
+    "msgget": (68, 399, 186, 303, 186),
+    "msgsnd": (69, 400, 189, 301, 189),
+    "msgrcv": (70, 401, 188, 302, 188),
+    "msgctl": (71, 402, 187, 304, 187),
+    "ipc": (None, 117, None, None, None),
+    "mq_open": (240, 277, 180, 274, 180),
+    "mq_unlink": (241, 278, 181, 275, 181),
+    "mq_timedsend": (242, 279, 182, 276, 182),
+    "mq_timedsend_time64": (None, 418, None, 418, None),
+    "mq_timedreceive": (243, 280, 183, 277, 183),
+    "mq_timedreceive_time64": (None, 419, None, 419, None),
+    "mq_notify": (244, 281, 184, 278, 184),
+    "mq_getsetattr": (245, 282, 185, 279, 185),
+    "pidfd_getfd": (438, 438, 438, 438, 438),
+    "process_madvise": (440, 440, 440, 440, 440),
+    "kcmp": (312, 349, 272, 378, 272),
+    "perf_event_open": (298, 336, 241, 364, 241),
+    "userfaultfd": (323, 374, 282, 388, 282),
+    "bpf": (321, 357, 280, 386, 280),
+    "io_uring_setup": (425, 425, 425, 425, 425),
+    "io_uring_enter": (426, 426, 426, 426, 426),
+    "io_uring_register": (427, 427, 427, 427, 427),
+}
+"""Refused system calls. They reach memory that outlives an episode or belongs to the user (kernel keyrings,
+System V IPC, POSIX message queues), other processes (pidfd_getfd, ...) or the kernel's large attack surfaces,
+of which io_uring also skips this filter."""
+OF_OTHERS: "dict[str, tuple[int | None, ...]]" = {
+    "sched_setaffinity": (203, 241, 122, 241, 122),
+    "sched_setscheduler": (144, 156, 119, 156, 119),
+    "sched_setparam": (142, 154, 118, 154, 118),
+    "sched_setattr": (314, 351, 274, 380, 274),
+    "migrate_pages": (256, 294, 238, 400, 238),
+    "move_pages": (279, 317, 239, 344, 239),
+}
+"""System calls whose first argument is a process; refused unless it is 0, the caller itself."""
+BY_KIND = {
+    "setpriority": (141, 97, 140, 97, 140),
+    "ioprio_set": (251, 289, 30, 314, 30),
+}
+"""System calls with a kind of target and its id; refused unless the id is 0, the caller's own, and the kind
+is not a user, who is also the referee."""
+OWN_USER = {"setpriority": 2, "ioprio_set": 3}
+PRLIMIT64 = (302, 340, 261, 369, 261)
+X32 = 1 << 30
+"""System calls of a third set on x86-64 have this bit; nothing uses them any more."""
+BPF_LOAD, BPF_IF_EQUAL, BPF_IF_AT_LEAST, BPF_RETURN = 0x20, 0x15, 0x35, 0x06
+SECCOMP_ALLOW, SECCOMP_EPERM, SECCOMP_ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+KEYCTL_JOIN_SESSION_KEYRING = 1
 
 PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 24, 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
@@ -120,26 +180,60 @@ def allow(rules: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-def keep_limits() -> None:
-    """Block setting another process's limits (prlimit(2)), which could kill the referee of the same user.
+def filter_program() -> "list[tuple[int, int, int, int]]":
+    """Return the filter of system calls, as instructions `(code, if true, if false, value)` (seccomp(2))."""
+    number, architecture = (BPF_LOAD, 0, 0, 0), (BPF_LOAD, 0, 0, 4)
+    allow, refuse = (BPF_RETURN, 0, 0, SECCOMP_ALLOW), (BPF_RETURN, 0, 0, SECCOMP_EPERM)
 
-    Landlock has no rule for this. The probes detect a kernel without seccomp(2).
-    """
-    check = [  # allow pid (argument 0) = 0, this process, or nothing to set (argument 2)
-        *((BPF_LOAD, 0, 0, 16), (BPF_IF_EQUAL, 4, 0, 0)),
-        *((BPF_LOAD, 0, 0, 32), (BPF_IF_EQUAL, 0, 3, 0)),
-        *((BPF_LOAD, 0, 0, 36), (BPF_IF_EQUAL, 0, 1, 0)),
-        *((BPF_RETURN, 0, 0, SECCOMP_ALLOW), (BPF_RETURN, 0, 0, SECCOMP_EPERM)),
-    ]
-    program = []
-    for done, (architecture, number) in enumerate(PRLIMIT64):
-        rest = 4 * (len(PRLIMIT64) - done - 1) + 1
-        program += [(BPF_LOAD, 0, 0, 4), (BPF_IF_EQUAL, 0, 2, architecture)]
-        program += [(BPF_LOAD, 0, 0, 0), (BPF_IF_EQUAL, rest, 0, number)]
-    program += [(BPF_RETURN, 0, 0, SECCOMP_ALLOW), *check]
+    def argument(index: int, high: int = 0) -> "tuple[int, int, int, int]":
+        return (BPF_LOAD, 0, 0, 16 + 8 * index + 4 * high)
+
+    program = [architecture]
+    for place, (name, audit) in enumerate(ARCHITECTURES.items()):
+        # each check is skipped if the number is another one
+        checks = [(number, [refuse]) for number in column(REFUSED, place)]
+        of_others = [argument(0), (BPF_IF_EQUAL, 0, 1, 0), allow, refuse]
+        checks += [(number, of_others) for number in column(OF_OTHERS, place)]
+        for call, numbers in BY_KIND.items():
+            own = [argument(1), (BPF_IF_EQUAL, 0, 3, 0), argument(0), (BPF_IF_EQUAL, 1, 0, OWN_USER[call])]
+            checks.append((numbers[place], [*own, allow, refuse]))
+        # with nothing to set (argument 2), it only reads
+        reads = [argument(2), (BPF_IF_EQUAL, 0, 3, 0), argument(2, 1), (BPF_IF_EQUAL, 0, 1, 0), allow, refuse]
+        checks.append((PRLIMIT64[place], [argument(0), (BPF_IF_EQUAL, 0, 1, 0), allow, *reads]))
+        block = [number]
+        if name == "x86_64":
+            block += [(BPF_IF_AT_LEAST, 0, 1, X32), (BPF_RETURN, 0, 0, SECCOMP_ENOSYS)]
+        for wanted, steps in checks:
+            block += [(BPF_IF_EQUAL, 0, len(steps), wanted), *steps]
+        block.append(allow)
+        program += [(BPF_IF_EQUAL, 0, len(block), audit), *block]
+    return [*program, allow]
+
+
+def column(table: "dict[str, tuple[int | None, ...]]", place: int) -> "list[int]":
+    return [number for numbers in table.values() if (number := numbers[place]) is not None]
+
+
+def filter_calls() -> None:
+    """Refuse system calls that Landlock has no rule for. The probes detect a kernel without seccomp(2)."""
+    program = filter_program()
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     filters = struct.pack("@HP", len(program), ctypes.addressof(code))
     libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)
+
+
+def leave_keyrings() -> None:
+    """Start with an empty session keyring instead of the user's (session-keyring(7)).
+
+    This is a second line behind the filter, so a kernel without keyrings, or one that refuses, is no error.
+    """
+    name = {("x86_64", 4): "i386", ("aarch64", 4): "arm"}.get(
+        (os.uname().machine, ctypes.sizeof(ctypes.c_void_p))
+    )
+    name = name or os.uname().machine
+    if name in ARCHITECTURES:
+        keyctl = REFUSED["keyctl"][list(ARCHITECTURES).index(name)]
+        libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
 
 
 def become(uid: int) -> None:
@@ -215,8 +309,9 @@ def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
         become(spec["uid"])
     drop_capabilities()
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    leave_keyrings()
     restrict(spec["read"], spec["write"], spec["list"])
-    keep_limits()
+    filter_calls()
     os.chdir(spec["cwd"])
 
 

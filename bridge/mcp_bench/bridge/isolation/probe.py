@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 SECONDS = 5.0
+KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING = 0, -4
+IPC_PRIVATE = IPC_RMID = 0
 PTRACE_SEIZE = 0x4206
 """Does not stop the other process, and detaches when this one exits."""
 
@@ -92,6 +94,50 @@ def limits(process: list[int]) -> str:
     return "set"
 
 
+def scheduling(process: list[int]) -> str:
+    """Give a process the processors, the class and the priority that it has."""
+    pid, done, refused = same(process), [], OSError(0, "nothing was tried")
+    attempts: dict[str, Callable[[], None]] = {
+        "processors": lambda: os.sched_setaffinity(pid, os.sched_getaffinity(pid)),
+        "class": lambda: os.sched_setscheduler(pid, os.sched_getscheduler(pid), os.sched_getparam(pid)),
+        "priority": lambda: os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid)),
+    }
+    for name, change in attempts.items():
+        try:
+            change()
+            done.append(name)
+        except OSError as error:
+            refused = error
+    if not done:
+        raise refused
+    return f"set {', '.join(done)}"
+
+
+def keyring(numbers: dict[str, int]) -> str:
+    """Look up the user's keyring, which outlives an episode."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.uname().machine not in numbers:
+        raise OSError(0, "unknown architecture")
+    if libc.syscall(numbers[os.uname().machine], KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING, 1) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return "found"
+
+
+def shared(size: int) -> str:
+    """Make shared memory and a message queue that outlive an episode, and remove them."""
+    libc, done = ctypes.CDLL(None, use_errno=True), []
+    memory, messages = libc.shmget(IPC_PRIVATE, size, 0o600), libc.msgget(IPC_PRIVATE, 0o600)
+    if memory >= 0:
+        done.append("shared memory")
+        libc.shmctl(memory, IPC_RMID, None)
+    if messages >= 0:
+        done.append("a message queue")
+        libc.msgctl(messages, IPC_RMID, None)
+    if not done:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return f"made {' and '.join(done)}"
+
+
 def neighbour(folder: str) -> str:
     """Send a request to another episode's server, with its token if that is readable."""
     token = b"none"
@@ -145,6 +191,9 @@ ATTEMPTS: dict[str, Callable[[Any], str]] = {
     "trace": trace,
     "signal": end,
     "limits": limits,
+    "scheduling": scheduling,
+    "keyring": keyring,
+    "shared": shared,
     "kernel": write,
     "neighbour": read,
     "neighbour_socket": neighbour,

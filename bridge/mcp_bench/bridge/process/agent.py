@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -10,12 +11,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TypeVar
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, SocketAttribute, SocketStream
@@ -31,6 +32,8 @@ from mcp_bench.bridge.process.orphans import end_orphans, spared, start_ticks
 from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.servers.errors import BenchError
 
+T = TypeVar("T")
+
 INTERPRETER = os.path.realpath(sys.executable)
 """Python outside any virtual environment: shim and supervisor need the standard library only."""
 
@@ -44,6 +47,12 @@ DEATH_SECONDS = 5.0
 SILENCE_SECONDS = END_SECONDS + 5.0
 """After this time without an answer to `end`, a supervisor is killed. The referee then ends the processes
 itself, so ending takes half a minute at most, and as a rule a hundredth of a second."""
+
+
+ROOM_SECONDS = 30.0
+"""For how long a process that the machine has no room for is tried again."""
+NO_ROOM = frozenset((errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE))
+"""Failures of fork(2) and open(2) that pass: a full process table, no memory, too many open files."""
 
 
 class LaunchError(BenchError):
@@ -177,7 +186,7 @@ async def agent_process(
             with stderr.open("ab") as err, suppress(ForkServerLostError):
                 supervised = _forked(*await fork(feed, out, err))
         if supervised is None:
-            supervised = _supervised(*await _start_supervisor(feed, out, stderr))
+            supervised = _supervised(*await _with_room(lambda: _start_supervisor(feed, out, stderr)))
     async with supervised as agent:
         yield agent
 
@@ -192,7 +201,8 @@ async def piped_process(
         LaunchError: its supervisor could not be started.
     """
     with _launch_errors():
-        process, control = await _start_supervisor(subprocess.PIPE, subprocess.PIPE, stderr)
+        pipe = subprocess.PIPE
+        process, control = await _with_room(lambda: _start_supervisor(pipe, pipe, stderr))
     assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they are pipes
     async with _supervised(process, control) as server:
         yield server, process.stdin, process.stdout
@@ -265,6 +275,30 @@ def _launch_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise LaunchError(f"an agent cannot be started: {error}") from error
+
+
+async def _with_room(start: Callable[[], Awaitable[T]]) -> T:
+    """Start a process; wait and try again while the machine has no room for one.
+
+    Raises:
+        OSError: it cannot be started, or there was no room for `ROOM_SECONDS`.
+    """
+    deadline, wait = time.monotonic() + ROOM_SECONDS, 0.1
+    while True:
+        try:
+            return await start()
+        except (OSError, RuntimeError) as error:
+            # asyncio waits for a process in a thread; Python has no class of its own for a failed one
+            full = isinstance(error, RuntimeError) and "new thread" in str(error)
+            if not full and (isinstance(error, RuntimeError) or error.errno not in NO_ROOM):
+                raise
+            if time.monotonic() + wait > deadline:
+                words = f"the machine had no room for a process for {ROOM_SECONDS:.0f} seconds ({error})"
+                raise OSError(
+                    f"{words}. Free some, or record fewer episodes at a time with --jobs"
+                ) from error
+        await anyio.sleep(wait)
+        wait = min(2 * wait, 5.0)
 
 
 async def _start_supervisor(

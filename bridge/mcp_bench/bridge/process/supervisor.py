@@ -15,6 +15,7 @@ of processes that could not be ended.
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -38,6 +39,8 @@ sys.path.remove(ROOT)
 
 PR_SET_DUMPABLE = 4
 CONFINE_SECONDS = 120.0
+ROOM_SECONDS = 8.0
+"""For how long a failed fork is tried again; less than the referee waits for the end of a supervisor."""
 REAP_AT_ONCE = 1000
 """Dead children reaped before the next look at the control socket: an agent can make them endlessly."""
 
@@ -149,7 +152,7 @@ class Supervisor:
                 self.uid = ((spec.get("confinement") or {}).get("rules") or {}).get("uid")
                 lower_own({**limits, "own_user": self.uid is not None})
                 self.watch = Watch(limits)
-            self.agent, self.group = self.start(spec)
+            self.agent, self.group = self.start_with_room(spec)
         except NotConfinedError as error:
             self.send({"failed": str(error)})
             return False
@@ -164,6 +167,18 @@ class Supervisor:
         come_first()
         self.send({"started": self.agent})
         return True
+
+    def start_with_room(self, spec: dict[str, Any]) -> tuple[int, int]:
+        """Start the agent; wait and try again while the machine has no room for a process."""
+        deadline, wait = time.monotonic() + ROOM_SECONDS, 0.1
+        while True:
+            try:
+                return self.start(spec)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.ENOMEM) or time.monotonic() + wait > deadline:
+                    raise
+            time.sleep(wait)
+            wait *= 2
 
     def stop(self, seconds: float) -> None:
         if not self.exited:

@@ -17,7 +17,7 @@ from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bench.bridge.episode.sandbox_access import checkouts
-from mcp_bench.bridge.isolation import probe
+from mcp_bench.bridge.isolation import confine, probe
 from mcp_bench.bridge.isolation.checkouts import readable_samples
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, LaunchError, agent_process
@@ -79,6 +79,9 @@ async def preflight(
             "benchmark": contracts.__file__,
             "checkout": readable_samples(checkouts()),
             **dict.fromkeys(("environ", "memory", "files", "trace", "signal", "limits"), referee),
+            "scheduling": referee,
+            "keyring": dict(zip(confine.ARCHITECTURES, confine.REFUSED["keyctl"], strict=True)),
+            "shared": 4096,
             "kernel": "/proc/sys/kernel/core_pattern",
             "neighbour": str(other.relay / "token"),
             "neighbour_socket": str(other.relay),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -10,9 +11,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 
-from mcp_bench.servers.errors import MissingDependencyError
+from mcp_bench.servers.errors import MissingDependencyError, WorkerDiedError
 from mcp_bench.servers.sanitize import sanitize
 
 WORKER_MODULE = "mcp_bench.servers.remote.worker"
@@ -23,6 +25,37 @@ PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
 """The only environment variables that a worker inherits. None of them holds credentials."""
 SAME_ORDER = {"PYTHONHASHSEED": "0"}
 """Gives sets of strings the same order in all workers, so tools that iterate over them replay exactly."""
+
+
+ROOM_SECONDS = 20.0
+"""For how long a worker that the machine has no room for is tried again."""
+NO_ROOM = frozenset((errno.EAGAIN, errno.ENOMEM))
+"""Failures of fork(2) that pass: a full process table, no memory."""
+
+
+def start(command: list[str], control: int) -> subprocess.Popen[bytes]:
+    """Start a worker; wait and try again while the machine has no room for a process.
+
+    Raises:
+        OSError: it cannot be started, or there was no room for `ROOM_SECONDS`.
+    """
+    deadline, wait = time.monotonic() + ROOM_SECONDS, 0.1
+    while True:
+        try:
+            return subprocess.Popen(
+                [*command, str(control)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[control],
+                start_new_session=True,
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ} | SAME_ORDER,
+            )
+        except OSError as error:
+            if error.errno not in NO_ROOM or time.monotonic() + wait > deadline:
+                raise
+        time.sleep(wait)
+        wait *= 2
 
 
 class WorkerProcess:
@@ -36,20 +69,18 @@ class WorkerProcess:
 
         Raises:
             MissingDependencyError: there is no such interpreter.
+            WorkerDiedError: the machine has no room for another process.
         """
         self.socket, theirs = socket.socketpair()
         try:
-            self._process = subprocess.Popen(
-                [python, "-s", "-P", "-m", WORKER_MODULE, target, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                env={name: os.environ[name] for name in PASSED_ON if name in os.environ} | SAME_ORDER,
-            )
+            self._process = start([python, "-s", "-P", "-m", WORKER_MODULE, target], theirs.fileno())
         except OSError as error:
             self.socket.close()
+            if error.errno in NO_ROOM:
+                raise WorkerDiedError(
+                    f"the machine had no room for a worker for {ROOM_SECONDS:.0f} s ({error.strerror}). "
+                    "Free some, or record fewer episodes at a time with --jobs"
+                ) from error
             raise MissingDependencyError(f"cannot start the Python {python!r}: {error.strerror}") from error
         finally:
             theirs.close()
