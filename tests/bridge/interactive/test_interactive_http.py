@@ -160,12 +160,16 @@ async def test_access_needs_token_host_origin_and_path(bench, served) -> None:
 
 
 async def test_a_token_is_generated_on_all_addresses(bench, served) -> None:
-    said: list[str] = []
-    with served("--http", "0.0.0.0:0", sees=said.append) as url:
-        header = next(line for line in said if "Bearer " in line)
-        token = header.split("Bearer ")[1].strip()
-        assert await ask(url) == 401
-        assert await ask(url, authorization=f"Bearer {token}") != 401
+    """It stays the same, so that configured clients find the listener again."""
+    for address in ("0.0.0.0:0", "127.0.0.1:0"):
+        with served("--http", address) as url:
+            _, _, server, token, path = url.split("/")
+            assert token == (bench.home / "http-token").read_text() and len(token) > 40
+            assert (bench.home / "http-token").stat().st_mode & 0o777 == 0o600
+            assert await ask(url) not in (401, 404)
+            for wrong in (f"http://{server}/{path}", f"http://{server}/{token}x/{path}", f"http://{server}/"):
+                assert await ask(wrong) == 401
+            assert await ask(f"http://{server}/{path}", authorization=f"Bearer {token}") not in (401, 404)
 
 
 def test_address_in_use_and_unknown_benchmark(bench, served) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
+from mcp_bench.bridge.interactive.control import PROTOCOL
+
 pytestmark = pytest.mark.system
 
 MODES = ("legacy", "2026-07-28")
@@ -212,7 +214,7 @@ def test_control_requires_the_secret(bench) -> None:
     )
     answer = exchange(folder / "entry.sock", json.dumps({"secret": secret, "command": "down"}).encode())
     assert "another version" in answer["error"]
-    hello = {"protocol": 1, "benchmark": "notebook", "command": "down"}
+    hello = {"protocol": PROTOCOL, "secret": secret, "benchmark": "notebook", "command": "down"}
     assert "mcp-bench connect" in exchange(folder / "entry.sock", json.dumps(hello).encode())["error"]
     assert status(bench)["up"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ async def capturing(upstream: str, root: Path) -> AsyncGenerator[Captured]:
     with anyio.fail_after(TIMEOUT), RunFolder.create(run_info(), root=root) as run:
         episode = begin(run, planned())
         with ModelCapture(episode, upstream, run.recording) as capture:
+            capture.root = os.getppid()  # the test is the agent
             async with anyio.create_task_group() as tasks:
                 await tasks.start(capture.serve)
                 yield Captured(capture, run.path)

@@ -68,8 +68,8 @@ HTTP_OPTIONS = (
         "--token",
         metavar="TOKEN",
         envvar="MCP_BENCH_TOKEN",
-        help="Bearer token that HTTP clients must send. $MCP_BENCH_TOKEN hides it from other users of the "
-        "machine. If none is given and the address is not loopback, one is generated and printed.",
+        help="Token of HTTP clients, in the URL or as a bearer token. Default: one that is kept in the home. "
+        "Other users can see a command line as it starts, and cannot see $MCP_BENCH_TOKEN.",
     ),
     click.option(
         "--max-sessions",

@@ -41,8 +41,8 @@ def proxy(durability: Durability, listen: str | None, command: tuple[str, ...]) 
     The server inherits the environment and the working directory. The command line is stored with the run, so
     pass secrets in the environment. Use `mcp-bench show` to see the recording.
 
-    With the URL of a streamable HTTP server, listen on a port and forward to it until stopped. Unless the
-    address is loopback, clients need the bearer token in $MCP_BENCH_TOKEN.
+    With the URL of a streamable HTTP server, listen on a port and forward to it until stopped. Clients use
+    the URL that is printed, which contains a token; or, if $MCP_BENCH_TOKEN is set, that as a bearer token.
     """
     by_url = len(command) == 1 and command[0].startswith(("http://", "https://"))
     if listen is not None and not by_url:

@@ -81,21 +81,13 @@ def up(
     settings = ["--idle", str(idle)]
     settings += [] if quit_after is None else ["--quit-after", str(quit_after)]
     if http is not None:
-        from mcp_bench.bridge.http.access import is_loopback
-
         settings += ["--http", ":".join(map(str, http))]
         settings += ["--max-sessions", str(max_sessions), "--max-body", str(max_body)]
-        if token is None and not is_loopback(http[0]):
-            import secrets
-
-            token = secrets.token_urlsafe(24)
     started = ensure_up(paths, settings, token)
     status = ask(paths, "status" if started or quit_after is not None else "stay")
     click.echo(f"The referee is {'' if started else 'already '}up, process {status['pid']}.")
     if status["http"]:
         click.echo(f"Benchmarks are at {status['http']}.")
-    if started and http is not None and token is not None:
-        click.echo(f"Clients need this header: Authorization: Bearer {token}", err=True)
     given = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
     context = click.get_current_context()
     if not started and any(context.get_parameter_source(name) in given for name in ("idle", "http", "token")):

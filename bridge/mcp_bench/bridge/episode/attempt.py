@@ -163,6 +163,7 @@ async def work(
                 wire.gate.root = process.supervisor_pid
                 await tasks.start(wire.serve)
                 if capture is not None:
+                    capture.root = process.supervisor_pid
                     await tasks.start(capture.serve)
                 try:
                     confinement = await confine(setup, launch, folder, environ, held)

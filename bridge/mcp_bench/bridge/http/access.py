@@ -1,8 +1,8 @@
 """Access control for a listener: token, `Host`, `Origin` and the size of requests.
 
-On loopback, every process of the machine has access unless a token is set. Web pages must not get access
-through a name that resolves to 127.0.0.1 (DNS rebinding). So `Host` must be the address of the listener, and
-`Origin`, which browsers send, must be its origin. Any other address requires a token.
+Every process of the machine reaches loopback, agents included, so each request must show the token: in its
+path or in a header. Web pages must not get access through a name that resolves to 127.0.0.1 (DNS rebinding).
+So `Host` must be the address of the listener, and `Origin`, which browsers send, must be its origin.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mcp_bench.servers.sanitize import sanitize_line
 READ_ON = 1 << 20
 """Bytes that are still read from a request that is too large."""
 _log = logging.getLogger(__name__)
+PREFIX = "mcp_bench.prefix"
+"""Key of the ASGI scope that holds what was removed from the beginning of the path."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -59,7 +61,8 @@ class AccessRules:
             app: Gets the allowed requests.
             host: A name or an address.
             port: Port of the listener.
-            token: Expected as `Authorization: Bearer ...`. This header is not passed on.
+            token: Expected as the first part of the path, or as `Authorization: Bearer ...`; either is not
+                passed on. None: the app itself checks a token of each request.
             max_body: Limit of a request's body in bytes.
             on_refused: Called for each refused request.
 
@@ -71,7 +74,7 @@ class AccessRules:
                 f"{host} can be reached from other machines: set a token, or listen on 127.0.0.1"
             )
         self._app = app
-        self._token = None if token is None else token.encode()
+        self._token = token
         self._max_body = max_body
         self._on_refused = on_refused
         self._security = TransportSecurityMiddleware(host_rules(host, port))
@@ -84,25 +87,31 @@ class AccessRules:
             sent = " ".join(f"{key.decode()} {value.decode('latin-1')[:100]}" for key, value in named.items())
             self._on_refused(scope, "foreign_origin", sent or "no host")
             await response(scope, receive, send)
-        elif not self._authorised(scope):
+        elif (admitted := self._admitted(scope)) is None:
             self._on_refused(scope, "wrong_token", "no token, or a wrong one")
             headers = {"WWW-Authenticate": "Bearer"}
             await PlainTextResponse("a bearer token is needed", 401, headers)(scope, receive, send)
         elif self._max_body is None:
-            await self._app(scope, receive, send)
+            await self._app(admitted, receive, send)
         else:
-            await self._pass_limited(scope, receive, send, self._max_body)
+            await self._pass_limited(admitted, receive, send, self._max_body)
 
-    def _authorised(self, scope: Scope) -> bool:
+    def _admitted(self, scope: Scope) -> Scope | None:
+        """Return a request without its token, or None if the token is missing or wrong."""
         if self._token is None:
-            return True
+            return scope
+        if (inner := below_token(scope, self._token)) is not None:
+            return inner  # with the client's `Authorization`, which can be meant for the server behind us
+        return scope if self._shows_token(scope, self._token.encode()) else None
+
+    def _shows_token(self, scope: Scope, expected: bytes) -> bool:
         shown = [value for name, value in scope["headers"] if name == b"authorization"]
         # the token is for this listener only, so the app does not get it
         scope["headers"] = [header for header in scope["headers"] if header[0] != b"authorization"]
         if len(shown) != 1:
             return False
         scheme, _, token = shown[0].partition(b" ")
-        return hmac.compare_digest(token.strip(), self._token) and scheme.lower() == b"bearer"
+        return hmac.compare_digest(token.strip(), expected) and scheme.lower() == b"bearer"
 
     async def _pass_limited(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
@@ -176,4 +185,5 @@ def below_token(scope: Scope, token: str) -> Scope | None:
     shown, _, path = scope["raw_path"].removeprefix(b"/").partition(b"/")
     if not hmac.compare_digest(shown, token.encode()):
         return None
-    return {**scope, "raw_path": b"/" + path, "path": scope["path"].removeprefix(f"/{token}")}
+    inner = scope["path"].removeprefix(f"/{token}") or "/"
+    return {**scope, "raw_path": b"/" + path, "path": inner, PREFIX: f"/{token}"}

@@ -22,6 +22,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from starlette.types import Message, Receive, Scope, Send
 from yarl import URL
 
+from mcp_bench.bridge.http.access import PREFIX
 from mcp_bench.servers.errors import WrongUseError
 
 CONNECT_SECONDS = 10.0
@@ -118,7 +119,10 @@ class ReverseProxy:
         started = False
         try:
             async with self._open(scope, body) as response:
-                headers = [self._rewrite_redirect(header) for header in _end_to_end(response.raw_headers)]
+                headers = [
+                    self._rewrite_redirect(header, scope.get(PREFIX, ""))
+                    for header in _end_to_end(response.raw_headers)
+                ]
                 await send({"type": "http.response.start", "status": response.status, "headers": headers})
                 started = True
                 async for chunk in response.content.iter_any():
@@ -147,11 +151,14 @@ class ReverseProxy:
             scope["method"], url, headers=headers, data=body or None, allow_redirects=False
         )
 
-    def _rewrite_redirect(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    def _rewrite_redirect(self, header: tuple[bytes, bytes], prefix: str) -> tuple[bytes, bytes]:
         name, value = header
-        if name == b"location" and value.startswith(self.origin.encode() + b"/"):
-            return name, value[len(self.origin) :]
-        return header
+        if name != b"location":
+            return header
+        if value.startswith(self.origin.encode() + b"/"):
+            value = value[len(self.origin) :]
+        below = value.startswith(b"/") and not value.startswith(b"//")
+        return name, prefix.encode() + value if below else value
 
 
 async def _request_body(

@@ -177,7 +177,7 @@ def _last_lines(paths: RefereePaths) -> str:
         return ""
 
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the first line in each direction."""
 ATTEMPTS = 3
 QUIT_AFTER = 3600.0
@@ -199,12 +199,11 @@ def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
         RefusedError: unknown benchmark, task or split, or another version of mcp-bench.
         BenchError: a referee cannot be started.
     """
-    line = json.dumps({"protocol": PROTOCOL, **hello}).encode() + b"\n"
     for _ in range(ATTEMPTS):
         stream = open_socket(str(paths.client_socket))
         if stream is None:
             ensure_up(paths, ["--quit-after", str(QUIT_AFTER)])
-        elif answer := _greet(stream, line):
+        elif answer := _greet(stream, {"protocol": PROTOCOL, "secret": _secret(paths), **hello}):
             if "error" in answer:
                 stream.close()
                 raise RefusedError(str(answer["error"]), int(answer["exit_code"]))
@@ -214,10 +213,18 @@ def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
     raise BenchError(f"the referee ends right after its start. Its log is {paths.log}")
 
 
-def _greet(stream: socket.socket, line: bytes) -> dict[str, Any] | None:
+def _secret(paths: RefereePaths) -> str:
+    """Return the referee's secret. Its sockets exist only while the file does, unless it is just ending."""
+    try:
+        return paths.secret.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _greet(stream: socket.socket, hello: dict[str, Any]) -> dict[str, Any] | None:
     answer = b""
     try:
-        stream.sendall(line)
+        stream.sendall(json.dumps(hello).encode() + b"\n")
         while not answer.endswith(b"\n"):  # the referee sends nothing more until we do
             chunk = stream.recv(CHUNK)
             if not chunk:

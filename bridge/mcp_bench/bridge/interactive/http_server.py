@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
-import secrets
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,8 +13,9 @@ from anyio.abc import TaskStatus
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 
-from mcp_bench.bridge.http.access import AccessRules, is_loopback
+from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.token import below, listener_token
 from mcp_bench.bridge.interactive.client import ClientTools
 from mcp_bench.bridge.interactive.clients import Clients, stop_on_signal
 from mcp_bench.bridge.interactive.http_sessions import (
@@ -39,7 +39,7 @@ class HttpOptions:
     host: str
     port: int
     token: str | None
-    """Bearer token. If it is None and other machines can reach the address, a token is generated."""
+    """The token that every request must show. None: the one in the home."""
     max_sessions: int
     max_body: int
     """Limit in bytes of one request."""
@@ -67,15 +67,12 @@ async def serve_clients(
 ) -> None:
     """Serve clients until cancelled. Running requests then get a few seconds to finish.
 
-    The task status is the base URL.
+    The task status is the base URL. It contains the token unless the options name one.
 
     Raises:
         BenchError: it cannot listen on the address.
     """
-    token = options.token
-    if token is None and not is_loopback(options.host):
-        token = secrets.token_urlsafe(24)
-        logger.warning("clients need this header: Authorization: Bearer %s", token)
+    token = options.token or listener_token()
     manager = StreamableHTTPSessionManager(
         build_server(session_of, name=SERVER_NAME, prompts=session_of),
         session_idle_timeout=options.idle,
@@ -92,7 +89,8 @@ async def serve_clients(
             async with manager.run(), anyio.create_task_group() as tasks:
                 tasks.start_soon(sessions.sweep, options.idle)
                 await tasks.start(lambda task_status: listen(app, listener, task_status=task_status))
-                task_status.started(f"http://{url_host(options.host)}:{port}")
+                url = f"http://{url_host(options.host)}:{port}"
+                task_status.started(url if options.token else below(token, url))
         finally:
             sessions.close()
 
@@ -112,6 +110,10 @@ async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -
                 url = await tasks.start(
                     partial(serve_clients, clients, one_benchmark(benchmark), choice, options)
                 )
+                if options.token is None:
+                    logger.info("the URL below is secret: it contains the token of your HTTP listeners")
+                else:
+                    logger.info("clients need the header Authorization: Bearer and your token")
                 logger.info("%s at %s/mcp, named clients at %s/mcp/NAME", benchmark, url, url)
                 await anyio.sleep_forever()
         finally:

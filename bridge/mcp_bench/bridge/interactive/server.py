@@ -46,6 +46,8 @@ class Hello(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     protocol: int
+    secret: str
+    """From the referee's folder, which no sandbox shows. An agent of the same user may reach the socket."""
     benchmark: str
     entry: str | None = None
     split: str | None = None
@@ -165,11 +167,14 @@ class Referee:
     async def _handle_client(self, stream: SocketStream) -> None:
         async with stream:
             source = BufferedByteReceiveStream(stream)
+            with peer_of(stream) as peer:
+                sender = str(peer)
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 try:
                     hello = await read_hello(source)
                     if hello is None:
                         return
+                    self._check(hello, sender)
                     state = await self._join(hello)
                 except BenchError as error:
                     await send_json(stream, {"error": str(error), "exit_code": error.exit_code})
@@ -181,6 +186,17 @@ class Referee:
                     logger.error("%s: %s", state.name, error)
                 finally:
                     await self._clients.leave(state)
+
+    def _check(self, hello: Hello, sender: str) -> None:
+        """Refuse a client without the secret.
+
+        Raises:
+            BenchError: the secret is wrong.
+        """
+        if not hmac.compare_digest(hello.secret.encode(), self._secret.encode()):
+            logger.warning("refused a client without the secret: %s", sanitize_line(sender))
+            self._clients.flag("wrong_token", f"{sender} tried to join without the secret")
+            raise BenchError("wrong secret: this socket is for `mcp-bench connect`")
 
     async def _join(self, hello: Hello) -> ClientState:
         if len(self._connections) >= MAX_CONNECTIONS:

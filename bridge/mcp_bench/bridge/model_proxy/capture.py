@@ -1,7 +1,8 @@
 """The recording reverse proxy between one episode's agent and its model endpoint.
 
-It listens on 127.0.0.1, under a path that begins with a token of the episode. Requests without the token get
-a 404. All others go to the same endpoint. The proxy ends with the episode.
+It listens on 127.0.0.1, under a path that begins with a token of the episode. Requests without the token, or
+from a process that the agent did not start, get a 404. All others go to the same endpoint. The proxy ends
+with the episode.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
+from mcp_bench.bridge.http.tcp_peer import TcpPeers
 from mcp_bench.bridge.model_proxy.exchange import ModelExchange
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import BenchError
@@ -39,10 +41,13 @@ class ModelCapture:
         """
         self._episode = episode
         self._recording = recording
+        self.root: int | None = None
+        """Root of the agent's process tree. Until it is set, every request is refused."""
         self._proxy = ReverseProxy(upstream, peer="model endpoint")
         self._token = secrets.token_urlsafe(24)
         self._listener = bind(LOOPBACK, 0)
         self._port: int = self._listener.getsockname()[1]
+        self._peers = TcpPeers(self._port)
         path = self._proxy.path.rstrip("/")
         self.upstream = upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
@@ -86,6 +91,8 @@ class ModelCapture:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         inner = below_token(scope, self._token)
+        if inner is not None and not await self._comes_from_agent(scope):
+            inner = None
         if inner is None:
             await PlainTextResponse("not found", 404)(scope, receive, send)
             return
@@ -99,6 +106,13 @@ class ModelCapture:
             self._settling.start_soon(self._settle, exchange)
             self._open -= 1
             self._closed.set()
+
+    async def _comes_from_agent(self, scope: Scope) -> bool:
+        """Return whether the agent sends a request. Another one can have read the token in a command line."""
+        origin = "foreign" if self.root is None else await self._peers.origin(scope, self.root)
+        if origin == "foreign":
+            _log.warning("episode %s: refused a model request of another process", self._episode)
+        return origin == "below"
 
     async def _settle(self, exchange: ModelExchange) -> None:
         try:

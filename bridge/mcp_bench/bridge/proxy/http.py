@@ -15,6 +15,7 @@ from mcp_bench.bridge.http.listen import MAX_CONNECTIONS, bind, listen
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
+from mcp_bench.bridge.http.token import VARIABLE, below, listener_token
 from mcp_bench.bridge.proxy.recording import TASK, proxy_run
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.conversations.align import align
@@ -24,14 +25,12 @@ from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.run_folder import RunFolder
 
-TOKEN = "MCP_BENCH_TOKEN"  # noqa: S105 - name of the variable
-
 
 def run_http_proxy(url: str, host: str, port: int, durability: Durability) -> int:
     """Forward from `host`:`port` to the server at `url` until a signal arrives. Print the URL for clients.
 
     Raises:
-        WrongUseError: `url` is invalid, or the address is not loopback and there is no token.
+        WrongUseError: `url` is invalid.
         BenchError: it cannot listen on the address, or cannot write the recording.
     """
     with RunFolder.create(proxy_run([url], durability)) as run:
@@ -40,11 +39,12 @@ def run_http_proxy(url: str, host: str, port: int, durability: Durability) -> in
 
 
 async def serve_until_stopped(url: str, host: str, port: int, run: RunFolder) -> None:
-    token = os.environ.get(TOKEN) or None
+    given = os.environ.get(VARIABLE)
+    token = given or listener_token()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as tasks:
             address = await tasks.start(_serve, url, host, port, run, token)
-            click.echo(address)
+            click.echo(address if given else below(token, address))
             click.echo(f"recording to {run.path}; press Ctrl-C to stop", err=True)
             async for _ in signals:
                 break
@@ -56,7 +56,7 @@ async def _serve(
     host: str,
     port: int,
     run: RunFolder,
-    token: str | None,
+    token: str,
     *,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:

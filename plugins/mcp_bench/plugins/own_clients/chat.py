@@ -60,8 +60,6 @@ class Chat(own_client.OwnClient):
                 " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
         flags = [f"--model={request.model}"]
-        if request.base_url is not None:
-            flags.append(f"--base-url={request.base_url}")
         flags += own_client.flags(
             request,
             {
@@ -75,6 +73,8 @@ class Chat(own_client.OwnClient):
             },
         )
         api = provider(request.options, env)
+        if request.base_url is not None:  # not in the command line: the proxy's URL has a token in it
+            env[f"{api.upper()}_BASE_URL"] = request.base_url
         stdin = request.prompt.encode()
         return own_client.launch("chat", request, flags, stdin=stdin, env=env, also=(MODULES[api],))
 
