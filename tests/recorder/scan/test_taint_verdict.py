@@ -76,11 +76,12 @@ def test_verified_needs_isolation_probes_and_clean(run: Path) -> None:
 
 
 def test_a_report_counts_verdicts(run: Path, invoke: Invoke) -> None:
-    (row,) = json.loads(invoke(report, "--json").stdout)
-    counts = {name: row[name] for name in ("episodes", "verified", "clean", "tainted", "unknown")}
+    rows = json.loads(invoke(report, "--json").stdout)  # one for each isolation
+    names = ("episodes", "verified", "clean", "tainted", "unknown")
+    counts = {name: sum(row[name] for row in rows) for name in names}
     assert counts == {"episodes": 5, "verified": 1, "clean": 2, "tainted": 1, "unknown": 2}
     table = invoke(report).output
-    assert " verified" in table and " 1/5" in table and "1 tainted" in table
+    assert " verified" in table and " 1/" in table and "1 tainted" in table
 
 
 def test_invalid_episodes_do_not_count(bench_home: Path, invoke: Invoke) -> None:
