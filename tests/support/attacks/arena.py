@@ -21,7 +21,7 @@ from mcp_bench.recorder.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers import contracts
 from tests.support.attacks.by_shell import BY_SHELL
-from tests.support.attacks.places import accomplice, greeter, terminal
+from tests.support.attacks.places import accomplice, greeter, terminal, user_key
 from tests.support.bench_commands import FIXTURES, RPC, Bench
 
 PARTS = (
@@ -64,6 +64,7 @@ class Arena:
             self.places = {
                 "accomplice": held.enter_context(accomplice()).server_address[1],
                 "abstract": held.enter_context(greeter()),
+                "key": held.enter_context(user_key()),
                 "port": int(port),
                 "solved": oracle.name,
                 **self.files(held),

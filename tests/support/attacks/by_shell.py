@@ -50,6 +50,44 @@ TAKE_FILE = (
 )
 DUMP_CORE = "import resource, sys; print(resource.prlimit(int(sys.argv[1]), resource.RLIMIT_CORE, (0, 0)))"
 
+PROCESSORS = (
+    "import os, sys; pid = int(sys.argv[1]); os.sched_setaffinity(pid, os.sched_getaffinity(pid)); print(pid)"
+)
+SCHEDULING = (
+    "import os, sys; pid = int(sys.argv[1])\n"
+    + "os.sched_setscheduler(pid, os.sched_getscheduler(pid), os.sched_getparam(pid)); print(pid)"
+)
+PRIORITY = (
+    "import os, sys; pid = int(sys.argv[1])\n"
+    + "os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid)); print(pid)"
+)
+# numbers of add_key(2), keyctl(2), ioprio_set(2) and ioprio_get(2)
+NUMBERS = '{{"x86_64": (248, 250, 251, 252)}}.get(os.uname().machine, (217, 219, 30, 31))\n'
+CALLS = (
+    "import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True)\n"
+    + f"add_key, keyctl, ioprio_set, ioprio_get = {NUMBERS}"
+)
+IO_CLASS = CALLS + (
+    "pid = int(sys.argv[1]); now = libc.syscall(ioprio_get, 1, pid)\n"
+    "sys.exit(now < 0 or libc.syscall(ioprio_set, 1, pid, now) < 0 or print(pid))"
+)
+READ_KEY = CALLS + (
+    'text = ctypes.create_string_buffer(100); key = libc.syscall(keyctl, 10, -4, b"user", b"{key}", 0)\n'
+    "size = libc.syscall(keyctl, 11, key, text, 100); sys.exit(size < 0 or print(text.value))"
+)
+KEEP_KEY = CALLS + (
+    'key = libc.syscall(add_key, b"user", b"{key}-note", b"x", 1, -4)\n'
+    "sys.exit(key < 0 or libc.syscall(keyctl, 9, key, -4) < 0 or print(key))"
+)
+SHARED_MEMORY = (
+    CALLS + "memory = libc.shmget(0, 4096, 0o600); memory < 0 or (print(memory), libc.shmctl(memory, 0, 0))"
+)
+MESSAGES = CALLS + "queue = libc.msgget(0, 0o600); queue < 0 or (print(queue), libc.msgctl(queue, 0, 0))"
+POSIX_MESSAGES = CALLS + (
+    'queue = libc.mq_open(b"/{key}", os.O_CREAT | os.O_RDWR, 0o600, None)\n'
+    'queue < 0 or (print(queue), libc.mq_unlink(b"/{key}"))'
+)
+
 FILES = (
     Attack("list the runs", "ls {home}/runs"),
     Attack("read the grades", opened("{home}/runs/run_*/grades.db*")),
@@ -97,6 +135,15 @@ PROCESSES = (
     Attack("take an open file of the referee's", each_referee(python(TAKE_FILE) + " $p")),
     Attack("see files as the referee does", each_referee("ls /proc/$p/root/{home}/runs /proc/$p/cwd/")),
     Attack("set the referee's limits", each_referee(python(DUMP_CORE) + " $p")),
+    Attack("change the referee's processors", each_referee(python(PROCESSORS) + " $p")),
+    Attack("change the referee's scheduling class", each_referee(python(SCHEDULING) + " $p")),
+    Attack("change the referee's priority", each_referee(python(PRIORITY) + " $p")),
+    Attack("change the referee's I/O class", each_referee(python(IO_CLASS) + " $p")),
+    Attack("read a key of the user's", python(READ_KEY)),
+    Attack("leave a note in a kernel keyring", python(KEEP_KEY)),
+    Attack("leave a note in System V shared memory", python(SHARED_MEMORY)),
+    Attack("leave a note in a System V message queue", python(MESSAGES)),
+    Attack("leave a note in a POSIX message queue", python(POSIX_MESSAGES)),
     Attack("signal the referee", each_referee("kill -0 $p && echo $p")),
     Attack("set where core files go", opened("/proc/sys/kernel/core_pattern", ">>")),
     Attack("write to the user's terminal", opened("{terminal}", ">>")),

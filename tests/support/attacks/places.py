@@ -3,6 +3,7 @@ its sandbox."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pty
@@ -13,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from mcp_bench.bridge.isolation import confine
+
 SECONDS = 360
+KEY_SPEC_USER_KEYRING, KEYCTL_UNLINK = -4, 9
 
 
 @contextmanager
@@ -49,6 +53,19 @@ def terminal() -> Iterator[str]:
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+@contextmanager
+def user_key() -> Iterator[str]:
+    """Put a key into the user's keyring (add_key(2)); yield its description."""
+    libc, name = ctypes.CDLL(None), f"mcp-attack-{os.getpid()}"
+    place = list(confine.ARCHITECTURES).index(os.uname().machine)
+    add_key, keyctl = confine.REFUSED["add_key"][place], confine.REFUSED["keyctl"][place]
+    key = libc.syscall(add_key, b"user", name.encode(), b"secret", 6, KEY_SPEC_USER_KEYRING)
+    try:
+        yield name
+    finally:
+        libc.syscall(keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING)
 
 
 class Accomplice(socketserver.ThreadingTCPServer):

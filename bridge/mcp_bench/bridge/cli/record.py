@@ -21,6 +21,7 @@ from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
+AGENT_LIMITS = ("processes", "memory", "storage", "files")
 
 EPILOG = """\b
 Examples:
@@ -45,6 +46,17 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
         if not key or not sign:
             raise click.BadParameter(f"{key!r} is not of the form KEY=VALUE")
     return {key: value for key, _, value in pairs}
+
+
+def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """Parse repeated KEY=N options."""
+    pairs = key_values(ctx, param, values)
+    for key, value in pairs.items():
+        if key not in AGENT_LIMITS:
+            raise click.BadParameter(f"{key!r} is not one of {', '.join(AGENT_LIMITS)}")
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise click.BadParameter(f"{key}={value}: {value!r} is not a whole number above 0")
+    return {key: int(value) for key, value in pairs.items()}
 
 
 def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -210,6 +222,15 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     multiple=True,
     callback=key_values,
     help="Agent-specific option, see `mcp-bench agents` (repeatable).",
+)
+@click.option(
+    "--agent-limit",
+    "agent_limits",
+    metavar="KEY=N",
+    multiple=True,
+    callback=whole_numbers,
+    help="What one agent may use: processes (2048, threads included), memory and storage (8192 MiB each), "
+    "files (1000000). An agent that uses more is ended and graded (repeatable).",
 )
 @click.option(
     "--agent-command",

@@ -59,7 +59,7 @@ def lower_own(limits: dict[str, Any]) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     lower(resource.RLIMIT_NOFILE, OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES))
     if limits.get("own_user"):  # a user's count includes everything else that it runs
-        lower(resource.RLIMIT_NPROC, limits["processes"] + 1)
+        lower(resource.RLIMIT_NPROC, 2 * limits["processes"])  # so that it is ended, not only refused
     try:
         with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
             score = int(file.read())

@@ -14,6 +14,7 @@ from mcp_bench.bridge.episode.attempt import Setup, dry_run
 from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
+from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
@@ -69,6 +70,8 @@ class Choices:
     require_isolation: str | None = None
     capture_llm: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    agent_limits: Mapping[str, int] = field(default_factory=dict)
+    """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
     durability: Durability = "normal"
 
 
@@ -100,6 +103,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         "base_url": without_login(choices.base_url),
         "capture_llm": choices.capture_llm,
         "options": dict(choices.options),
+        "agent_limits": dict(choices.agent_limits),
         "durability": choices.durability,
         "own_tools": choices.tools == "all"
         or choices.home == "native"
@@ -119,6 +123,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         episodes = plan_prompts(choices.prompts, choices.repeat)
         settings["server"] = list[JsonValue](server.words)
         setup = replace(setup, server=server)
+    setup = replace(setup, limits=agent_limits(choices.agent_limits))
     setup = isolated(dry_run(setup), choices.isolation, choices.require_isolation)
     info = RunInfo(
         id=new_id("run"),
@@ -221,7 +226,17 @@ def stored_setup(info: RunInfo) -> Setup:
         home="native" if info.home == "native" else "sealed",
         capture=bool(settings.get("capture_llm")),
     )
-    return replace(setup, benchmark=bench, server=server)
+    limits = settings.get("agent_limits", {})  # runs of older versions have none
+    assert isinstance(limits, dict)  # noqa: S101 - we wrote it
+    own = {key: value for key, value in limits.items() if isinstance(value, int)}
+    return replace(setup, benchmark=bench, server=server, limits=agent_limits(own))
+
+
+def agent_limits(changed: Mapping[str, int]) -> AgentLimits:
+    """Return the limits of each agent, from those that were changed; memory and storage are in MiB."""
+    return AgentLimits()._replace(
+        **{key: value << 20 if key in ("memory", "storage") else value for key, value in changed.items()}
+    )
 
 
 def agent_setup(
