@@ -85,7 +85,7 @@ def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         document = json.loads(process.stdout.readline())
-        client = OpenAI(base_url=document["url"], api_key="none", max_retries=0)
+        client = OpenAI(base_url=document["url"], api_key=document["key"], max_retries=0)
         assert (document["model"], [m.id for m in client.models.list()]) == ("tuned", ["tuned"])
         assert f"--base-url {document['url']} --model tuned" in document["use"]
 
@@ -138,7 +138,7 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
     with serve(
         adapter, engine="transformers", tool_call_parser="qwen3_coder", model_name="lab/tuned"
     ) as served_model:
-        client = OpenAI(base_url=served_model.base_url, api_key="none", max_retries=0)
+        client = OpenAI(base_url=served_model.base_url, api_key=served_model.key, max_retries=0)
         call = ask(client, "lab/tuned", QUESTION).message.tool_calls[0].function
         assert (call.name, json.loads(call.arguments)) == ("find", {"name": "Ada"})
         os.kill(served_model.pid, signal.SIGKILL)

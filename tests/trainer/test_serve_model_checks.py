@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.serve_model import serve_model
 from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, command, environment, find_engine
 from mcp_bench.trainer.serving.families import Parsers, choose_parsers
-from mcp_bench.trainer.serving.server import claim_port, is_loopback
+from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
+from mcp_bench.trainer.serving.server import claim_port
 
 pytestmark = pytest.mark.component
 
@@ -110,13 +115,42 @@ def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     assert claim_port("127.0.0.1", 0) > 0
 
 
-def test_addresses_other_than_loopback_cause_a_warning(checkpoint: Path) -> None:
-    (checkpoint / "config.json").unlink()
-    assert "needs no key" in serve(checkpoint, "--engine", "transformers", "--host", "0.0.0.0").stderr
-    assert "Warning" not in serve(checkpoint, "--engine", "transformers").stderr
-    assert [is_loopback(host) for host in ("127.0.0.2", "::1", "localhost", "0.0.0.0", "example.org")] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+def test_every_request_to_an_engine_shows_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the path: vLLM's own `--api-key` leaves some open that generate text."""
+    monkeypatch.setenv(VARIABLE, "right")
+    inner = Starlette()
+    inner.add_middleware(RequireKey)
+    client = TestClient(inner)
+    for path in ("/v1/models", "/invocations", "/health", "/"):
+        for headers in (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "right"},
+            {"x-api-key": "right"},
+        ):
+            assert client.post(path, headers=headers).status_code == 401
+        assert client.get(path, headers={"Authorization": "Bearer right"}).status_code == 404
+
+
+def test_the_key_is_in_no_command_line(tmp_path: Path) -> None:
+    for engine in (Engine("vllm", Path("/v")), Engine("transformers")):
+        given = environment(engine, qwen(""), {}, "the-key", tmp_path)
+        argv = command(engine, qwen(""), Listening("127.0.0.1", 1, "m"), Parsers("hermes", None), Capacity())
+        assert given[VARIABLE] == "the-key" and "the-key" not in " ".join(argv)
+    module = argv_of_vllm(tmp_path)
+    done = subprocess.run(  # as vLLM imports it, in an environment without this package
+        [sys.executable, "-S", "-c", f"import {module[0]} as m; print(m.{module[1]}.__name__)"],
+        env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "RequireKey\n"
+
+
+def argv_of_vllm(modules: Path) -> list[str]:
+    """Return the module and the class that vLLM is to put in front of its app."""
+    vllm = Engine("vllm", Path("/v"))
+    environment(vllm, qwen(""), {}, "k", modules)
+    argv = command(vllm, qwen(""), Listening("127.0.0.1", 1, "m"), Parsers("hermes", None), Capacity())
+    return argv[argv.index("--middleware") + 1].split(".")
 
 
 @pytest.mark.parametrize("name", ["../up", "a b", "-x", "a//b", "a@main", ""])
@@ -225,7 +259,7 @@ def test_transformers_serve_refuses_unsupported_settings() -> None:
             command(engine, qwen(""), where, parsers, capacity)
 
 
-def test_an_engine_gets_no_credentials() -> None:
+def test_an_engine_gets_no_credentials(tmp_path: Path) -> None:
     ours = {
         "PATH": "/bin",
         "HF_TOKEN": "x",
@@ -233,7 +267,7 @@ def test_an_engine_gets_no_credentials() -> None:
         "AWS_SECRET_ACCESS_KEY": "x",
         "MCP_BENCH_HOME": "x",
     }
-    given = environment(Engine("vllm", Path("/v")), qwen(""), ours)
+    given = environment(Engine("vllm", Path("/v")), qwen(""), ours, "k", tmp_path)
     assert {"HF_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "MCP_BENCH_HOME"}.isdisjoint(given)
     assert given["PATH"] == "/bin"
     assert given["HF_HUB_OFFLINE"] == "1"

@@ -40,7 +40,7 @@ def test_vllm_reads_a_tool_call_and_ends(tmp_path: Path) -> None:
     assert learn(model, tokenizer, [(QUESTION, QWEN3_CALL)], steps=300) < 0.1
     folder = save(model, tokenizer, tmp_path / "tuned")
     with serve(folder, engine="vllm", max_model_len=2048, start_timeout=900) as server:
-        untyped: Any = OpenAI(base_url=server.base_url, api_key="none", max_retries=0).chat.completions
+        untyped: Any = OpenAI(base_url=server.base_url, api_key=server.key, max_retries=0).chat.completions
         answer = untyped.create(model="tuned", messages=QUESTION, tools=TOOLS).choices[0]
         call = answer.message.tool_calls[0].function
         assert (call.name, json.loads(call.arguments)) == ("find", {"name": "Ada"})

@@ -14,6 +14,8 @@ import click
 if TYPE_CHECKING:
     from mcp_bench.trainer.serving import Server
 
+KEY = "OPENAI_API_KEY"
+"""The variable from which clients take the key of the endpoint."""
 EPILOG = """\b
 Examples:
   mcp-bench serve-model tuned/model
@@ -77,16 +79,10 @@ def serve_model(
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.serving import serve
-    from mcp_bench.trainer.serving.server import is_loopback
 
     if extra and not extra[0].startswith("-"):
         raise WrongUseError(
             f"unexpected argument {extra[0]!r}: give one checkpoint, and put engine flags after --"
-        )
-    if not is_loopback(settings["host"]):
-        click.echo(
-            f"Warning: the endpoint needs no key. Anyone who can reach {settings['host']} can use the model.",
-            err=True,
         )
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -120,15 +116,16 @@ def _print_server(server: Server, as_json: bool) -> None:
     if as_json:
         document = {
             "url": server.base_url,
+            "key": server.key,
             "model": server.model,
             "engine": server.engine,
             "pid": server.pid,
             "log": str(server.log),
-            "use": shlex.join(use),
+            "use": f"{KEY}={server.key} {shlex.join(use)}",
         }
         click.echo(json.dumps(document))
         return
     click.echo(f"Serving {server.model} with {server.engine} at {server.base_url}")
     click.echo(f"  log   {server.log}")
-    click.echo(f"  use   {shlex.join(use)}")
+    click.echo(f"  use   {KEY}={server.key} {shlex.join(use)}")
     click.echo("  stop  Ctrl-C")

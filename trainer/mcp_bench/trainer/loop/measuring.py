@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,9 +39,23 @@ def served(
     with serve(model, engine=engine, port=_port(port_file), model_name=name) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
-        yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
+        with _variable("OPENAI_API_KEY", server.key):  # a command line would show it
+            yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
         server.check()
     port_file.unlink()
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable for the commands that are started meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def _port(file: Path) -> int:

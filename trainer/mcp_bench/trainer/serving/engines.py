@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Literal
 
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from mcp_bench.trainer.serving import require_key
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
 from mcp_bench.trainer.serving.families import JSON_CALLS, TAGGED_CALLS, Parsers
+from mcp_bench.trainer.serving.require_key import RequireKey
 
 EngineName = Literal["vllm", "transformers"]
 
+MODULE = "mcp_bench_require_key"
+"""Name under which vLLM imports the middleware."""
 VLLM_VARIABLE = "MCP_BENCH_VLLM"
 INSTALL_VLLM = (
     "install it in a separate environment with `python -m venv vllm && vllm/bin/pip install vllm` (without a "
@@ -112,7 +116,7 @@ def command(
     where = ["--host", listening.host, "--port", str(listening.port)]
     if engine.executable is not None:
         argv = [str(engine.executable), "serve", str(checkpoint.folder), *where]
-        argv += ["--served-model-name", listening.model]
+        argv += ["--served-model-name", listening.model, "--middleware", f"{MODULE}.{RequireKey.__name__}"]
         argv += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_calls]
         argv += ["--reasoning-parser", parsers.reasoning] if parsers.reasoning else []
         for flag, number in (
@@ -142,8 +146,18 @@ def command(
     return [*argv, "serve", listening.model, *where, *extra]
 
 
-def environment(engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment without credentials, set to offline and without telemetry."""
+def environment(
+    engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, str], key: str, modules: Path
+) -> dict[str, str]:
+    """Return this process's environment without credentials, set to offline and without telemetry.
+
+    Args:
+        engine: The engine.
+        checkpoint: What it serves.
+        environ: This process's environment.
+        key: What every request must show. Other users cannot read it in an environment.
+        modules: A private folder, to which the module that checks the key is copied for vLLM.
+    """
     passed_on = {
         name: value
         for name, value in environ.items()
@@ -152,7 +166,10 @@ def environment(engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, st
     passed_on |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
     if checkpoint.weight_bytes < SMALL and not has_accelerator():
         passed_on.setdefault("OMP_NUM_THREADS", "1")
+    passed_on[require_key.VARIABLE] = key
     if engine.name == "vllm":
+        shutil.copyfile(require_key.__file__, modules / f"{MODULE}.py")
+        passed_on["PYTHONPATH"] = os.pathsep.join(filter(None, (str(modules), environ.get("PYTHONPATH"))))
         passed_on["VLLM_NO_USAGE_STATS"] = "1"
         if not has_accelerator():
             passed_on.setdefault("VLLM_TARGET_DEVICE", "cpu")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import os
 import re
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +23,7 @@ from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
 from mcp_bench.trainer.serving.families import choose_parsers
+from mcp_bench.trainer.serving.require_key import VARIABLE
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 
 START_SECONDS = 300.0
@@ -40,6 +41,8 @@ class Server:
 
     base_url: str
     """The base URL for OpenAI clients, which ends in /v1."""
+    key: str
+    """What every request must show, as `Authorization: Bearer KEY`."""
     model: str
     engine: str
     log: Path
@@ -117,9 +120,13 @@ def serve(
     folder = _folder(name, loaded.folder)
     log = folder / "engine.log"
     with log.open("ab") as output:
-        process = SupervisedProcess(argv, environment(found, loaded, os.environ), folder, output, output)
+        key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)
+        modules = folder / "modules"
+        modules.mkdir()
+        environ = environment(found, loaded, os.environ, key, modules)
+        process = SupervisedProcess(argv, environ, folder, output, output)
     try:
-        server = Server(_base_url(host, listening.port), name, found.name, log, process)
+        server = Server(_base_url(host, listening.port), key, name, found.name, log, process)
         _await_ready(server, start_timeout, on_wait)
         yield server
     finally:
@@ -143,14 +150,6 @@ def claim_port(host: str, port: int) -> int:
         raise WrongUseError(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Use --port 0 to pick a free one"
         ) from error
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def last_lines(log: Path) -> str:
@@ -204,7 +203,7 @@ def _lists_model(server: Server) -> bool:
     where = server.base_url.removeprefix("http://").removesuffix("/v1")
     connection = http.client.HTTPConnection(where, timeout=ASK_SECONDS)
     try:
-        connection.request("GET", "/v1/models")
+        connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {server.key}"})
         listed = json.loads(connection.getresponse().read())["data"]
         return any(entry["id"] == server.model for entry in listed)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):

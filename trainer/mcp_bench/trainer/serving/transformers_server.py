@@ -20,6 +20,7 @@ from mcp_bench.trainer.serving.faithful import (
     whole_messages,
 )
 from mcp_bench.trainer.serving.families import JSON_CALLS, TAGGED_CALLS
+from mcp_bench.trainer.serving.require_key import RequireKey
 
 WRITES_LIKE = {JSON_CALLS: "qwen3", TAGGED_CALLS: "qwen3_5"}
 """For each parser, a `model_type` whose calls transformers can parse."""
@@ -56,7 +57,7 @@ def apply_fixes(parser: str, max_length: int) -> None:
     changes: list[tuple[Any, str, Any]] = [
         (parts["model_manager"], "ModelManager", Manager),
         (parts["utils"], "GenerateManager", BatchingManager),
-        (parts["server"], "build_server", openai_errors(parts["server"].build_server)),
+        (parts["server"], "build_server", keyed(openai_errors(parts["server"].build_server))),
         (handler, "_build_generation_config", sampled_when_asked(handler._build_generation_config)),
     ]
     convert = "get_processor_inputs_from_messages"
@@ -67,6 +68,17 @@ def apply_fixes(parser: str, max_length: int) -> None:
         changes.append((api, "build_response_parser", _tolerant(api.build_response_parser)))
     for owner, name, value in changes:
         setattr(owner, name, value)
+
+
+def keyed(build: Any) -> Any:
+    """Wrap `build` (the app) so that every request must show the key."""
+
+    def built(*args: Any, **kwargs: Any) -> Any:
+        app = build(*args, **kwargs)
+        app.add_middleware(RequireKey)
+        return app
+
+    return built
 
 
 def _tolerant(build: Any) -> Any:
