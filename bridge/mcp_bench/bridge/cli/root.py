@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import click
 
+from mcp_bench.bridge.cli.hide_arguments import hide_arguments
 from mcp_bench.servers.errors import BenchError, suggestion
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
@@ -69,6 +70,7 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line; exit with 0 (done), 1 (something failed) or 2 (wrong use)."""
+    hide_arguments()
     try:
         root(prog_name="mcp-bench")
     except BaseException as error:

@@ -5,6 +5,7 @@ document with the agent's `argv` and `cwd`, and what it keeps:
 - `read`, `write`: paths and everything below them (links resolved), for Landlock; null: no rules for files,
 - `list`: folders whose names can be listed, recursively,
 - `uid`: the user and group to become, or null,
+- `hidden`: folders to cover if this is root, which then also hides other processes; null: neither,
 - `ways`, `links`: the paths that this user must reach, and `[path, target]` of the symbolic links to them.
 The reply is `ready`, followed by an error text if the program does not start. An agent that is forked from
 fork_server.py calls `confine` instead, and starts no program.
@@ -108,6 +109,7 @@ PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL =
 CAPABILITY_VERSION_3 = 0x20080522
 CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 0x40000, 0x2, 0x4
+MS_RDONLY, MS_NOEXEC = 0x1, 0x8
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -242,6 +244,21 @@ def become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
+def hide(folders: "list[str] | None") -> None:
+    """Cover folders, and show in /proc only what may be traced: this process and its descendants.
+
+    Landlock closes files, but not their sizes, times and events (inotify(7)), nor command lines. This takes a
+    mount namespace of its own, so it needs CAP_SYS_ADMIN, and does nothing without it.
+    """
+    if folders is None or os.geteuid() != 0 or libc.unshare(CLONE_NEWNS) < 0:
+        return
+    mount("none", "/", "", MS_REC | MS_PRIVATE, "")
+    for folder in filter(os.path.isdir, folders):
+        mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=0")
+    flags = ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    libc.mount(b"proc", b"/proc", b"proc", flags, b"hidepid=ptraceable")  # Linux 5.8
+
+
 def open_ways(paths: "list[str]", links: "list[list[str]]") -> None:
     """Make `paths` reachable for other users, in a private mount namespace.
 
@@ -304,6 +321,7 @@ def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
         os.setsid()  # as without bwrap: signals for the agent reach its group
     control.sendall(b"ready\n")
     forgo_capabilities()
+    hide(spec["hidden"])
     if spec["uid"] is not None:
         open_ways(spec["ways"], spec["links"])
         become(spec["uid"])

@@ -1,7 +1,7 @@
 """`landlock`: the kernel blocks all files except those that the agent needs. Needs no privilege.
 
 It does not cover Unix sockets with a path. /proc stays visible: `environ`, `mem` and signals are blocked for
-processes outside the sandbox, but their command lines are readable.
+processes outside the sandbox, but their command lines are readable, unless root starts the agent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Landlock:
     @contextmanager
     def confined(self, access: Access) -> Iterator[Confinement]:
         read, listed = access.unmasked()
-        yield Confinement(rules((*read, *PROC), (*access.write, *DEVICES), listed=listed))
+        yield Confinement(
+            rules((*read, *PROC), (*access.write, *DEVICES), listed=listed, hidden=access.hidden)
+        )
 
 
 LEVEL: Level = Landlock()

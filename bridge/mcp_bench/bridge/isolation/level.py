@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from mcp_bench.bridge.isolation import confine
 from mcp_bench.bridge.isolation.support import Support
+from mcp_bench.recorder.paths import home
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,13 @@ class Access:
     """Symbolic links that lead to these paths, with their targets."""
     lends_login: bool = False
     """Whether `write` contains a file of the user: a lent login."""
+
+    @property
+    def hidden(self) -> tuple[Path, ...]:
+        """The home of the recordings, if nothing that the agent needs is in it."""
+        place = home().resolve()
+        needed = any(path.is_relative_to(place) for path in (*self.read, *self.write))
+        return () if needed else (place,)
 
     @property
     def folder(self) -> Path:
@@ -93,6 +101,7 @@ def rules(
     *,
     listed: Iterable[Path] = (),
     uid: int | None = None,
+    hidden: Iterable[Path] | None = None,
     ways: Iterable[Path] = (),
     links: Iterable[tuple[Path, str]] = (),
 ) -> dict[str, Any]:
@@ -102,6 +111,7 @@ def rules(
         "write": [str(path) for path in write],
         "list": [str(path) for path in listed],
         "uid": uid,
+        "hidden": None if hidden is None else [str(path) for path in hidden],
         "ways": [str(path) for path in ways],
         "links": [[str(path), target] for path, target in links],
     }

@@ -45,11 +45,17 @@ def write(path: str) -> str:
 
 
 def same(process: list[int]) -> int:
-    """Return the id of a process after checking its start time: a namespace can reuse the id."""
+    """Return the id of a process after checking its start time: a namespace can reuse the id.
+
+    A process that /proc hides can still be there to signal.
+    """
     pid, started = process
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        if int(file.read().rpartition(b")")[2].split()[19]) != started:
-            raise OSError(0, "this id belongs to another process here")
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            if int(file.read().rpartition(b")")[2].split()[19]) != started:
+                raise OSError(0, "this id belongs to another process here")
+    except FileNotFoundError:
+        pass
     return pid
 
 

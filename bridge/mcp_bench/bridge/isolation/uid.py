@@ -48,6 +48,7 @@ class OtherUser:
                     (*access.write, *DEVICES, *TERMINALS),
                     listed=listed,
                     uid=uid,
+                    hidden=access.hidden,
                     ways=(*access.read, *access.write),
                     links=access.links,
                 )

@@ -28,6 +28,7 @@ from mcp_bench.bridge.process import supervisor
 from mcp_bench.bridge.process.descendants import END_SECONDS, send
 from mcp_bench.bridge.process.fork_server_process import Fork, ForkServerLostError
 from mcp_bench.bridge.process.limits import AgentLimits
+from mcp_bench.bridge.process.log_file import open_log
 from mcp_bench.bridge.process.orphans import end_orphans, spared, start_ticks
 from mcp_bench.plugins.contracts import WarmStart
 from mcp_bench.servers.errors import BenchError
@@ -178,12 +179,12 @@ async def agent_process(
     Raises:
         LaunchError: its supervisor could not be started.
     """
-    with _launch_errors(), TemporaryFile() as feed, stdout.open("ab") as out:
+    with _launch_errors(), TemporaryFile() as feed, open_log(stdout) as out:
         feed.write(stdin)
         feed.seek(0)
         supervised = None
         if fork is not None:
-            with stderr.open("ab") as err, suppress(ForkServerLostError):
+            with open_log(stderr) as err, suppress(ForkServerLostError):
                 supervised = _forked(*await fork(feed, out, err))
         if supervised is None:
             supervised = _supervised(*await _with_room(lambda: _start_supervisor(feed, out, stderr)))
@@ -307,7 +308,7 @@ async def _start_supervisor(
     """Return a new supervisor and our end of its control socket."""
     ours, theirs = socket.socketpair()
     try:
-        with stderr.open("ab") as err, theirs:
+        with open_log(stderr) as err, theirs:
             process = await anyio.open_process(
                 [INTERPRETER, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
                 stdin=stdin,
