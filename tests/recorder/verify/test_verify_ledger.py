@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,7 +25,6 @@ from tests.support.recorded import Episode, begin, planned, play, record, reques
 pytestmark = pytest.mark.component
 
 Invoke = Callable[..., Result]
-OLD_HOME = Path(__file__).parents[1] / "old_home" / "home.tar.gz"
 FAILED = Episode(calls=[("transfer", {"amount": 1}, "!no money")], partial=0.0)
 
 
@@ -356,66 +354,3 @@ class TestLedgerItself:
         entered = [json.loads(line) for line in lines(bench_home)]
         assert [entry[0] for entry in entered] == list(range(len(entered)))
         assert sum(entry[2] == "began" for entry in entered) == 16
-
-
-class TestOldRuns:
-    """Runs of version 0.1.0, which had no ledger and the first format of tags."""
-
-    @pytest.fixture
-    def old(self, bench_home: Path) -> list[Path]:
-        bench_home.mkdir()
-        with tarfile.open(OLD_HOME) as archive:
-            archive.extractall(bench_home, filter="data")
-        return sorted((bench_home / "runs").iterdir())
-
-    def test_they_are_named(self, old: list[Path], invoke: Invoke) -> None:
-        for _ in range(2):  # without a ledger, and with one
-            found = verdicts(invoke)
-            facts = {(found[run.name]["format"], found[run.name]["ledger"]) for run in old}
-            assert facts == {(1, "older")}
-            assert "format 1, older than the ledger" in invoke(verify, old[0].name).stdout
-            new = failed_run()
-        assert (verdicts(invoke)[new.id]["format"], verdicts(invoke)[new.id]["ledger"]) == (2, "entered")
-
-    def test_they_are_missed_once_there_is_a_ledger(self, old: list[Path], invoke: Invoke) -> None:
-        shutil.rmtree(old[1])
-        failed_run()
-        shutil.rmtree(old[0])
-        found = states(invoke)
-        assert (old[1].name in found, found[old[0].name]) == (False, "missing")
-
-    def test_they_keep_their_format(self, old: list[Path], invoke: Invoke, tmp_path: Path) -> None:
-        earlier = shutil.copytree(old[0], tmp_path / "earlier")
-        with RunFolder.reopen(old[0]) as again:
-            episode = play(again, planned("b"), FAILED)
-            again.grades.put_scan(episode, Scan("clean"), now_us())
-        found = verdicts(invoke)[old[0].name]
-        assert (found["verdict"], found["format"], found["ledger"]) == ("verified", 1, "entered")
-        shutil.rmtree(old[0])
-        shutil.copytree(earlier, old[0])
-        assert verdicts(invoke)[old[0].name]["ledger"] == "rolled back"
-
-    def test_a_forged_schema_is_found(self, old: list[Path], invoke: Invoke) -> None:
-        with closing(sqlite3.connect(old[0] / "grades.db")) as db, db:
-            db.execute("ALTER TABLE grades RENAME COLUMN partial TO kept")
-            db.execute("ALTER TABLE grades ADD COLUMN partial AS (1.0)")
-        found = verdicts(invoke)[old[0].name]
-        assert (found["verdict"], found["findings"][0]["table"]) == ("changed", "schema")
-
-    def test_reading_changes_nothing(self, old: list[Path], invoke: Invoke, tmp_path: Path) -> None:
-        from mcp_bench.recorder.cli.export import export
-        from mcp_bench.recorder.cli.merge import merge
-        from mcp_bench.recorder.cli.report import report
-        from mcp_bench.recorder.cli.show import show
-
-        # a journal that somebody put beside a sealed run is not taken in
-        for name in ("journal-0", "journal-1"):
-            shutil.copy(old[2] / name, old[0] / name)
-        sealed = [path / name for path in old[:2] for name in ("recordings.db", "grades.db")]
-        before = [path.read_bytes() for path in sealed]
-        invoke(report, "--json")
-        invoke(show, old[0].name)
-        invoke(export, "--run", old[0].name, "--out", tmp_path / "rows.jsonl")
-        invoke(merge, "--out", tmp_path / "all.db")
-        assert states(invoke)[old[0].name] == "verified"
-        assert [path.read_bytes() for path in sealed] == before

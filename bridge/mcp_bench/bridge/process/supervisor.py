@@ -151,7 +151,7 @@ class Supervisor:
             if limits := spec.get("limits"):
                 self.uid = ((spec.get("confinement") or {}).get("rules") or {}).get("uid")
                 lower_own({**limits, "own_user": self.uid is not None})
-                self.watch = Watch(limits)
+                self.watch, self.look_at = Watch(limits), time.monotonic() + TICK_SECONDS
             self.agent, self.group = self.start_with_room(spec)
         except NotConfinedError as error:
             self.send({"failed": str(error)})
