@@ -72,7 +72,7 @@ ATTACKS = {
     "up, control": commanded,
     "up --http": lambda: served(PORTS["up"], "/notebook/mcp", "/notebook/mcp/x"),
     "serve --http": lambda: served(PORTS["serve"], "/mcp", "/mcp/x"),
-    "proxy --http": lambda: served(PORTS["proxy"], "/mcp", "/"),
+    "proxy --http": lambda: served(PORTS["proxy"], "/v1", "/mcp", "/"),
     "model proxy": lambda: served(PORTS["capture"], "/v1/models", PATHS["capture"]),
     "serving engine": lambda: served(PORTS["engine"], "/v1/models", "/invocations", "/health"),
     "a secret in sight": secret_in_sight,
@@ -114,7 +114,7 @@ async def main():
                 await tasks.start(lambda task_status: listen(answer, upstream, task_status=task_status))
                 await tasks.start(lambda task_status: listen(RequireKey(answer), engine, task_status=task_status))
                 await tasks.start(capture.serve)
-                print(json.dumps([capture.base_url, engine.getsockname()[1]]), flush=True)
+                print(json.dumps([capture.base_url, engine.getsockname()[1], url]), flush=True)
                 await anyio.to_thread.run_sync(sys.stdin.read)
                 tasks.cancel_scope.cancel()
     sleeper.kill()
@@ -141,13 +141,13 @@ def measure(bench: Bench, tmp_path: Path, level: str) -> dict[str, bool]:
         bench.run("up", "--http", "0")
         held.callback(bench.run, "down")
         urls = {"up": json.loads(bench.run("status", "--json").stdout)["http"]}
+        other = held.enter_context(running(bench, [sys.executable, "-c", HELPERS, str(tmp_path)], "other"))
+        capture, engine, upstream = json.loads(other)
         for name, command in {
             "serve": bench.command("serve", "notebook", "--http", "0"),
-            "proxy": bench.command("proxy", "--http", "0", urls["up"].replace("BENCHMARK", "notebook")),
-            "other": [sys.executable, "-c", HELPERS, str(tmp_path)],
+            "proxy": bench.command("proxy", "--http", "0", upstream),
         }.items():
             urls[name] = held.enter_context(running(bench, command, name))
-        capture, engine = json.loads(urls.pop("other"))
         ports = {
             name: int(url.split(":")[2].split("/")[0]) for name, url in (*urls.items(), ("capture", capture))
         }
