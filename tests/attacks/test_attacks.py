@@ -4,6 +4,7 @@ no attack succeeds."""
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -44,6 +45,8 @@ def expected(row: Row, level: str) -> bool:
 def check_traces(rows: list[Row], measured: Measured) -> None:
     """Check that exactly the documented attacks left a trace."""
     evidence = {row.name: row.seen - FLAGS for row in rows if row.seen - FLAGS}
+    if re.search("mcp[-_]bench", str(ROOT)):  # then the path of the sources is a sign by its name alone
+        evidence["read the benchmark's source"] = {"path"}
     # a canary appears only in results of attacks that succeeded
     assert {name: kinds - {"canary"} for name, kinds in measured.seen.items()} == evidence
     assert set(measured.flags) == set().union(*(row.seen & FLAGS for row in rows))
