@@ -175,12 +175,14 @@ def test_chat_passes_its_options_on(request_for: Callable[..., LaunchRequest]) -
     launch = Chat().prepare(request_for(model="m", base_url="http://127.0.0.1:1", options=options))
     for flag in (
         "--model=m",
-        "--base-url=http://127.0.0.1:1",
         "--max-steps=7",
         "--system=a b",
         "--thinking=adaptive",
     ):
         assert flag in launch.argv
+    # a captured endpoint's URL has a token in it, and other agents can read command lines
+    assert launch.env["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
+    assert not any("127.0.0.1:1" in word for word in launch.argv)
 
 
 def test_chat_gets_four_variables_and_no_more(request_for: Callable[..., LaunchRequest]) -> None:

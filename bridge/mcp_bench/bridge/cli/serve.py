@@ -11,7 +11,7 @@ Examples:
   mcp-bench serve saasworld-api                      as a stdio server in an agent's configuration
   mcp-bench serve agentdojo --task banking/user_task_3
   mcp-bench serve agentdojo --split train --limit 10
-  mcp-bench serve saasworld-api --http 8808          at http://127.0.0.1:8808/mcp, for many clients
+  mcp-bench serve saasworld-api --http 8808          for many clients, at the URL that it prints
 
 The agent calls next_task, works with the other tools, and calls finish_task. Then the final state is
 graded where the agent cannot see it. `mcp-bench report` shows the grades.

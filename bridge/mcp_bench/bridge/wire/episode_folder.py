@@ -63,7 +63,7 @@ class EpisodeFolder:
             try:
                 self._fill()
             except BaseException:
-                self._remove()
+                _remove(self.path)
                 raise
         except OSError as error:
             raise BenchError(
