@@ -20,7 +20,7 @@ import anyio
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.wire import shim
 from mcp_bench.bridge.wire.remove_folder import remove_folder
-from mcp_bench.plugins.agent_folder import AgentFolder, hold
+from mcp_bench.plugins.agent_folder import hold
 from mcp_bench.servers.errors import BenchError
 
 SOCKET_PATH_BYTES = 107
@@ -56,7 +56,6 @@ class EpisodeFolder:
         Raises:
             BenchError: the temporary directory is not writable, or its path is too long.
         """
-        self._held: list[AgentFolder] = []
         try:
             self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
             _open[self.path] = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -77,15 +76,14 @@ class EpisodeFolder:
         self.relay = self.path / "mcp"
         for folder in (self.home, self.workdir, self.scratch, self.relay):
             folder.mkdir(mode=0o700)
-        self.held_home = hold(self.home)
-        """The private HOME, for reading what the agent left in it."""
-        self._held_relay = hold(self.relay)
-        self._held += [self.held_home, self._held_relay]
         if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
             raise BenchError(
                 f"the path of the temporary directory is too long for a Unix socket: {self.path.parent}. "
                 "Set TMPDIR to a shorter one, such as /tmp"
             )
+        self.held_home = hold(self.home)
+        """The private HOME, for reading what the agent left in it."""
+        self._held_relay = hold(self.relay)
         self.token = secrets.token_urlsafe(24)
         shutil.copyfile(shim.__file__, self.relay / "shim.py")
         (self.relay / "token").write_text(self.token)
@@ -127,6 +125,6 @@ class EpisodeFolder:
             await anyio.to_thread.run_sync(self._remove)
 
     def _remove(self) -> None:
-        for folder in self._held:
+        for folder in (self.held_home, self._held_relay):
             folder.close()
         _remove(self.path)
