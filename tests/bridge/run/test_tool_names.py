@@ -36,9 +36,8 @@ def test_record_refuses_it(monkeypatch: pytest.MonkeyPatch, bench_home: Path) ->
     monkeypatch.setattr(setup, "load", loads)
     choices = dict.fromkeys(setup.Choices.__dataclass_fields__)  # nothing else is checked before
     with pytest.raises(ToolTableError, match=TOLD):
-        setup.start_run(
-            setup.Choices(**{**choices, "agent": "noop", "benchmark": "resetting", "options": {}})  # type: ignore[arg-type]
-        )
+        given = {"agent": "noop", "benchmark": "resetting", "options": {}, "agent_limits": {}}
+        setup.start_run(setup.Choices(**{**choices, **given}))  # type: ignore[arg-type]
     assert not (bench_home / "runs").exists()
 
 

@@ -111,7 +111,7 @@ class Notebook:
     """Two tasks. The sealed part of each contains words that occur nowhere else."""
 
     name = "notebook"
-    version = "1"
+    version = os.environ.get("NOTEBOOK_VERSION", "1")
     summary = "Write two notes (a fixture)."
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
