@@ -14,7 +14,7 @@ from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import Episode, planned, record
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.component
 
 Invoke = Callable[..., Result]
 
