@@ -134,7 +134,9 @@ def plan(
     return [planned_episode(task, number, seed, max_calls) for number in range(repeat) for task in kept]
 
 
-def planned_episode(task: Task | FailedTask, repeat: int, seed: int, max_calls: int | None) -> PlannedEpisode:
+def planned_episode(
+    task: Task | FailedTask, repeat: int, seed: int, max_calls: int | None = None
+) -> PlannedEpisode:
     if isinstance(task, FailedTask):
         return PlannedEpisode(
             task=task.id,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import anyio
 from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, private_splits
+from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, planned_episode, private_splits
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
@@ -74,16 +74,7 @@ class InteractiveRun:
         """Return the plan of one more episode of a task."""
         repeat = self._repeats[task.id, seed]
         self._repeats[task.id, seed] += 1
-        return PlannedEpisode(
-            task=task.id,
-            split=task.split,
-            domain=task.domain,
-            prompt=task.prompt,
-            seed=seed,
-            repeat=repeat,
-            max_calls=task.max_calls,
-            timeout=task.timeout,
-        )
+        return planned_episode(task, repeat, seed)
 
     def flag(self, kind: FlagKind, detail: str) -> None:
         """Store a flag, if the run has a folder by now."""
