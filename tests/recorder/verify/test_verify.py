@@ -194,7 +194,7 @@ def test_each_change_is_found_and_named(
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
-    max_examples=120,
+    max_examples=60,
 )
 @given(data=st.data())
 def test_any_change_of_one_row_is_found(
@@ -243,6 +243,9 @@ def test_any_change_of_one_row_is_found(
         db.commit()
     code, (verdict,) = verdicts(invoke)
     assert code == 1, verdict
+    if table == "runs" and verdict["verdict"] == "unreadable":  # a number that only a later version may know
+        assert "tags have the unknown format" in verdict["detail"]
+        return
     assert verdict["verdict"] in ("changed", "open")
     if verdict["verdict"] == "open":
         assert (table, database) == ("seals", "grades.db")

@@ -82,7 +82,9 @@ class Signer:
             NewerDatabaseError: the format is unknown.
         """
         if form not in (1, FORMAT):
-            raise NewerDatabaseError(f"its tags have the format {form!r}: upgrade mcp-bench to use it")
+            raise NewerDatabaseError(
+                f"its tags have the unknown format {form!r}: the run was changed, or it needs a newer mcp-bench"
+            )
         self.key, self.format, self.columns = key, form, columns
         self._secret = key.secret
         self._heads = {table: _heads(table, names, form) for table, names in columns.items()}
