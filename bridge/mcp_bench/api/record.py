@@ -11,7 +11,7 @@ from typing import Any, Literal
 from mcp_bench.api.home import several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
-from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check_jobs
+from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check_run
 from mcp_bench.bridge.run.events import RunEnded
 from mcp_bench.recorder.paths import home as default_home
 from mcp_bench.servers.errors import WrongUseError
@@ -203,13 +203,13 @@ def _start(given: dict[str, Any]) -> RunProcess:
         given["retries"] = _retries(environ)
     if given["isolation"] is None:
         given["isolation"] = environ.get("MCP_BENCH_ISOLATION") or "auto"
-    check_jobs(jobs)
+    check_run(jobs)
     return _process({"jobs": jobs, "choices": asdict(Choices(**given))}, place)
 
 
 def _start_again(given: dict[str, Any]) -> RunProcess:
     place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
-    check_jobs(given["jobs"])
+    check_run(given["jobs"], given["max_cost"])
     return _process({"jobs": given["jobs"], "resume": given["run"], "max_cost": given["max_cost"]}, place)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -126,11 +127,13 @@ def is_http_url(text: str) -> bool:
         return False
 
 
-def check_jobs(jobs: int) -> None:
-    """Check the number of episodes to run in parallel.
+def check_run(jobs: int, max_cost: float | None = None) -> None:
+    """Check what a run is resumed with.
 
     Raises:
-        WrongUseError: it is below 1, or no number.
+        WrongUseError: a value has the wrong type or is out of range.
     """
     if type(jobs) is not int or jobs < 1:
         raise WrongUseError(f"jobs is {jobs!r}: it must be a whole number, 1 or more")
+    if max_cost is not None and not (isinstance(max_cost, int | float) and 0 < max_cost < math.inf):
+        raise WrongUseError(f"max_cost is {max_cost!r}: it must be a number above 0")
