@@ -11,7 +11,9 @@ from tests.support import ROOT
 pytestmark = pytest.mark.system
 
 PAGE = ROOT / "docs" / "api.md"
-BLOCK = re.compile(r"(?P<skipped><!-- .*not run -->\n)?^```(?P<language>python|pycon)\n(?P<code>.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"(?P<skipped><!-- .*not run -->\n)?^```(?P<language>python|pycon)\n(?P<code>.*?)^```", re.M | re.S
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

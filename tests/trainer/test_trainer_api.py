@@ -66,7 +66,7 @@ def test_a_plan_is_that_of_the_command() -> None:
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
     for resume in (resume_sft, resume_loop, resume_ablation):
-        with pytest.raises(WrongUseError, match="no training run|no loop|is not an ablation"):
+        with pytest.raises(WrongUseError, match=r"no training run|no loop|is not an ablation"):
             resume(tmp_path)
     with pytest.raises(WrongUseError, match="no runs to select rows from"):
         ablate("tiny-cpu", 4)

@@ -83,11 +83,9 @@ class Frame(Sequence[Row], Generic[Row]):
         try:
             import pandas
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                "to_pandas needs the package pandas: pip install pandas"
-            ) from error
+            raise MissingDependencyError("to_pandas needs the package pandas: pip install pandas") from error
         made = {
-            name: pandas.Series([getattr(row, name) for row in self], dtype=_PANDAS.get(kind, "object"))  # type: ignore[call-overload]
+            name: pandas.Series([getattr(row, name) for row in self], dtype=_PANDAS.get(kind, "object"))
             for name, kind in _columns(self._kind).items()
         }
         return pandas.DataFrame(made)
@@ -101,9 +99,7 @@ class Frame(Sequence[Row], Generic[Row]):
         try:
             import polars
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                "to_polars needs the package polars: pip install polars"
-            ) from error
+            raise MissingDependencyError("to_polars needs the package polars: pip install polars") from error
         kinds: dict[Any, Any] = {
             str: polars.String,
             int: polars.Int64,

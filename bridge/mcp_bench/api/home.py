@@ -226,7 +226,7 @@ class Home:
             out: File to write: Parquet if the name ends in .parquet, otherwise JSON lines.
             selection: Which episodes. By default those of the split train with a partial score of 0.5 or
                 more; with `steps`, of any score.
-            format: trl (the default), openai, prime-rl, verifiers, atif, sharegpt, or one that a package adds.
+            format: trl (the default), openai, prime-rl, verifiers, atif, sharegpt, or a package's own.
             pairs: Write preference pairs instead; `min_partial` of the selection then applies to the better
                 attempt.
             margin: With `pairs`: minimum difference between the grades of a pair. Default: 0.01.

@@ -8,9 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +60,12 @@ class RunProcess:
         self._run: str | None = None
         self._received = b""
         self._stops = 0
+        self._open = ExitStack()
         self._control, theirs = socket.socketpair()
+        self._open.enter_context(self._control)
         # what is left to say when even the interpreter fails
-        self._words = tempfile.TemporaryFile()
+        self._words = os.memfd_create("last-words")
+        self._open.callback(os.close, self._words)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())],
@@ -75,9 +77,7 @@ class RunProcess:
                 start_new_session=True,  # Ctrl-C in a terminal reaches only this process, which passes it on
             )
         with suppress(OSError):  # it is gone: that is reported below
-            self._control.sendall(
-                line({**request, "parent": os.getpid(), "terminal": stderr is not None})
-            )
+            self._control.sendall(line({**request, "parent": os.getpid(), "terminal": stderr is not None}))
 
     def wait(self) -> RunEnded:
         """Return the result when the run has ended.
@@ -164,7 +164,7 @@ class RunProcess:
             self._process.kill()
 
     def _result(self, early: BaseException | None) -> RunEnded:
-        with self._control, self._words:
+        with self._open:
             if early is not None:
                 if self._run is not None:
                     early.add_note(f"The recordings are kept. Go on with mcp_bench.api.resume({self._run!r})")
@@ -178,8 +178,8 @@ class RunProcess:
     def _death(self) -> str:
         code = self._process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        self._words.seek(0)
-        words = sanitize(self._words.read().decode(errors="replace").strip()[-LAST_WORDS:])
+        said = os.pread(self._words, os.fstat(self._words).st_size, 0).decode(errors="replace")
+        words = sanitize(said.strip()[-LAST_WORDS:])
         kept = f". The recordings are kept: resume({self._run!r}) goes on" if self._run else ""
         return f"the process that recorded ended with {how}{kept}" + (f"\n{words}" if words else "")
 

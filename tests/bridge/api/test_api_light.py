@@ -7,7 +7,19 @@ import pytest
 
 pytestmark = pytest.mark.component
 
-HEAVY = ("pandas", "polars", "numpy", "mcp", "torch", "anyio", "httpx2", "starlette", "IPython", "click", "rich")
+HEAVY = (
+    "pandas",
+    "polars",
+    "numpy",
+    "mcp",
+    "torch",
+    "anyio",
+    "httpx2",
+    "starlette",
+    "IPython",
+    "click",
+    "rich",
+)
 
 
 @pytest.mark.parametrize("module", ["mcp_bench.api", "mcp_bench.trainer.api", "mcp_bench.plugins.sdk"])

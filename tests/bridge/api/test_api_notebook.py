@@ -27,12 +27,12 @@ def outputs(cell: Any) -> str:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_records_and_shows_one_line_that_updates() -> None:
-    nbformat = pytest.importorskip("nbformat")
-    client = pytest.importorskip("nbclient").NotebookClient
-    pytest.importorskip("ipykernel")
+    import nbformat
+    from nbclient import NotebookClient
+
     cells = [nbformat.v4.new_code_cell(cell.strip()) for cell in CELLS.split("-----")]
     book = nbformat.v4.new_notebook(cells=cells)
-    client(book, timeout=300, kernel_name="python3").execute()
+    NotebookClient(book, timeout=300, kernel_name="python3").execute()
     for cell, task in zip(book.cells, ("colours", "numbers"), strict=False):
         shown = outputs(cell)
         assert "oracle on notebook, 1 episode, 1 at a time" in shown

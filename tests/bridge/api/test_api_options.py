@@ -7,7 +7,15 @@ import click
 import pytest
 
 import mcp_bench.api
-from mcp_bench.api import BenchError, UnknownNameError, WrongUseError, record, record_async, resume, resume_async
+from mcp_bench.api import (
+    BenchError,
+    UnknownNameError,
+    WrongUseError,
+    record,
+    record_async,
+    resume,
+    resume_async,
+)
 from mcp_bench.api.runs import Run
 from mcp_bench.bridge.cli.record import record as command
 from mcp_bench.bridge.run.choices import Choices
@@ -37,7 +45,7 @@ def test_every_option_of_the_command_is_a_parameter() -> None:
         default = parameters[name].default
         if name in FROM_ENVIRONMENT:
             assert default is None and option.envvar
-        elif name != "agent" and default not in ((), None):
+        elif name != "agent" and default not in ((), None, False):
             assert option.default == default, name
 
 

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -49,6 +50,20 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
+
+
+def state() -> dict[str, Any]:
+    """Return what a referee changes in its own process."""
+    prctl, subreaper = ctypes.CDLL(None).prctl, ctypes.c_int(-1)
+    prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(subreaper), 0, 0, 0)
+    return {
+        "subreaper": subreaper.value,
+        "dumpable": prctl(PR_GET_DUMPABLE, 0, 0, 0, 0),
+        "handlers": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
+        "threads": threading.active_count(),
+        "files": len(list(Path("/proc/self/fd").iterdir())),
+        "environment": dict(os.environ),
+    }
 
 
 def only_run() -> Run:
@@ -93,11 +108,9 @@ def test_two_records_at_once_in_threads_report_events() -> None:
 
 def test_the_caller_keeps_its_loop_children_and_state(capsys: pytest.CaptureFixture[str]) -> None:
     """The referee adopts orphans and ends its children, and hides its memory: none of that may be ours."""
-    prctl, subreaper = ctypes.CDLL(None).prctl, ctypes.c_int(-1)
+    before = state()
     began = "sleep 600 >/dev/null 2>&1 & echo $!"  # its parent is gone at once
     orphan = int(subprocess.run(["sh", "-c", began], capture_output=True, check=True).stdout)
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
-    threads = threading.active_count()
     with subprocess.Popen(["sleep", "600"]) as child:
 
         async def cell() -> Run:
@@ -111,12 +124,7 @@ def test_the_caller_keeps_its_loop_children_and_state(capsys: pytest.CaptureFixt
         child.kill()
     os.kill(orphan, signal.SIGKILL)
     assert run.summary.solved == 1
-    prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(subreaper), 0, 0, 0)
-    assert (subreaper.value, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)) == (0, 1)
-    assert handlers == [
-        signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
-    ]
-    assert threading.active_count() == threads
+    assert state() == before
     shown = capsys.readouterr().err
     assert f"{run.id}: oracle on notebook, 1 episode, 1 at a time\n" in shown
     assert "[1/1] colours  partial 1.00, strict, 2 calls" in shown
@@ -195,9 +203,7 @@ def test_an_error_in_a_callback_stops_the_run() -> None:
     with pytest.raises(LookupError, match="mine") as raised:
         record("oracle", "notebook", on_event=fail)
     run = only_run()
-    assert raised.value.__notes__ == [
-        f"The recordings are kept. Go on with mcp_bench.api.resume({run.id!r})"
-    ]
+    assert raised.value.__notes__ == [f"The recordings are kept. Go on with mcp_bench.api.resume({run.id!r})"]
     assert not is_being_written(run.path)
 
 

@@ -183,7 +183,7 @@ def loop(
     jobs: int = 2, engine: Literal["auto", "vllm", "transformers"] = "auto",
     overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
-    """Record, curate, train, serve and measure, repeatedly, until the model stops improving: `mcp-bench loop`.
+    """Record, curate, train, serve and measure until the model stops improving: `mcp-bench loop`.
 
     The options are those of the command. Each step is a process of its own.
 
@@ -226,9 +226,7 @@ def loop(
         "temperature": temperature, "patience": patience, "seed": seed, "max_tokens": max_tokens,
         "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
     }  # fmt: skip
-    folder, settings = begin(
-        str(recipe), _overrides(overrides), None if out is None else Path(out), choices
-    )
+    folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Loop: {folder.path}")
     return run_loop(folder, settings, report)
 
@@ -285,9 +283,7 @@ def ablate(
         "max_tokens": max_tokens, "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs,
         "engine": engine,
     }  # fmt: skip
-    folder, settings = begin(
-        str(recipe), _overrides(overrides), None if out is None else Path(out), choices
-    )
+    folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Ablation: {folder}")
     return run(folder, settings, report)
 

@@ -83,7 +83,7 @@ class Choices:
         if self.server is None and self.prompts:
             raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
         for name in OF_BENCHMARKS if self.server is not None else ():
-            if getattr(self, name) != default(name):
+            if getattr(self, name) not in (default(name), []):
                 raise WrongUseError(f"{name} does not go with server")
 
 
@@ -112,9 +112,8 @@ def check_types(values: Mapping[str, Any]) -> None:
 def _types() -> type[BaseModel]:
     hints = get_type_hints(Choices, include_extras=True)
     strict = ConfigDict(strict=True, extra="forbid")
-    made: type[BaseModel] = create_model(
-        "Types", __config__=strict, **{name: (hint, ...) for name, hint in hints.items()}
-    )
+    required: Any = {name: (hint, ...) for name, hint in hints.items()}
+    made: type[BaseModel] = create_model("Types", __config__=strict, **required)
     return made
 
 

@@ -107,9 +107,7 @@ def isolation_lines(setup: Setup) -> Iterator[str]:
         yield f"Isolation: none, since no level works here ({reasons}). The agent could read its grades"
 
 
-def summary(
-    run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None
-) -> RunEnded:
+def summary(run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None) -> RunEnded:
     return RunEnded(
         run=run.id,
         path=str(run.path),

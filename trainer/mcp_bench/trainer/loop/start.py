@@ -26,7 +26,9 @@ def begin(
         WrongUseError: the recipe or a choice of tasks cannot be used, or the folder is not empty.
         UnknownNameError: the benchmark or a task is unknown.
     """
-    tasks = {split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")}
+    tasks = {
+        split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
+    }
     settings = LoopSettings.model_validate({**choices, "recipe": recipe, **tasks})
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
