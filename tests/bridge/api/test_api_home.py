@@ -38,8 +38,8 @@ STORIES = [
 @pytest.fixture
 def home(bench_home: Path) -> Home:
     """Two runs, one of codex and one of oracle."""
-    record(STORIES, agent="codex", model="m")
-    record(STORIES[:2], agent="oracle")
+    record(STORIES, agent="codex", model="m", benchmark="homemade")
+    record(STORIES[:2], agent="oracle", benchmark="homemade")
     return open_home()
 
 
@@ -52,7 +52,7 @@ def test_a_home_leads_to_runs_episodes_and_calls(home: Home, bench_home: Path) -
     assert (found.episodes, found.done, found.invalid, found.solved) == (3, 2, 1, 1)
     assert (found.partial, found.strict, found.tool_calls) == (0.75, 0.5, 3)
     assert (found.input_tokens, found.cost_usd) == (30, None)
-    assert f"{codex.id}: codex on agentdojo, 2 of 3 episodes done, partial 0.750" in repr(codex)
+    assert f"{codex.id}: codex on homemade, 2 of 3 episodes done, partial 0.750" in repr(codex)
     first = codex.episodes()[0]
     assert [call.tool for call in first.calls()] == ["transfer", "look"]
     assert [call.outcome for call in first.calls()] == ["ok", "tool_error"]
@@ -81,7 +81,7 @@ def test_episodes_are_chosen_by_name(home: Home) -> None:
     assert {one.agent for one in home.episodes(agents="oracle")} == {"oracle"}
     assert len(home.episodes(agents=["oracle", "codex"], tasks="t1")) == 2
     assert len(home.episodes(runs=home.runs()[1].id)) == 2
-    assert len(home.episodes(models="m", splits="train", benchmarks="agentdojo", domains="banking")) == 3
+    assert len(home.episodes(models="m", splits="train", benchmarks="homemade", domains="banking")) == 3
     with pytest.raises(UnknownNameError, match=r"unknown agent 'codx' \(did you mean codex\?\)"):
         home.episodes(agents="codx")
     with pytest.raises(UnknownNameError, match="unknown run"):
@@ -95,11 +95,11 @@ def test_episodes_are_chosen_by_name(home: Home) -> None:
 def test_pandas_and_polars_read_the_rows(home: Home) -> None:
     episodes = home.episodes()
     for rows in (episodes, home.calls()):
-        for frame in (pandas.DataFrame(rows), polars.DataFrame(list(rows))):
+        for frame in (pandas.DataFrame(rows), polars.DataFrame(rows)):
             assert tuple(frame.columns) == rows.columns
             assert len(frame) == len(rows)
     assert pandas.DataFrame(episodes)["partial"].mean() == pytest.approx(0.75)
-    assert polars.DataFrame(episodes)["tool_calls"].sum() == 4
+    assert polars.DataFrame(episodes)["tool_calls"].sum() == 5
 
 
 def test_frames_have_the_right_types(home: Home) -> None:
@@ -154,7 +154,7 @@ def test_two_sides_are_compared(home: Home, bench: Bench) -> None:
     found = home.compare("codex", "oracle", by="benchmark")
     assert (found.a, found.b) == ("codex", "oracle")
     (row,) = found.rows
-    assert dict(row.group) == {"benchmark": "agentdojo"}
+    assert dict(row.group) == {"benchmark": "homemade"}
     assert row.common_tasks == printed["rows"][0]["common_tasks"] == 2
     assert row.partial.difference == 0.0 and row.fail_to_pass == ()
     with pytest.raises(UnknownNameError):
@@ -196,7 +196,7 @@ def test_rows_of_other_tools_are_imported(home: Home, tmp_path: Path) -> None:
     found = other.import_(rows, format="trl", benchmark="elsewhere")
     assert (found.imported, found.bad) == (4, [])
     assert {one.benchmark for one in other.episodes()} == {"elsewhere"}
-    assert {one.benchmark for one in home.episodes()} == {"agentdojo"}
+    assert {one.benchmark for one in home.episodes()} == {"homemade"}
 
 
 def test_a_home_of_its_own_leaves_the_usual_one(home: Home, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_notebook_records_and_shows_one_line_that_updates() -> None:
     for cell, task in zip(book.cells, ("colours", "numbers"), strict=False):
         shown = outputs(cell)
         assert "oracle on notebook, 1 episode, 1 at a time" in shown
-        assert shown.count(f"[1/1] {task}  partial 1.00, strict") == 1
+        assert shown.count(f"[1/1] {task} partial 1.00, strict") == 1
         assert len(cell["outputs"]) == 1  # it was updated, not repeated
     assert "<table" in outputs(book.cells[2]) and "colours" in outputs(book.cells[2])
     assert outputs(book.cells[3]).strip() == "1.0 1.0 2"

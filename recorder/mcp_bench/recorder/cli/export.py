@@ -145,8 +145,8 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        rows_of = f"{manifest['rows']} rows of " if pairs or steps else ""
-        click.echo(f"wrote {rows_of}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
+        counted = f"{manifest['rows']} rows of " if pairs or steps else ""
+        click.echo(f"wrote {counted}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _funnel(curation: Curation) -> str:
