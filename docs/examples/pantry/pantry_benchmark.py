@@ -4,9 +4,19 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 
-from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
-from mcp_bench.servers.errors import UnknownNameError
-from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.sdk import (
+    JSON,
+    AssertionResult,
+    Grade,
+    Reference,
+    Replay,
+    Task,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    UnknownNameError,
+    partial_credit,
+)
 
 DISHES = {
     "pancakes": {"flour": 100, "milk": 150, "eggs": 1},

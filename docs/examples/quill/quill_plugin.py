@@ -4,10 +4,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcp_bench.plugins.cli_agent import MCP_CONFIG, CliAgent
-from mcp_bench.plugins.contracts import AgentOutput, Capabilities, Fault, LaunchRequest, McpServer
-from mcp_bench.plugins.needs import Needs
-from mcp_bench.plugins.output import ODD, Session, json_lines, plus
+from mcp_bench.plugins.sdk import (
+    MCP_CONFIG,
+    ODD,
+    AgentOutput,
+    Capabilities,
+    CliAgent,
+    Fault,
+    LaunchRequest,
+    McpServer,
+    Needs,
+    Session,
+    json_lines,
+    plus,
+)
 
 FAULTS = {"server": "server_not_connected", "login": "login_missing", "model": "endpoint_error"}
 

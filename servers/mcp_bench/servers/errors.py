@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class BenchError(Exception):
@@ -31,6 +31,15 @@ class MissingDependencyError(BenchError):
 
 class WorkerDiedError(BenchError):
     """A benchmark's worker process ended. The text has its exit code and its last output."""
+
+
+def bench_errors(error: BaseException) -> Iterator[BenchError]:
+    """Yield the errors meant for the user, including those inside an exception group."""
+    if isinstance(error, BenchError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from bench_errors(inner)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.memory import device_memory, device_tokens, host_memory, trained_parameters
-from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.recipe import Recipe, load_recipe
 from mcp_bench.trainer.refusals import refusals
 
 
@@ -83,6 +86,44 @@ def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared 
         data=_data(prepared) if prepared else None,
         refused=refusals(recipe),
     )
+
+
+def plan_recipe(
+    recipe: str, overrides: Sequence[str] = (), data: Sequence[Path] = (), tokenizer: str | None = None
+) -> tuple[Recipe, Plan]:
+    """Load a recipe and plan it, with the rows in files.
+
+    Args:
+        recipe: name of a built-in recipe, or path of a YAML file.
+        overrides: values of the recipe, as KEY=VALUE.
+        data: files with rows.
+        tokenizer: folder or Hub name of the tokenizer that counts the tokens of the rows.
+
+    Raises:
+        WrongUseError: recipe, files or tokenizer cannot be used.
+        BenchError: rows are malformed, or training and serving templates disagree.
+    """
+    if tokenizer is not None and not data:
+        raise WrongUseError("--tokenizer needs rows to tokenise: pass them with --data")
+    name, loaded = load_recipe(recipe, overrides)
+    rows, prepared = _read(data, tokenizer, loaded) if data else (None, None)
+    return loaded, plan(name, loaded, rows, prepared)
+
+
+def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
+    from mcp_bench.trainer.rows import read_rows
+
+    rows = read_rows(data)
+    if tokenizer is None:
+        return len(rows), None
+    from mcp_bench.trainer.data import prepare
+    from mcp_bench.trainer.templates import check_templates, choose_templates
+    from mcp_bench.trainer.tokenizer import load_tokenizer
+
+    loaded = load_tokenizer(tokenizer)
+    templates = choose_templates(loaded, recipe.model)
+    check_templates(loaded, templates, rows)
+    return len(rows), prepare(rows, loaded, templates, recipe.data.max_length)
 
 
 def _data(prepared: Prepared) -> dict[str, Any]:

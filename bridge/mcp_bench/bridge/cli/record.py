@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection
 from typing import Any, TextIO
-from urllib.parse import urlsplit
 
 import click
 
@@ -21,7 +20,6 @@ from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
-AGENT_LIMITS = ("processes", "memory", "storage", "files")
 
 EPILOG = """\b
 Examples:
@@ -50,6 +48,8 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
     """Parse repeated KEY=N options."""
+    from mcp_bench.bridge.run.choices import AGENT_LIMITS
+
     pairs = key_values(ctx, param, values)
     for key, value in pairs.items():
         if key not in AGENT_LIMITS:
@@ -61,12 +61,9 @@ def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str,
 
 def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Refuse a URL that no client can open, before an agent spends time on retries."""
-    try:
-        parts = urlsplit(value or "http://none")
-        usable = parts.scheme in ("http", "https") and parts.hostname
-    except ValueError:  # such as unbalanced brackets
-        usable = False
-    if not usable:
+    from mcp_bench.bridge.run.choices import is_http_url
+
+    if value is not None and not is_http_url(value):
         raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
     return value
 
@@ -254,8 +251,9 @@ def record(
 
     Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped.
     """
+    from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default
     from mcp_bench.bridge.run.run import run_and_report
-    from mcp_bench.bridge.run.setup import Choices, resume_run, start_run
+    from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
 
     harden()
@@ -264,6 +262,8 @@ def record(
         if not choices["agent"]:
             raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
         refuse_mixed(ctx, choices)
+        if choices["server"] is not None:  # none of these was typed
+            choices |= {name: default(name) for name in OF_BENCHMARKS}
         if agent_command is not None:
             choices["options"]["command"] = agent_command
         files = choices.pop("prompt_files")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
 import click
@@ -16,6 +16,7 @@ from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
+from mcp_bench.bridge.run.choices import Choices as Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
@@ -28,7 +29,6 @@ from mcp_bench.bridge.wire.foreign_server import (
 )
 from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
-from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
@@ -36,43 +36,6 @@ from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.sanitize import sanitize_line
-
-
-@dataclass(frozen=True)
-class Choices:
-    """Options of `mcp-bench record`."""
-
-    agent: str
-    benchmark: str
-    split: str | None = None
-    tasks: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    limit: int | None = None
-    server: str | None = None
-    """Command line or URL of a server to record instead of a benchmark."""
-    prompts: Sequence[str] = ()
-    """Tasks for the agent, with `server`."""
-    repeat: int = 1
-    seed: int = 0
-    model: str | None = None
-    base_url: str | None = None
-    timeout: float = 900.0
-    max_calls: int | None = None
-    max_cost: float | None = None
-    """US dollars, as the agent reports them."""
-    retries: int = 2
-    retry_wait: float = 5.0
-    """Seconds before the first retry."""
-    tools: Tools = "mcp-only"
-    home: Home = "sealed"
-    isolation: str = "auto"
-    """A level's name, or "auto"."""
-    require_isolation: str | None = None
-    capture_llm: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)
-    agent_limits: Mapping[str, int] = field(default_factory=dict)
-    """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
-    durability: Durability = "normal"
 
 
 def start_run(choices: Choices) -> tuple[Setup, RunFolder]:

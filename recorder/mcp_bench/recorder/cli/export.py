@@ -13,7 +13,6 @@ from mcp_bench.recorder.curation.selection import Selection
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
-    from mcp_bench.recorder.export.rows import Rows
 
 _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
 """Options that do not change the content of the files."""
@@ -117,6 +116,7 @@ def export(
       mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
     from mcp_bench.recorder.curation.pipeline import Curation
+    from mcp_bench.recorder.export.kinds import rows_of
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
     from mcp_bench.servers.sanitize import sanitize_line
@@ -127,7 +127,7 @@ def export(
         check_hub()
     if min_partial is None:
         min_partial = 0.0 if selected["cohort"] or steps else 0.5
-    rows = _rows(form, pairs, margin, steps, min_partial)
+    rows = rows_of(form, pairs=pairs, margin=margin, steps=steps, least=min_partial)
     selection = Selection(min_partial=0.0 if pairs else min_partial, **given(selected))
     curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
@@ -145,8 +145,8 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        rows_of = f"{manifest['rows']} rows of " if pairs or steps else ""
-        click.echo(f"wrote {rows_of}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
+        counted = f"{manifest['rows']} rows of " if pairs or steps else ""
+        click.echo(f"wrote {counted}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _funnel(curation: Curation) -> str:
@@ -156,28 +156,6 @@ def _funnel(curation: Curation) -> str:
     lines.append((str(curation.rows_out), "rows"))
     width = max(len(count) for count, _ in lines)
     return "\n".join(f"{count:>{width}} {text}" for count, text in lines)
-
-
-def _rows(form: str | None, pairs: bool, margin: float | None, steps: bool, least: float) -> Rows:
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.registry import load
-
-    kinds = [name for name, value in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if value]
-    if len(kinds) > 1:
-        raise WrongUseError(f"{' and '.join(kinds)} exclude each other: choose one kind of row")
-    if margin is not None and not pairs:
-        raise WrongUseError("--margin has no effect without --pairs")
-    if pairs:
-        from mcp_bench.recorder.export.pairs import MIN_MARGIN, Pairs
-
-        return Pairs(least=least, margin=MIN_MARGIN if margin is None else margin)
-    if steps:
-        from mcp_bench.recorder.export.steps import Steps
-
-        return Steps()
-    from mcp_bench.recorder.export.rows import Episodes
-
-    return Episodes(load("format", form or "trl")())
 
 
 def _command(out: Path) -> str:

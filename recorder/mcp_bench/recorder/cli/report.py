@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -103,6 +103,7 @@ def _page(
 ) -> None:  # fmt: skip
     from mcp_bench.recorder.html_report.making import kept, make_page, sections_of_loop
     from mcp_bench.recorder.html_report.page import check
+    from mcp_bench.recorder.scores.comparison import compare_alike
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
@@ -113,7 +114,7 @@ def _page(
     check(html)
     loop_sections = sections_of_loop(loop) if loop is not None else []
     read = kept(episodes)
-    found = _found(read, sides, names) if sides else None
+    found = compare_alike(read, *sides, names) if sides else None
     pictures = make_page(html, read, names, found, loop, loop_sections)
     if as_json:
         from mcp_bench.recorder.scores.scores import summarise
@@ -140,26 +141,10 @@ def _compare(
     episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool
 ) -> None:
     from mcp_bench.recorder.cli.comparison_table import print_comparison
+    from mcp_bench.recorder.scores.comparison import compare_alike
 
-    found = _found(episodes, sides, names)
+    found = compare_alike(episodes, *sides, names)
     if as_json:
         click.echo(json.dumps(found))
     else:
         print_comparison(found)
-
-
-def _found(episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: Sequence[str]) -> dict[str, Any]:
-    from mcp_bench.recorder.scores.comparison import FACTS, compare
-    from mcp_bench.recorder.scores.scores import conditions, conditions_that_differ
-    from mcp_bench.servers.errors import WrongUseError
-
-    found = compare(episodes, *sides, by=[name for name in names if name in FACTS])
-    for side in "ab":
-        rows = found["conditions"][side]
-        if differ := conditions_that_differ(rows):
-            listed = "; ".join(conditions(row, differ) for row in rows)
-            raise WrongUseError(
-                f"the side {found[side]!r} has episodes under different conditions ({listed}). Name a run, "
-                "or separate them with agent=A,tools=T,isolation=I,home=H"
-            )
-    return found

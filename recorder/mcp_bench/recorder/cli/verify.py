@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.store.keys import Key
     from mcp_bench.recorder.verify.verify import Verdict
 
 SHOWN = 20
@@ -44,8 +42,10 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     verified. A run cannot be verified if it was recorded with another key, if its writer was killed so that
     its end is not sealed, or if it cannot be read.
     """
+    from mcp_bench.recorder.verify.home import verify_home
+
     verdicts = []
-    for verdict in _verdicts(runs, key_file):
+    for verdict in verify_home(runs, key_file):
         verdicts.append(verdict)
         if not as_json:
             show(verdict)
@@ -54,28 +54,6 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     elif not verdicts:
         click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
     sys.exit(0 if all(verdict.state == "verified" for verdict in verdicts) else 1)
-
-
-def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]:
-    from mcp_bench.recorder.paths import home, runs_dir
-    from mcp_bench.recorder.store.keys import key_path, read_key
-    from mcp_bench.recorder.store.ledger import NAME, Ledger
-    from mcp_bench.recorder.store.reader import run_paths
-    from mcp_bench.recorder.verify.ledger_check import LedgerCheck
-    from mcp_bench.recorder.verify.verify import verify as verify_run
-    from mcp_bench.recorder.verify.verify import verify_ledger
-
-    own = read_key(key_path()) if key_path().exists() else None
-    key: Key | None = read_key(key_file) if key_file else own
-    ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
-    gone = {run for run, _ in ledger.missing({path.name for path in runs_dir().glob("*")})}
-    if present := [run for run in runs if run not in gone]:
-        paths = run_paths(present)
-    else:
-        paths = [] if runs else run_paths()
-    for path in paths:
-        yield verify_run(path, key, ledger)
-    yield from verify_ledger(ledger, home(), runs)
 
 
 def show(verdict: Verdict) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.scores.scores import CONDITIONS
+from mcp_bench.recorder.scores.scores import CONDITIONS, conditions, conditions_that_differ
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
@@ -111,6 +111,27 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
         },
         "rows": [{**dict(zip(by, key, strict=True)), **_row(pairs[key])} for key in keys],
     }
+
+
+def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]) -> dict[str, Any]:
+    """Return what `compare` returns, if all episodes of a side were recorded under the same conditions.
+
+    Names in `by` that a comparison cannot be grouped by are left out.
+
+    Raises:
+        UnknownNameError: as for `compare`.
+        WrongUseError: as for `compare`, or a side mixes conditions.
+    """
+    found = compare(episodes, a, b, by=[name for name in by if name in FACTS])
+    for side in "ab":
+        rows = found["conditions"][side]
+        if differ := conditions_that_differ(rows):
+            listed = "; ".join(conditions(row, differ) for row in rows)
+            raise WrongUseError(
+                f"the side {found[side]!r} has episodes under different conditions ({listed}). Name a run, "
+                "or separate them with agent=A,tools=T,isolation=I,home=H"
+            )
+    return found
 
 
 def _row(pair: _Pair) -> dict[str, Any]:

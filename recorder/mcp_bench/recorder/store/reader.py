@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.records import Flag, RecordedCall
+from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
@@ -186,6 +186,19 @@ class RunReader:
             " FROM runs"
         )
         return next((RunSummary(*row) for row in rows), None)
+
+    def info(self) -> RunInfo:
+        """Return the run as it was planned, with its settings.
+
+        Raises:
+            StorageError: its writer was killed before it was stored.
+        """
+        for row in self._query("SELECT * FROM runs LIMIT 1"):
+            fields = {name: row[name] for name in RunInfo.model_fields}
+            return RunInfo(
+                **fields | {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
+            )
+        raise StorageError(f"{self._file} holds no run: its setup was cut off. Remove its folder")
 
     def planned_tasks(self) -> set[str]:
         """Return the ids of the tasks in the run's plan, attempted or not."""

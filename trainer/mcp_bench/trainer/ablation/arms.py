@@ -26,7 +26,7 @@ from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.loop.training import make_base, train_model
 from mcp_bench.trainer.recipe import load_recipe
 
-Report = Callable[[str], None]
+Report = Callable[[str], object]
 
 
 class Arms:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
-
-if TYPE_CHECKING:
-    from mcp_bench.trainer.ablation.settings import AblationSettings
 
 EPILOG = """\b
 Examples:
@@ -42,56 +39,23 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
 
     Ctrl-C stops the ablation. --resume continues with the first unfinished step.
     """
-    from mcp_bench.recorder.atomic_file import write_atomic
-    from mcp_bench.trainer.ablation.arms import Arms
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.ablation.start import begin, begun, run
     from mcp_bench.trainer.ablation.table import print_result
-    from mcp_bench.trainer.ablation.verdict import result
 
-    folder, settings = _begun(resume) if resume else _begin(recipe, overrides, out, choices)
+    if resume is not None:
+        folder, settings = begun(resume)
+    elif recipe is None or choices["size"] is None:
+        raise WrongUseError("use --recipe and --size to start an ablation, or --resume to continue one")
+    else:
+        folder, settings = begin(recipe, overrides, out, choices)
     click.echo(f"Ablation: {folder}", err=True)
     try:
-        arms = Arms(folder, settings).run(lambda line: click.echo(line, err=True))
+        found = run(folder, settings, lambda line: click.echo(line, err=True))
     except BaseException:
         click.echo(f"Resume with: mcp-bench ablate --resume {folder}", err=True)
         raise
-    found = result(arms)
-    write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
     if as_json:
         click.echo(json.dumps(found))
     else:
         print_result(found)
-
-
-def _begun(folder: Path) -> tuple[Path, AblationSettings]:
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.ablation.settings import AblationSettings
-
-    stored = folder / "ablation.json"
-    if not stored.is_file():
-        raise WrongUseError(f"cannot resume {folder}: it has no ablation.json, so it is not an ablation")
-    return folder.absolute(), AblationSettings.model_validate_json(stored.read_text(encoding="utf-8"))
-
-
-def _begin(
-    recipe: str | None, overrides: tuple[str, ...], out: Path | None, choices: dict[str, Any]
-) -> tuple[Path, AblationSettings]:
-    from mcp_bench.recorder.atomic_file import write_atomic
-    from mcp_bench.recorder.store.reader import run_paths
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.ablation.settings import AblationSettings
-    from mcp_bench.trainer.loop.folder import new_folder
-    from mcp_bench.trainer.loop.settings import task_ids
-    from mcp_bench.trainer.loop.trial_recipe import trial_recipe
-
-    if recipe is None or choices["size"] is None:
-        raise WrongUseError("use --recipe and --size to start an ablation, or --resume to continue one")
-    runs = [path.name for path in run_paths(choices["runs"])]  # fixed, since later runs would change cohorts
-    if not runs:
-        raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
-    dev = task_ids(choices["benchmark"], "dev", choices.pop("dev"))
-    settings = AblationSettings.model_validate({"recipe": recipe, "dev": dev, **choices, "runs": runs})
-    text = trial_recipe(recipe, overrides)
-    folder = new_folder(out, "ablations")
-    (folder / "recipe.yaml").write_text(text, encoding="utf-8")
-    write_atomic(folder / "ablation.json", settings.model_dump_json(indent=1) + "\n")
-    return folder, settings

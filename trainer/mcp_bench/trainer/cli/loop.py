@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
-
-if TYPE_CHECKING:
-    from mcp_bench.trainer.loop.folder import LoopFolder
-    from mcp_bench.trainer.loop.settings import LoopSettings
 
 EPILOG = """\b
 Examples:
@@ -75,8 +71,10 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
 
     Ctrl-C stops the loop. --resume continues with the first unfinished step.
     """
+    from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.loop.folder import LoopFolder
     from mcp_bench.trainer.loop.score_table import print_scores
+    from mcp_bench.trainer.loop.start import begin
     from mcp_bench.trainer.loop.turns import run_loop
 
     if shown:
@@ -90,7 +88,11 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
         folder = LoopFolder(resume.absolute())
         settings = folder.read()
     else:
-        folder, settings = _begin(recipe, overrides, out, choices)
+        if recipe is None:
+            raise WrongUseError(
+                "use --recipe (see `mcp-bench train recipes`) to start a loop, or --resume to continue one"
+            )
+        folder, settings = begin(recipe, overrides, out, choices)
     click.echo(f"Loop: {folder.path}", err=True)
     try:
         history = run_loop(folder, settings, lambda line: click.echo(line, err=True))
@@ -102,26 +104,3 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
     else:
         print_scores([history])
     click.echo(f"Best model: {history['best']['model']}", err=True)
-
-
-def _begin(
-    recipe: str | None, overrides: tuple[str, ...], out: Path | None, choices: dict[str, Any]
-) -> tuple[LoopFolder, LoopSettings]:
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
-    from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
-    from mcp_bench.trainer.loop.trial_recipe import trial_recipe
-
-    if recipe is None:
-        raise WrongUseError(
-            "use --recipe (see `mcp-bench train recipes`) to start a loop, or --resume to continue one"
-        )
-    tasks = {
-        split: task_ids(choices["benchmark"], split, choices.pop(split)) for split in ("train", "dev", "test")
-    }
-    settings = LoopSettings.model_validate({"recipe": recipe, **tasks, **choices})
-    text = trial_recipe(recipe, overrides)
-    folder = LoopFolder(new_folder(out, "loops"))
-    folder.recipe.write_text(text, encoding="utf-8")
-    folder.make(settings)
-    return folder, settings

@@ -10,7 +10,6 @@ import click
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
-    from mcp_bench.trainer.recipe import Recipe
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.train import Outcome
 
@@ -85,27 +84,25 @@ def sft(
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
     limit_spinning()
+    from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
-    from mcp_bench.trainer.sft.train import make_ready, train
+    from mcp_bench.trainer.sft.start import again, begin
+    from mcp_bench.trainer.sft.train import train
 
     if resume is not None:
         folder = RunFolder(resume)
         _only_resume(recipe, data, tokenizer, overrides, out)
-        loaded, name, sources = folder.read()
+        folder.read()
         if folder.model.is_dir():
             if processes.rank() == 0:
                 _print_done(folder, as_json)
             return
-        _check(loaded)
-        ready = make_ready(loaded, name, sources)
+        ready = again(folder)
     else:
-        loaded, name = _settings(recipe, data, tokenizer, overrides)
-        folder = RunFolder(out or _new_folder(recipe or ""))
-        _check(loaded)
-        ready = make_ready(loaded, name, data)
-        if processes.rank() == 0:
-            folder.make(loaded, name, data, ready.prepared)
+        if recipe is None:
+            raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
+        folder, ready = begin(recipe, data, tokenizer, overrides, out)
     if processes.rank() == 0:
         _announce(folder, ready.prepared)
     outcome = train(folder, ready, report_to)
@@ -141,66 +138,6 @@ def _only_resume(recipe: str | None, *others: object) -> None:
         raise WrongUseError(
             "--resume takes recipe, data and folder from the run: leave out RECIPE and the other options"
         )
-
-
-def _settings(
-    recipe: str | None, data: tuple[Path, ...], tokenizer: str | None, overrides: tuple[str, ...]
-) -> tuple[Recipe, str]:
-    """Load the recipe and return it with the name of the tokenizer."""
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.recipe import load_recipe
-
-    if recipe is None:
-        raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
-    if not data:
-        raise WrongUseError("no rows to train on: write some with `mcp-bench export`, then pass --data FILE")
-    _, loaded = load_recipe(recipe, overrides)
-    name = tokenizer or loaded.model.tokenizer or loaded.model.base
-    if name is None:
-        raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
-    return loaded, name
-
-
-def _check(recipe: Recipe) -> None:
-    """Refuse recipes that cannot work here, before any row is read."""
-    from importlib.util import find_spec
-
-    import torch
-
-    from mcp_bench.trainer.recipe import KERNELS
-    from mcp_bench.trainer.refusals import refuse
-    from mcp_bench.trainer.sft import processes
-
-    hardware, there = recipe.hardware, processes.count()
-    here = []
-    if hardware.device == "cuda" and not torch.cuda.is_available():
-        here.append("hardware.device is cuda, but torch finds no GPU")
-    attention = recipe.training.attention
-    if (module := KERNELS.get(attention)) and find_spec(module) is None:
-        here.append(
-            f"training.attention {attention} needs the Python package {module}, which is not installed. "
-            "Install it with `pip install --no-build-isolation 'mcp-bench-trainer[gpu]'`, or set "
-            "training.attention=sdpa"
-        )
-    if hardware.devices != there:
-        here.append(
-            f"hardware.devices is {hardware.devices}, but the number of processes is {there}. Start one "
-            "process per device with the command that `mcp-bench train plan` prints, or set "
-            f"hardware.devices={there}"
-        )
-    refuse(recipe, here)
-
-
-def _new_folder(recipe: str) -> Path:
-    from datetime import UTC, datetime
-
-    from mcp_bench.recorder.paths import home
-    from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.sft import processes
-
-    if processes.count() > 1:
-        raise WrongUseError("training with several processes needs a common folder: use --out")
-    return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def _announce(folder: RunFolder, prepared: Prepared) -> None:

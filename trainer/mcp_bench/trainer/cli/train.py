@@ -12,9 +12,7 @@ from mcp_bench.trainer.cli.sft import sft
 from mcp_bench.trainer.cli.tiny_base import tiny_base
 
 if TYPE_CHECKING:
-    from mcp_bench.trainer.data import Prepared
     from mcp_bench.trainer.plan import Plan
-    from mcp_bench.trainer.recipe import Recipe
 
 SHOWN = 5
 """Maximum number of dropped rows to list; --json has all."""
@@ -110,17 +108,11 @@ def plan(
 
     Exits with 2 if the recipe is refused.
     """
-    from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.launch import launch_line, write_slurm_script
-    from mcp_bench.trainer.plan import plan as make_plan
-    from mcp_bench.trainer.recipe import load_recipe
+    from mcp_bench.trainer.plan import plan_recipe
     from mcp_bench.trainer.refusals import refuse
 
-    if tokenizer is not None and not data:
-        raise WrongUseError("--tokenizer needs rows to tokenise: pass them with --data")
-    name, loaded = load_recipe(recipe, overrides)
-    rows, prepared = _read(data, tokenizer, loaded) if data else (None, None)
-    made = make_plan(name, loaded, rows, prepared)
+    loaded, made = plan_recipe(recipe, overrides, data, tokenizer)
     files = [str(path) for path in data] or ["train.jsonl"]
     line = launch_line(loaded, recipe, overrides, files, tokenizer)
     if as_json:
@@ -130,22 +122,6 @@ def plan(
     refuse(loaded)
     if write is not None:
         click.echo(f"Written: {write_slurm_script(loaded, recipe, write, line)}", err=True)
-
-
-def _read(data: tuple[Path, ...], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
-    from mcp_bench.trainer.rows import read_rows
-
-    rows = read_rows(data)
-    if tokenizer is None:
-        return len(rows), None
-    from mcp_bench.trainer.data import prepare
-    from mcp_bench.trainer.templates import check_templates, choose_templates
-    from mcp_bench.trainer.tokenizer import load_tokenizer
-
-    loaded = load_tokenizer(tokenizer)
-    templates = choose_templates(loaded, recipe.model)
-    check_templates(loaded, templates, rows)
-    return len(rows), prepare(rows, loaded, templates, recipe.data.max_length)
 
 
 def _document(plan: Plan, line: str) -> dict[str, Any]:

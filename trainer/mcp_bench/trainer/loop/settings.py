@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -48,13 +49,13 @@ class LoopSettings(TrialSettings):
     seed: int = 0
 
 
-def task_ids(benchmark: str, split: str, wanted: str) -> list[str]:
+def task_ids(benchmark: str, split: str, wanted: str | int | Path | Sequence[str]) -> list[str]:
     """Return the ids of tasks of a split.
 
     Args:
         benchmark: name of the benchmark.
         split: train, dev or test.
-        wanted: a number (the first tasks of the split) or a file with one id per line.
+        wanted: a number (the first tasks of the split), a file with one id per line, or the ids.
 
     Raises:
         WrongUseError: `wanted` is neither, a task is of another split, or there are no tasks (allowed
@@ -64,7 +65,11 @@ def task_ids(benchmark: str, split: str, wanted: str) -> list[str]:
     from mcp_bench.servers.registry import load
 
     found: Benchmark = load("benchmark", benchmark)
-    names = _first(found, split, int(wanted)) if wanted.isdecimal() else _in_file(found, split, wanted)
+    if isinstance(wanted, str | int | Path):
+        text = str(wanted)
+        names = _first(found, split, int(text)) if text.isdecimal() else _in_file(found, split, text)
+    else:
+        names = _checked(found, split, wanted, "the list")
     if not names and split != "test":
         raise WrongUseError(f"--{split} {wanted} selects no task")
     return names
@@ -82,8 +87,12 @@ def _in_file(benchmark: Benchmark, split: str, wanted: str) -> list[str]:
         raise WrongUseError(
             f"--{split} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
         ) from error
+    return _checked(benchmark, split, names, str(path))
+
+
+def _checked(benchmark: Benchmark, split: str, names: Sequence[str], place: str) -> list[str]:
     for name in names:
         task = benchmark.task(name)
         if task.split != split:
-            raise WrongUseError(f"{path}: the task {name} belongs to {task.split}, not to {split}")
-    return names
+            raise WrongUseError(f"{place}: the task {name} belongs to {task.split}, not to {split}")
+    return list(names)

@@ -13,7 +13,7 @@ from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
 
-Report = Callable[[str], None]
+Report = Callable[[str], object]
 
 
 def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -26,6 +26,8 @@ from mcp_bench.trainer.serving.families import choose_parsers
 from mcp_bench.trainer.serving.require_key import VARIABLE
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 
+CLIENT_KEY = "OPENAI_API_KEY"
+"""The variable from which clients take the key of the endpoint."""
 START_SECONDS = 300.0
 POLL_SECONDS = 0.2
 ASK_SECONDS = 5.0
@@ -41,12 +43,17 @@ class Server:
 
     base_url: str
     """The base URL for OpenAI clients, which ends in /v1."""
-    key: str
+    key: str = field(repr=False)
     """What every request must show, as `Authorization: Bearer KEY`."""
     model: str
     engine: str
     log: Path
     process: SupervisedProcess
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variable with the key, for `mcp_bench.api.record(..., env=server.env)`."""
+        return {CLIENT_KEY: self.key}
 
     @property
     def pid(self) -> int:
@@ -77,7 +84,7 @@ class Server:
 
 @contextmanager
 def serve(
-    checkpoint: Path, *, engine: str = "auto", vllm: str | None = None, host: str = "127.0.0.1",
+    checkpoint: str | Path, *, engine: str = "auto", vllm: str | None = None, host: str = "127.0.0.1",
     port: int = 0, model_name: str | None = None, tensor_parallel: int | None = None,
     data_parallel: int | None = None, max_model_len: int | None = None, tool_call_parser: str | None = None,
     reasoning_parser: str | None = None, extra: Sequence[str] = (), start_timeout: float = START_SECONDS,
@@ -106,6 +113,7 @@ def serve(
         MissingDependencyError: the engine is not installed.
         BenchError: the engine ended during start-up or did not answer within `start_timeout`.
     """
+    checkpoint = Path(checkpoint)
     found = find_engine(engine, vllm, os.environ)
     name = model_name or checkpoint.resolve().name
     if not MODEL_NAME.fullmatch(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -30,7 +31,13 @@ class StopAfterStep(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Stop after the step on the first signal; let the second one have its usual effect."""
+        """Stop after the step on the first signal; let the second one have its usual effect.
+
+        Python handles signals in the main thread only: in another one, nothing changes.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {number: signal.getsignal(number) for number in SIGNALS}
 
         def request(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,373 @@
+"""A home: the folder of all runs, with scores, export and import."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_bench.api.episodes import Call, Episode, calls_of, episode_of
+from mcp_bench.api.frame import Frame
+from mcp_bench.api.runs import Run
+from mcp_bench.api.scores import Comparison, Score, comparison, score
+from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.paths import home as default_home
+from mcp_bench.recorder.paths import use_home
+from mcp_bench.servers.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from mcp_bench.recorder.importers.run import Outcome
+    from mcp_bench.recorder.store.reader import StoredEpisode
+    from mcp_bench.recorder.verify.verify import Verdict
+
+GROUPS = ("agent", "model", "benchmark", "split")
+Names = str | Sequence[str]
+"""One name, or several."""
+
+
+class UnreadableRunWarning(UserWarning):
+    """A run cannot be read and was left out: its database is damaged, or from a later version."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `Home.export` wrote."""
+
+    data: Path
+    """The file of the rows; the first part of several."""
+    format: str
+    rows: int
+    sha256: str
+    funnel: Mapping[str, Any]
+    """`rows_in`, `dropped` by each rule, and `rows_out`."""
+    episodes: Sequence[str]
+    """Ids."""
+    document: Mapping[str, Any]
+    """The whole manifest, which is in the file `<name>.manifest.json`, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Filter:
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    splits: tuple[str, ...]
+    domains: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+    def chosen(self, episodes: Iterator[tuple[Path, StoredEpisode]]) -> list[tuple[Path, StoredEpisode]]:
+        """Return the episodes that have the names.
+
+        Raises:
+            UnknownNameError: no episode has one of them.
+        """
+        wanted = {one.name.removesuffix("s"): getattr(self, one.name) for one in fields(self)}
+        known: dict[str, set[str]] = {kind: set() for kind in wanted}
+        found = []
+        for path, episode in episodes:
+            for kind, names in known.items():
+                names.add(getattr(episode, kind) or "")
+            if all(not names or getattr(episode, kind) in names for kind, names in wanted.items()):
+                found.append((path, episode))
+        for kind, names in wanted.items():
+            for name in names:
+                if name not in known[kind]:
+                    raise UnknownNameError(kind, name, known[kind] - {""})
+        return found
+
+
+class Home:
+    """The folder in which runs are stored. Reading works while they are being recorded."""
+
+    def __init__(self, path: Path) -> None:
+        """Use the folder `path`, which need not exist yet."""
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"<Home {self.path}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Home) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def runs(self) -> list[Run]:
+        """Return all runs that can be read, oldest first. A warning names each of the others."""
+        return [Run(path) for path, _ in self._read(())]
+
+    def run(self, run: str) -> Run:
+        """Return a run by its id.
+
+        Raises:
+            UnknownNameError: there is none; the message lists near matches.
+        """
+        from mcp_bench.recorder.store.reader import run_paths
+
+        with use_home(self.path):
+            (path,) = run_paths([run])
+        return Run(path)
+
+    def episode(self, episode: str) -> Episode:
+        """Return an episode by its id or the beginning of it, also an attempt that was superseded.
+
+        Raises:
+            UnknownNameError: there is none; the message lists near matches.
+            WrongUseError: there are several.
+        """
+        from mcp_bench.recorder.store.reader import RunReader, find_episode
+
+        with use_home(self.path):
+            path, found = find_episode(episode)
+        with RunReader(path) as reader:
+            return episode_of(reader.episode(found), path)
+
+    def episodes(
+        self, *, runs: Names = (), agents: Names = (), models: Names = (), benchmarks: Names = (),
+        splits: Names = (), domains: Names = (), tasks: Names = (),
+    ) -> Frame[Episode]:  # fmt: skip
+        """Return the last attempt at every planned episode, oldest first, as rows for pandas and polars.
+
+        Args:
+            runs: Only of these runs.
+            agents: Only of these agents.
+            models: Only of these models.
+            benchmarks: Only of these benchmarks.
+            splits: Only of these splits.
+            domains: Only of these domains.
+            tasks: Only of these tasks.
+
+        Raises:
+            UnknownNameError: no episode has one of the names; the message lists near matches.
+        """
+        wanted = _filter(agents, models, benchmarks, splits, domains, tasks)
+        found = wanted.chosen(self._stored(several(runs)))
+        return Frame(Episode, [episode_of(stored, path) for path, stored in found])
+
+    def calls(
+        self, *, runs: Names = (), agents: Names = (), models: Names = (), benchmarks: Names = (),
+        splits: Names = (), domains: Names = (), tasks: Names = (),
+    ) -> Frame[Call]:  # fmt: skip
+        """Return the tool calls of the episodes that `episodes` returns."""
+        from mcp_bench.recorder.store.reader import RunReader
+
+        found = self.episodes(
+            runs=runs, agents=agents, models=models, benchmarks=benchmarks, splits=splits, domains=domains,
+            tasks=tasks,
+        )  # fmt: skip
+        by_run: dict[Path, list[Episode]] = {}
+        for episode in found:
+            by_run.setdefault(self.path / "runs" / episode.run, []).append(episode)
+        calls: list[Call] = []
+        for path, episodes in by_run.items():
+            with RunReader(path) as reader:
+                calls += [call for episode in episodes for call in calls_of(episode, reader)]
+        return Frame(Call, calls)
+
+    def scores(
+        self, by: Names = GROUPS, *, runs: Names = (), agents: Names = (), models: Names = (),
+        benchmarks: Names = (), splits: Names = (), domains: Names = (), tasks: Names = (),
+    ) -> Frame[Score]:  # fmt: skip
+        """Return the scores of `mcp-bench report`, one row for each group.
+
+        Args:
+            by: Fields to group by: agent, model, benchmark, split, domain. Episodes that were recorded under
+                different conditions (tools, home, isolation, limits) are never in one group.
+            runs: Only of these runs; the other filters are those of `episodes`.
+            agents: Only of these agents.
+            models: Only of these models.
+            benchmarks: Only of these benchmarks.
+            splits: Only of these splits.
+            domains: Only of these domains.
+            tasks: Only of these tasks.
+        """
+        from mcp_bench.recorder.scores.scores import CONDITIONS, groups, summarise
+
+        names = groups(",".join(several(by)))
+        wanted = _filter(agents, models, benchmarks, splits, domains, tasks)
+        found = [stored for _, stored in wanted.chosen(self._stored(several(runs)))]
+        return Frame(Score, [score(row) for row in summarise(found, [*names, *CONDITIONS])])
+
+    def compare(self, a: str, b: str, *, by: Names = (), runs: Names = ()) -> Comparison:
+        """Compare two agents, models or runs on their common tasks: `mcp-bench report --compare`.
+
+        Args:
+            a: Name of a run, agent or model, or a list such as `agent=codex,model=gpt-x`.
+            b: The other side, likewise. Differences are B minus A.
+            by: Fields to group by: benchmark, split, domain.
+            runs: Only of these runs.
+
+        Raises:
+            UnknownNameError: a side has no episode.
+            WrongUseError: a side's name is ambiguous, or it mixes conditions.
+        """
+        from mcp_bench.recorder.scores.comparison import FACTS, compare_alike
+
+        names = several(by)
+        for name in names:
+            if name not in FACTS:
+                raise UnknownNameError("group", name, FACTS)
+        stored = (episode for _, episode in self._stored(several(runs)))
+        return comparison(compare_alike(stored, a, b, names), names)
+
+    def export(
+        self, out: str | Path, selection: Selection | None = None, *, format: str | None = None,
+        pairs: bool = False, margin: float | None = None, steps: bool = False,
+        shard_size: int | None = None, compress: str | None = None, card: bool = False,
+        license_id: str | None = None, jobs: int | None = None, force: bool = False,
+    ) -> Manifest:  # fmt: skip
+        """Write graded episodes as training data, with a manifest beside it: `mcp-bench export`.
+
+        Args:
+            out: File to write: Parquet if the name ends in .parquet, otherwise JSON lines.
+            selection: Which episodes. By default those of the split train with a partial score of 0.5 or
+                more; with `steps`, of any score.
+            format: trl (the default), openai, prime-rl, verifiers, atif, sharegpt, or a package's own.
+            pairs: Write preference pairs instead; `min_partial` of the selection then applies to the better
+                attempt.
+            margin: With `pairs`: minimum difference between the grades of a pair. Default: 0.01.
+            steps: Write one row for each call instead, labelled by a replay.
+            shard_size: Write files of so many rows each.
+            compress: gzip or zstd. By default the ending of `out` decides.
+            card: Write a dataset card, README.md, beside it.
+            license_id: License to name in the card.
+            jobs: Number of processes. A script that uses several needs `if __name__ == "__main__":`.
+            force: Overwrite existing files.
+
+        Raises:
+            NothingToExportError: no episode passed; the text has the number that each rule dropped.
+            LeakError: a row is, or resembles, a held-out task. No file is written.
+            WrongUseError: the file exists, or options do not go together.
+            StorageError: the files cannot be written.
+        """
+        from dataclasses import replace
+
+        from mcp_bench.recorder.curation.pipeline import Curation
+        from mcp_bench.recorder.export.kinds import rows_of
+        from mcp_bench.recorder.export.write import Extras
+        from mcp_bench.recorder.export.write import export as write
+
+        if selection is None:
+            selection = Selection(min_partial=0.0) if steps else Selection()
+        rows = rows_of(format, pairs=pairs, margin=margin, steps=steps, least=selection.min_partial)
+        if pairs:
+            selection = replace(selection, min_partial=0.0)
+        extras = Extras(card=card, license_id=license_id)
+        path = Path(out)
+        with use_home(self.path):
+            found = write(
+                rows, path, Curation(selection, jobs), compress=compress, shard_size=shard_size, force=force,
+                extras=extras,
+            )  # fmt: skip
+        return Manifest(
+            data=path.with_name(found["data"]),
+            format=found["format"],
+            rows=found["rows"],
+            sha256=found["sha256"],
+            funnel=found["funnel"],
+            episodes=tuple(found["episodes"]),
+            document=found,
+        )
+
+    def import_(
+        self, paths: str | Path | Sequence[str | Path], *, format: str | None = None,
+        benchmark: str | None = None, agent: str | None = None, split: str | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Import trajectories of other tools, with the grades that those gave: `mcp-bench import`.
+
+        Rows that cannot be read are left out: the result has them with the reasons.
+
+        Args:
+            paths: Files and folders.
+            format: Their format. By default it is detected.
+            benchmark: Benchmark of the episodes. By default as in the rows.
+            agent: Agent of the episodes. By default as in the rows.
+            split: Split of the episodes. By default as in the rows, otherwise `imported`.
+        """
+        from mcp_bench.recorder.importers.run import Defaults, import_paths
+
+        named = [paths] if isinstance(paths, str | Path) else paths
+        defaults = Defaults(benchmark=benchmark, agent=agent, split=split)
+        with use_home(self.path):
+            return import_paths([Path(path) for path in named], format, defaults)
+
+    def verify(self, runs: Names = (), *, key: Path | None = None) -> list[Verdict]:
+        """Check that recordings have not been changed: `mcp-bench verify`.
+
+        Args:
+            runs: Ids of runs. By default all, and those that are missing.
+            key: File of the key that they were recorded with, if they come from another home.
+        """
+        from mcp_bench.recorder.verify.home import verify_home
+
+        with use_home(self.path):
+            return list(verify_home(several(runs), key))
+
+    def merge(self, out: str | Path, runs: Names = ()) -> Counter[str]:
+        """Combine runs, or all, in one new SQLite file: `mcp-bench merge`. Return its rows by table.
+
+        The file contains grades, so only you can read it (mode 0600).
+        """
+        from mcp_bench.recorder.store.merged_runs import merge_runs
+        from mcp_bench.recorder.store.reader import run_paths
+
+        with use_home(self.path):
+            return merge_runs(run_paths(several(runs)), Path(out), lambda run: None)
+
+    def delete_run(self, run: str) -> None:
+        """Delete a run: its recordings, grades and logs. The home's ledger keeps that it was deleted.
+
+        Raises:
+            UnknownNameError: there is none.
+            RunLockedError: it is being recorded.
+        """
+        from mcp_bench.recorder.store.run_folder import remove_run
+
+        with use_home(self.path):
+            remove_run(self.run(run).path)
+
+    def _stored(self, runs: Sequence[str]) -> Iterator[tuple[Path, StoredEpisode]]:
+        for path, episodes in self._read(runs):
+            yield from ((path, episode) for episode in episodes)
+
+    def _read(self, runs: Sequence[str]) -> Iterator[tuple[Path, list[StoredEpisode]]]:
+        """Yield the folders and episodes of runs; leave out, with a warning, those that cannot be read."""
+        from mcp_bench.recorder.store.reader import RunReader, run_paths
+
+        with use_home(self.path):
+            paths = run_paths(runs)
+        for path in paths:
+            try:
+                with RunReader(path) as reader:
+                    episodes = list(reader.episodes())
+            except StorageError as error:
+                warnings.warn(f"left out: {error}", UnreadableRunWarning, stacklevel=3)
+                continue
+            yield path, episodes
+
+
+def open_home(path: str | Path | None = None) -> Home:
+    """Return the home at `path`; by default `$MCP_BENCH_HOME`, else your user data directory."""
+    return Home(default_home() if path is None else Path(path).expanduser().absolute())
+
+
+def _filter(
+    agents: Names, models: Names, benchmarks: Names, splits: Names, domains: Names, tasks: Names
+) -> _Filter:
+    return _Filter(
+        agents=several(agents),
+        models=several(models),
+        benchmarks=several(benchmarks),
+        splits=several(splits),
+        domains=several(domains),
+        tasks=several(tasks),
+    )
+
+
+def several(names: Names) -> tuple[str, ...]:
+    """Return one name or several as a tuple."""
+    return (names,) if isinstance(names, str) else tuple(names)

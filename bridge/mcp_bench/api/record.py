@@ -1,0 +1,230 @@
+"""Record runs, in a process of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_bench.api.home import several
+from mcp_bench.api.process import OnEvent, RunProcess
+from mcp_bench.api.runs import Run
+from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check_run
+from mcp_bench.bridge.run.events import RunEnded
+from mcp_bench.recorder.paths import home as default_home
+from mcp_bench.servers.errors import WrongUseError
+
+
+def record(
+    agent: str,
+    benchmark: str = "saasworld",
+    *,
+    split: str | None = None,
+    tasks: str | Sequence[str] = (),
+    tags: str | Sequence[str] = (),
+    limit: int | None = None,
+    server: str | None = None,
+    prompts: str | Sequence[str] = (),
+    repeat: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    model: str | None = None,
+    base_url: str | None = None,
+    capture_llm: bool = False,
+    timeout: float = 900.0,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    retries: int | None = None,
+    retry_wait: float = 5.0,
+    tools: Literal["mcp-only", "all"] = "mcp-only",
+    agent_home: Literal["sealed", "native"] = "sealed",
+    isolation: str | None = None,
+    require_isolation: str | None = None,
+    agent_options: Mapping[str, str] | None = None,
+    agent_limits: Mapping[str, int] | None = None,
+    agent_command: str | None = None,
+    durability: Literal["normal", "full"] = "normal",
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Run an agent on tasks, record every call, and grade the final state: `mcp-bench record`.
+
+    The referee is a process of its own; this one is left as it is. Ctrl-C stops the agents, keeps the
+    recordings and then raises KeyboardInterrupt; pressed again, it stops at once. It can be called from any
+    thread, several times at once, and in a notebook, whose event loop it does not touch.
+
+    Episodes that are invalid raise nothing: see `Run.summary` and `Run.stopped_by`.
+
+    Args:
+        agent: Agent to run: see `mcp-bench agents`.
+        benchmark: Benchmark to run it on: see `mcp-bench benchmarks`.
+        split: train, dev, test or all. By default the benchmark's default tasks.
+        tasks: Ids of the tasks. A single one needs no list.
+        tags: Take only tasks with all of these tags.
+        limit: Take at most so many tasks.
+        server: Command line or URL of an MCP server to record instead of a benchmark, without grades.
+        prompts: With `server`: the tasks for the agent.
+        repeat: Number of episodes for each task.
+        seed: Seed for what can vary in a world.
+        jobs: Number of episodes to run in parallel.
+        model: Model for the agent.
+        base_url: Model endpoint to use instead of the agent's default.
+        capture_llm: Also record the agent's requests to its model and the responses.
+        timeout: Time limit for an attempt in seconds, unless the task sets its own.
+        max_calls: Maximum number of tool calls in an attempt.
+        max_cost: Cost limit for the run in US dollars, for agents that report cost.
+        retries: Maximum number of retries of an episode after the endpoint, a server or the launch failed.
+            By default `$MCP_BENCH_RETRIES`, else 2.
+        retry_wait: Seconds before the first retry; doubles each time.
+        tools: The agent's tools: the MCP server only, or also its built-in ones.
+        agent_home: `sealed`: a private home with your login. `native`: your own home and environment.
+        isolation: Level of isolation. By default `$MCP_BENCH_ISOLATION`, else the strongest that works here.
+        require_isolation: Refuse to record if the isolation is weaker than this level.
+        agent_options: Options of the agent: see `mcp-bench agents`.
+        agent_limits: What one agent may use: processes, memory and storage (MiB), files.
+        agent_command: Command that starts an agent with the Agent Client Protocol.
+        durability: What stored data survives: a killed process (normal), or also a power cut (full, slower).
+        on_event: Called with each event, in this thread.
+        progress: Whether to show the progress. By default, it is shown if there is no `on_event`.
+        home: Where to store the run. By default `$MCP_BENCH_HOME`, else your user data directory.
+        env: Variables to add to the environment of this process, such as the key of an endpoint.
+
+    Returns:
+        The stored run.
+
+    Raises:
+        WrongUseError: a name is unknown, a value out of range, or two options do not go together.
+        MissingDependencyError: the agent or the benchmark is not installed.
+        BenchError: anything else that you can act on; the text says what to do.
+    """
+    return _run(_start(locals()).wait())
+
+
+async def record_async(
+    agent: str,
+    benchmark: str = "saasworld",
+    *,
+    split: str | None = None,
+    tasks: str | Sequence[str] = (),
+    tags: str | Sequence[str] = (),
+    limit: int | None = None,
+    server: str | None = None,
+    prompts: str | Sequence[str] = (),
+    repeat: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    model: str | None = None,
+    base_url: str | None = None,
+    capture_llm: bool = False,
+    timeout: float = 900.0,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    retries: int | None = None,
+    retry_wait: float = 5.0,
+    tools: Literal["mcp-only", "all"] = "mcp-only",
+    agent_home: Literal["sealed", "native"] = "sealed",
+    isolation: str | None = None,
+    require_isolation: str | None = None,
+    agent_options: Mapping[str, str] | None = None,
+    agent_limits: Mapping[str, int] | None = None,
+    agent_command: str | None = None,
+    durability: Literal["normal", "full"] = "normal",
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Like `record`, for use in an event loop of asyncio or trio.
+
+    Cancelling the task stops the agents and keeps the recordings. `on_event` is called in the loop's thread.
+    """
+    return _run(await _start(locals()).wait_async())
+
+
+def resume(
+    run: str,
+    *,
+    jobs: int = 1,
+    max_cost: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Resume a stopped run with its own settings, and retry its invalid episodes.
+
+    Args:
+        run: Its id.
+        jobs: Number of episodes to run in parallel.
+        max_cost: A new cost limit in US dollars, with what was spent before.
+        on_event: As for `record`, like the rest.
+        progress: Whether to show the progress.
+        home: Where the run is stored.
+        env: Variables to add to the environment of this process.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        StorageError: another process is recording it, or it was changed.
+        BenchError: anything else that you can act on.
+    """
+    return _run(_start_again(locals()).wait())
+
+
+async def resume_async(
+    run: str,
+    *,
+    jobs: int = 1,
+    max_cost: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Like `resume`, for use in an event loop of asyncio or trio."""
+    return _run(await _start_again(locals()).wait_async())
+
+
+def _start(given: dict[str, Any]) -> RunProcess:
+    """Check the parameters of `record`, and start."""
+    place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
+    jobs, command = given.pop("jobs"), given.pop("agent_command")
+    environ = {**os.environ, **(place["env"] or {})}
+    given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts")}
+    given["home"] = given.pop("agent_home")
+    given["options"] = dict(given.pop("agent_options") or {})
+    if command is not None:
+        given["options"]["command"] = command
+    given["agent_limits"] = dict(given["agent_limits"] or {})
+    if given["retries"] is None:
+        given["retries"] = _retries(environ)
+    if given["isolation"] is None:
+        given["isolation"] = environ.get("MCP_BENCH_ISOLATION") or "auto"
+    check_run(jobs)
+    return _process({"jobs": jobs, "choices": asdict(Choices(**given))}, place)
+
+
+def _start_again(given: dict[str, Any]) -> RunProcess:
+    place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
+    check_run(given["jobs"], given["max_cost"])
+    return _process({"jobs": given["jobs"], "resume": given["run"], "max_cost": given["max_cost"]}, place)
+
+
+def _process(request: dict[str, Any], place: dict[str, Any]) -> RunProcess:
+    home = place.pop("home")
+    folder = default_home() if home is None else Path(home).expanduser().absolute()
+    return RunProcess(request, folder, **place)
+
+
+def _run(ended: RunEnded) -> Run:
+    return Run(Path(ended.path), stopped_by=ended.stopped_by)
+
+
+def _retries(environ: Mapping[str, str]) -> int:
+    text = environ.get("MCP_BENCH_RETRIES") or str(DEFAULT_RETRIES)
+    if not (text.isascii() and text.isdigit()):
+        raise WrongUseError(f"$MCP_BENCH_RETRIES is {text!r}: it must be a whole number, 0 or more")
+    return int(text)

@@ -1,0 +1,193 @@
+"""Record in a process of its own, for a program that must not become a referee: `mcp_bench.api`.
+
+A referee adopts orphans, ends its children and hides its memory. None of that may happen to a notebook. So
+the API starts this module with a socket as its argument:
+
+1. The caller sends one JSON line with the options (`Request`). They are in no command line.
+2. It gets a JSON line for each event of the run (`mcp_bench.bridge.run.events`), for each line of text, and
+   for an error. The caller is the operator, so the events have grades.
+3. It can send the line `stop`, which is like Ctrl-C: the agents end, and recordings are kept. A second one
+   exits at once. The end of the socket, or of the caller's process, is a stop, too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mcp_bench.bridge.run.events import Event, encode, line
+from mcp_bench.servers.errors import bench_errors
+from mcp_bench.servers.hardening import harden
+from mcp_bench.servers.sanitized_logs import show_safely
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.episode.attempt import Setup
+    from mcp_bench.recorder.store.run_folder import RunFolder
+
+STOP = b"stop\n"
+FLUSH_SECONDS = 10.0
+"""For the last events, if the caller is slow to read them."""
+
+
+class Request(BaseModel):
+    """What to record: either new episodes or the rest of a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    parent: int
+    """The caller's process."""
+    terminal: bool
+    """Whether stderr is the user's terminal, on which to show progress. Else its lines become events."""
+    jobs: int
+    choices: dict[str, Any] | None = None
+    """Fields of `Choices`."""
+    resume: str | None = None
+    max_cost: float | None = None
+    """With `resume`: the new limit in US dollars."""
+
+
+class Channel:
+    """Sends lines to the caller from a thread, so that a slow caller never stops the referee."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send_all, name="events", daemon=True)
+        self._sender.start()
+
+    def send(self, document: dict[str, Any]) -> None:
+        self._waiting.put(line(document))
+
+    def event(self, event: Event) -> None:
+        self.send(encode(event))
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._waiting.put(None)
+        self._sender.join(FLUSH_SECONDS)
+
+    def _send_all(self) -> None:
+        with suppress(OSError):  # the caller is gone
+            while (data := self._waiting.get()) is not None:
+                self._control.sendall(data)
+
+
+class Lines(io.RawIOBase):
+    """A stderr whose lines are sent to the caller."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._begun = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        *whole, self._begun = (self._begun + bytes(data)).split(b"\n")
+        for text in whole:
+            self._channel.send({"line": text.decode(errors="replace")})
+        return len(data)
+
+    def text(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BufferedWriter(self), "utf-8", "backslashreplace", line_buffering=True)
+
+
+def main() -> None:
+    """Serve one request on the socket whose descriptor is the first argument."""
+    harden()
+    show_safely()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT, signal.SIGTERM])
+    control = socket.socket(fileno=int(sys.argv[1]))
+    orders = control.makefile("rb")
+    request = Request.model_validate_json(orders.readline())
+    channel = Channel(control)
+    if not request.terminal:
+        sys.stderr = Lines(channel).text()
+    try:
+        watch(orders, request.parent)
+        record(request, channel)
+    except KeyboardInterrupt:  # if the caller asked for it, it does not look at this
+        channel.send({"error": ["BenchError"], "text": "a signal stopped the run before its first episode"})
+    except BaseException as error:
+        failures = list(bench_errors(error))
+        if not failures:
+            sys.stderr = sys.__stderr__  # where the caller looks for the traceback
+            raise
+        texts = dict.fromkeys(str(failure) for failure in failures)
+        kinds = [kind.__name__ for kind in type(failures[0]).__mro__]
+        channel.send({"error": kinds, "text": "\n".join(texts)})
+    finally:
+        channel.close()
+
+
+def watch(orders: Any, parent: int) -> None:
+    """Send this process the signals of Ctrl-C and SIGTERM, as the caller orders and when it is gone."""
+    stopped = threading.Lock()
+
+    def ended() -> None:
+        if stopped.acquire(blocking=False):  # a second signal would exit at once
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def obey() -> None:
+        with suppress(OSError):
+            for order in orders:
+                if order == STOP:
+                    stopped.acquire(blocking=False)
+                    os.kill(os.getpid(), signal.SIGINT)
+        ended()
+
+    def wait_for_parent() -> None:
+        with suppress(OSError):
+            process = os.pidfd_open(parent)
+            if os.getppid() == parent:
+                select.select([process], [], [])
+        ended()
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the run has its own
+    # copies of the socket can be in processes that the caller forked: its end alone says too little
+    for work in (obey, wait_for_parent):
+        threading.Thread(target=work, daemon=True).start()
+
+
+def record(request: Request, channel: Channel) -> None:
+    """Record, and report each event."""
+    from mcp_bench.bridge.run.reporting import ReportingDisplay
+    from mcp_bench.bridge.run.run import run_to_end
+
+    with opened(request) as (setup, run):
+        report: Callable[[Event], None] = channel.event
+        display_of = partial(ReportingDisplay, setup=setup, run=run, report=report, status=channel.send)
+        ended = run_to_end(setup, run, request.jobs, request.max_cost, display_of)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    channel.event(ended)
+
+
+@contextmanager
+def opened(request: Request) -> Iterator[tuple[Setup, RunFolder]]:
+    from mcp_bench.bridge.run.choices import Choices
+    from mcp_bench.bridge.run.setup import resume_run, start_run
+
+    if request.resume is not None:
+        setup, run = resume_run(request.resume, request.max_cost)
+    else:
+        setup, run = start_run(Choices(**request.choices or {}))
+    with run:
+        yield setup, run
+
+
+if __name__ == "__main__":
+    main()

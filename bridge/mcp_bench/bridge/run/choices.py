@@ -1,0 +1,138 @@
+"""What to record: the options of `mcp-bench record` and of `mcp_bench.api.record`, and their checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, Literal, get_type_hints
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from mcp_bench.recorder.isolation_levels import LEVELS, SEALING
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+DEFAULT_BENCHMARK = "saasworld"
+DEFAULT_RETRIES = 2
+AGENT_LIMITS = ("processes", "memory", "storage", "files")
+OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls")
+"""Choices that have no meaning with a server."""
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Options of `mcp-bench record`.
+
+    Raises:
+        WrongUseError: a value has the wrong type or is out of range, or two do not go together.
+        UnknownNameError: there is no such level of isolation, or no such limit of an agent.
+    """
+
+    agent: str
+    benchmark: str = DEFAULT_BENCHMARK
+    split: str | None = None
+    tasks: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    limit: Count | None = None
+    server: str | None = None
+    """Command line or URL of a server to record instead of a benchmark."""
+    prompts: Sequence[str] = ()
+    """Tasks for the agent, with `server`."""
+    repeat: Count = 1
+    seed: int = 0
+    model: str | None = None
+    base_url: str | None = None
+    timeout: AboveZero = 900.0
+    max_calls: Count | None = None
+    max_cost: AboveZero | None = None
+    """US dollars, as the agent reports them."""
+    retries: Annotated[int, Field(ge=0)] = DEFAULT_RETRIES
+    retry_wait: Seconds = 5.0
+    """Seconds before the first retry."""
+    tools: Literal["mcp-only", "all"] = "mcp-only"
+    home: Literal["sealed", "native"] = "sealed"
+    isolation: str = "auto"
+    """A level's name, or "auto"."""
+    require_isolation: str | None = None
+    capture_llm: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    agent_limits: Mapping[str, Count] = field(default_factory=dict)
+    """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
+    durability: Literal["normal", "full"] = "normal"
+
+    def __post_init__(self) -> None:
+        check_types({one.name: getattr(self, one.name) for one in fields(self)})
+        if not self.agent:
+            raise WrongUseError("name an agent (see `mcp-bench agents`)")
+        if self.base_url is not None and not is_http_url(self.base_url):
+            raise WrongUseError(f"base_url: {self.base_url!r} is not an http:// or https:// URL")
+        levels = (("isolation", self.isolation, ("auto", *LEVELS)),
+                  ("require_isolation", self.require_isolation, SEALING))  # fmt: skip
+        for name, level, known in levels:
+            if level is not None and level not in known:
+                raise UnknownNameError(f"level of {name}", level, known)
+        for name in self.agent_limits:
+            if name not in AGENT_LIMITS:
+                raise UnknownNameError("limit of an agent", name, AGENT_LIMITS)
+        if self.server is None and self.prompts:
+            raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
+        for name in OF_BENCHMARKS if self.server is not None else ():
+            if getattr(self, name) not in (default(name), []):
+                raise WrongUseError(f"{name} does not go with server")
+
+
+def default(name: str) -> Any:
+    """Return the default of a choice."""
+    (found,) = (one for one in fields(Choices) if one.name == name)
+    return None if found.default is MISSING else found.default
+
+
+def check_types(values: Mapping[str, Any]) -> None:
+    """Check types and ranges of choices.
+
+    Raises:
+        WrongUseError: a value does not fit.
+    """
+    try:
+        _types().model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        what = first["msg"].removeprefix("Input ")
+        raise WrongUseError(f"{where} is {first['input']!r}: it {what}") from None
+
+
+@cache
+def _types() -> type[BaseModel]:
+    hints = get_type_hints(Choices, include_extras=True)
+    strict = ConfigDict(strict=True, extra="forbid")
+    required: Any = {name: (hint, ...) for name, hint in hints.items()}
+    made: type[BaseModel] = create_model("Types", __config__=strict, **required)
+    return made
+
+
+def is_http_url(text: str) -> bool:
+    """Return whether a client can open a URL: otherwise an agent would spend its time on retries."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # such as unbalanced brackets
+        return False
+
+
+def check_run(jobs: int, max_cost: float | None = None) -> None:
+    """Check what a run is resumed with.
+
+    Raises:
+        WrongUseError: a value has the wrong type or is out of range.
+    """
+    if type(jobs) is not int or jobs < 1:
+        raise WrongUseError(f"jobs is {jobs!r}: it must be a whole number, 1 or more")
+    if max_cost is not None and not (isinstance(max_cost, int | float) and 0 < max_cost < math.inf):
+        raise WrongUseError(f"max_cost is {max_cost!r}: it must be a number above 0")

@@ -1,0 +1,49 @@
+"""Everything that the author of a benchmark imports. See docs/own-benchmark.md."""
+
+from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
+from mcp_bench.servers.contracts import (
+    ALL_SPLITS,
+    JSON,
+    VACUOUS,
+    AssertionResult,
+    Benchmark,
+    Grade,
+    Reference,
+    Replay,
+    ReportsAssertions,
+    Task,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    World,
+    partial_credit,
+)
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.progress import report_progress
+from mcp_bench.servers.remote import RemoteBenchmark
+
+__all__ = [
+    "ALL_SPLITS",
+    "ANSWER_TAKEN",
+    "JSON",
+    "SUBMIT_ANSWER",
+    "VACUOUS",
+    "AssertionResult",
+    "BenchError",
+    "Benchmark",
+    "Grade",
+    "MissingDependencyError",
+    "Reference",
+    "RemoteBenchmark",
+    "Replay",
+    "ReportsAssertions",
+    "Task",
+    "ToolCall",
+    "ToolResult",
+    "ToolSpec",
+    "UnknownNameError",
+    "World",
+    "WrongUseError",
+    "partial_credit",
+    "report_progress",
+]

@@ -1,0 +1,70 @@
+"""Start, resume and run an ablation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.recorder.store.reader import run_paths
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.ablation.arms import Arms
+from mcp_bench.trainer.ablation.settings import AblationSettings
+from mcp_bench.trainer.ablation.verdict import result
+from mcp_bench.trainer.loop.folder import new_folder
+from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+
+SETTINGS = "ablation.json"
+
+
+def begin(
+    recipe: str, overrides: Sequence[str], out: Path | None, choices: Mapping[str, Any]
+) -> tuple[Path, AblationSettings]:
+    """Make the folder of a new ablation.
+
+    Args:
+        recipe: name of a built-in recipe, or path of a YAML file.
+        overrides: values of the recipe, as KEY=VALUE.
+        out: the folder. Default: a new one in `$MCP_BENCH_HOME/ablations`.
+        choices: the other fields of `AblationSettings`; `dev` as `task_ids` takes it.
+
+    Raises:
+        WrongUseError: there are no runs, the recipe cannot be used, or the folder is not empty.
+        UnknownNameError: a run, the benchmark or a task is unknown.
+    """
+    runs = [path.name for path in run_paths(choices["runs"])]  # fixed, since later runs would change cohorts
+    if not runs:
+        raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
+    dev = task_ids(choices["benchmark"], "dev", choices["dev"])
+    settings = AblationSettings.model_validate({**choices, "recipe": recipe, "dev": dev, "runs": runs})
+    text = trial_recipe(recipe, overrides)
+    folder = new_folder(out, "ablations")
+    (folder / "recipe.yaml").write_text(text, encoding="utf-8")
+    write_atomic(folder / SETTINGS, settings.model_dump_json(indent=1) + "\n")
+    return folder, settings
+
+
+def begun(folder: Path) -> tuple[Path, AblationSettings]:
+    """Return a stopped ablation.
+
+    Raises:
+        WrongUseError: the folder has none.
+    """
+    stored = folder / SETTINGS
+    if not stored.is_file():
+        raise WrongUseError(f"cannot resume {folder}: it has no {SETTINGS}, so it is not an ablation")
+    return folder.absolute(), AblationSettings.model_validate_json(stored.read_text(encoding="utf-8"))
+
+
+def run(folder: Path, settings: AblationSettings, report: Callable[[str], object]) -> dict[str, Any]:
+    """Run the remaining steps, store the result in `result.json` and return it.
+
+    Raises:
+        StepFailedError: a command failed or was stopped. Calling again continues with it.
+    """
+    found = result(Arms(folder, settings).run(report))
+    write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
+    return found

@@ -1,0 +1,37 @@
+"""Start a loop: its settings are checked and stored in a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
+from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+
+
+def begin(
+    recipe: str, overrides: Sequence[str], out: Path | None, choices: Mapping[str, Any]
+) -> tuple[LoopFolder, LoopSettings]:
+    """Make the folder of a new loop.
+
+    Args:
+        recipe: name of a built-in recipe, or path of a YAML file.
+        overrides: values of the recipe, as KEY=VALUE.
+        out: the folder. Default: a new one in `$MCP_BENCH_HOME/loops`.
+        choices: the other fields of `LoopSettings`; `train`, `dev` and `test` as `task_ids` takes them.
+
+    Raises:
+        WrongUseError: the recipe or a choice of tasks cannot be used, or the folder is not empty.
+        UnknownNameError: the benchmark or a task is unknown.
+    """
+    tasks = {
+        split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
+    }
+    settings = LoopSettings.model_validate({**choices, "recipe": recipe, **tasks})
+    text = trial_recipe(recipe, overrides)
+    folder = LoopFolder(new_folder(out, "loops"))
+    folder.recipe.write_text(text, encoding="utf-8")
+    folder.make(settings)
+    return folder, settings

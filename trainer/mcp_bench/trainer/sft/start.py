@@ -1,0 +1,86 @@
+"""Start or resume a training run: everything is checked before a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from mcp_bench.recorder.paths import home
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
+from mcp_bench.trainer.refusals import refuse
+from mcp_bench.trainer.sft import processes
+from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.sft.train import Ready, make_ready
+
+
+def begin(
+    recipe: str, data: Sequence[Path], tokenizer: str | None, overrides: Sequence[str], out: Path | None
+) -> tuple[RunFolder, Ready]:
+    """Check recipe and rows, and make the folder of a new run.
+
+    Args:
+        recipe: name of a built-in recipe, or path of a YAML file.
+        data: files with rows.
+        tokenizer: folder or Hub name. Default: the base model's.
+        overrides: values of the recipe, as KEY=VALUE.
+        out: the folder. Default: a new one in `$MCP_BENCH_HOME/training`.
+
+    Raises:
+        BenchError: recipe, rows or tokenizer cannot be used, or the folder is not empty.
+    """
+    if not data:
+        raise WrongUseError("no rows to train on: write some with `mcp-bench export`, then pass --data FILE")
+    _, loaded = load_recipe(recipe, overrides)
+    name = tokenizer or loaded.model.tokenizer or loaded.model.base
+    if name is None:
+        raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
+    folder = RunFolder(out or new_folder(recipe))
+    check(loaded)
+    ready = make_ready(loaded, name, data)
+    if processes.rank() == 0:
+        folder.make(loaded, name, data, ready.prepared)
+    return folder, ready
+
+
+def again(folder: RunFolder) -> Ready:
+    """Return the checked input of a run that was stopped.
+
+    Raises:
+        BenchError: the folder has no run, or its data changed.
+    """
+    loaded, name, sources = folder.read()
+    check(loaded)
+    return make_ready(loaded, name, sources)
+
+
+def check(recipe: Recipe) -> None:
+    """Refuse recipes that cannot work here, before any row is read."""
+    import torch
+
+    hardware, there = recipe.hardware, processes.count()
+    here = []
+    if hardware.device == "cuda" and not torch.cuda.is_available():
+        here.append("hardware.device is cuda, but torch finds no GPU")
+    attention = recipe.training.attention
+    if (module := KERNELS.get(attention)) and find_spec(module) is None:
+        here.append(
+            f"training.attention {attention} needs the Python package {module}, which is not installed. "
+            "Install it with `pip install --no-build-isolation 'mcp-bench-trainer[gpu]'`, or set "
+            "training.attention=sdpa"
+        )
+    if hardware.devices != there:
+        here.append(
+            f"hardware.devices is {hardware.devices}, but the number of processes is {there}. Start one "
+            "process per device with the command that `mcp-bench train plan` prints, or set "
+            f"hardware.devices={there}"
+        )
+    refuse(recipe, here)
+
+
+def new_folder(recipe: str) -> Path:
+    if processes.count() > 1:
+        raise WrongUseError("training with several processes needs a common folder: use --out")
+    return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
