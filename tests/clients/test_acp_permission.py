@@ -18,7 +18,7 @@ def judged(title: str = "", server: Server | None = None, **call: Any) -> Verdic
 
 
 TITLES = [
-    "add", "Add", "`add`", "add: a=1, b=2", "bench_add", "bench__add", "mcp__bench__add", "mcp_bench_add",
+    "add", "Add", "`add`", "add: a=1, b=2", 'add: {"text": "a; b...', "bench_add", "bench__add", "mcp__bench__add", "mcp_bench_add",
     "bench.add", "mcp.bench.add", "bench/add", "bench:add", "bench-add", "add_bench", "Bench: Add",
     "add (bench MCP Server)", 'add (bench MCP Server): {"a":1,"b":2}', "MCP: bench/add", "Tool: bench/add",
     "bench/add(a=1, b=2)", "Calling bench__add", "mcp__bench__add - adds two numbers",
@@ -42,6 +42,7 @@ def test_a_tool_is_known_by_each_of_its_names(title: str, more: dict[str, Any]) 
         {"title": "Run the tool bench_add for the sum", "rawInput": ADD},
         {"title": "mcp.bench.add", "kind": "execute", "rawInput": ADD},
         {"title": "bench_add", "rawInput": {"x": "the model's mistake"}},
+        {"title": "bench/add(a=1, b=2)", "kind": "delete", "rawInput": ADD},  # a kind guessed from a name
     ],
 )
 def test_a_tool_is_known_by_the_rest_of_its_call(call: dict[str, Any]) -> None:
@@ -65,6 +66,7 @@ SHELL = {"kind": "execute", "rawInput": {"command": "rm -rf ."}}
         {"title": "mcp__bench__add", **SHELL},
         {"title": "echo mcp__bench__add", "kind": "execute"},
         {"title": "add", "kind": "execute"},
+        {"title": "add", "kind": "execute", "rawInput": ADD},
         {"title": "bench_add && rm -rf .", "kind": "execute", "rawInput": {}},
         {"title": "bench_add", "rawInput": {"command": "bench_add"}},
         {"title": "bench_add", "kind": "execute", "rawInput": {"command": "bench_add"}},
@@ -91,6 +93,7 @@ def test_the_agents_own_tool_is_not_ours_whatever_it_says(call: dict[str, Any]) 
     [
         {"title": "add", "rawInput": {"x": 1}},
         {"title": "bench_add", "kind": "execute"},
+        {"title": "bench_add", "kind": "edit", "rawInput": {"x": 1}},
         {"title": "add: $(rm -rf .)"},
         {"title": "Shall I use bench_add here?"},
     ],

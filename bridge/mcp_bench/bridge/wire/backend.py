@@ -80,7 +80,9 @@ class WorldBackend:
         self._session = session
         self.tools = tuple(tool.name for tool in session.tools)
         named = {tool.name: argument_names(tool) for tool in session.tools}
-        self.arguments = {tool: arguments for tool, arguments in named.items() if arguments}
+        self.arguments: Mapping[str, tuple[str, ...]] = {
+            tool: arguments for tool, arguments in named.items() if arguments
+        }
 
     @asynccontextmanager
     async def connect(

@@ -23,6 +23,7 @@ import os
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ class Handler:
         if method == "session/update":
             update = params["update"]
             if "toolCallId" in update:
-                self._calls.setdefault(update["toolCallId"], {}).update(known(update))
+                call = self._calls.setdefault(update["toolCallId"], {})
+                call.update(written_input(update), **known(update))
             say({"type": "update", "update": update})
         elif method == "session/request_permission":
             return {"outcome": self._decide(params)}
@@ -191,6 +193,15 @@ async def ask(agent: Connection, method: str, params: Mapping[str, Any]) -> Any:
 
 def known(call: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in call.items() if value is not None and key != "sessionUpdate"}
+
+
+def written_input(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input of a call that writes it as its content, as `rawInput`, or nothing."""
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
+        (part,) = call["content"]
+        if isinstance(given := json.loads(part["content"]["text"]), dict):
+            return {"rawInput": given}
+    return {}
 
 
 def say(event: Mapping[str, Any]) -> None:

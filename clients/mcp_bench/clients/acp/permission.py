@@ -16,10 +16,9 @@ from typing import Any, Literal
 ALLOW = ("allow_once", "allow_always")
 REJECT = ("reject_once", "reject_always")
 
-CHANGES = ("edit", "delete", "move", "switch_mode")
-"""Kinds that only an agent's own tools have."""
-OWN = ("execute", "read", "fetch")
-"""Kinds that mostly an agent's own tools have. Some agents give them to a server's tools, too."""
+RISKY = ("execute", "edit", "delete", "move", "switch_mode")
+"""Kinds of tools that change the machine. Some agents guess a server's tool to be one, from its name."""
+READS = ("read", "fetch")
 OWN_CONTENT = ("diff", "terminal")
 OWN_INPUT = {
     *(
@@ -130,7 +129,7 @@ def verdict(call: Mapping[str, Any], server: Server) -> Verdict:
     """
     kind = call.get("kind")
     content = [part.get("type") for part in call.get("content") or () if isinstance(part, dict)]
-    if kind in CHANGES or any(part in OWN_CONTENT for part in content):
+    if any(part in OWN_CONTENT for part in content):
         return NOT_OURS
     given = _object(call.get("rawInput"))
     if given and (stated := server.states(given)):
@@ -141,16 +140,20 @@ def verdict(call: Mapping[str, Any], server: Server) -> Verdict:
     fits = server.takes(tool, given)
     title = str(call.get("title") or "").strip(" `")
     by_model = title in (given or {}).values()
-    own_input = bool(OWN_INPUT & set(given or ()))
-    if fits and not (kind in OWN and (by_model or (own_input and how != "qualified"))):
+    own_input = bool(OWN_INPUT & set(given or ()) - set(server.tools.get(tool) or ()))
+    if kind in RISKY:
+        if how != "qualified" or by_model or own_input:
+            return NOT_OURS
+        return Verdict(tool, allow=bool(given) and fits is not False)
+    if fits:
         return Verdict(tool, allow=True)
-    if by_model or (kind in OWN and (fits is not None or how != "qualified")):
+    if by_model or (own_input and (fits is False or how != "qualified")):
         return NOT_OURS
-    if own_input and (fits is False or kind in OWN or how != "qualified"):
+    if kind in READS and (own_input or how != "qualified"):
         return NOT_OURS
     if how == "bare" and fits is None:
         return Verdict(tool, allow=bool(given) or _only_names(tool, title))
-    return Verdict(tool, allow=how == "qualified" and (bool(given) or kind not in OWN))
+    return Verdict(tool, allow=how == "qualified")
 
 
 def decide(options: Collection[Mapping[str, Any]], *, allow: bool) -> dict[str, Any]:
@@ -186,7 +189,9 @@ def _apart(name: str) -> str:
 
 def _only_names(tool: str, title: str) -> bool:
     """Return whether a title is a tool's name, perhaps with an input that no shell would run."""
-    return re.fullmatch(rf"{_words(tool)}(?::\s[^;&|$`\n]*)?", title, re.IGNORECASE) is not None
+    return (
+        re.fullmatch(rf'{_words(tool)}(?::\s(?:\{{"[^\n]*|[^;&|$`\n]*))?', title, re.IGNORECASE) is not None
+    )
 
 
 def _leaves(value: Any, depth: int = 4) -> Iterator[str]:

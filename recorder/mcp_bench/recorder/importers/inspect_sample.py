@@ -117,7 +117,7 @@ def _error(sample: Mapping[str, Any]) -> str | None:
 def _termination(sample: Mapping[str, Any], ours: Mapping[str, Any]) -> Termination | None:
     stated = ours.get("termination")
     if stated in get_args(Termination):
-        return stated  # type: ignore[no-any-return]
+        return stated
     return _LIMITS.get((sample.get("limit") or {}).get("type"))
 
 
