@@ -27,7 +27,7 @@ def test_it_solves_a_real_task(bench, tmp_path: Path, name: str) -> None:
         bench.run(
             "record", "--agent", "acp", "--agent-option", f"command={agent.command}", "--task", task.id,
             *(part for option in agent.options for part in ("--agent-option", option)),
-            *(argument.replace("URL", url) for argument in agent.arguments), "--timeout", "200",
+            *(argument.replace("{URL}", url) for argument in agent.arguments), "--timeout", "200",
         )  # fmt: skip
     (episode,) = bench.rows("select * from episodes")
     assert (episode["invalid"], episode["termination"]) == (None, "agent_exit")
