@@ -10,8 +10,9 @@ VLLM := $(CURDIR)/.venv-vllm
 VLLM_VERSION := 0.32.0
 DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
+ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 
-.PHONY: demo unit test test-full test-vllm check docs clean
+.PHONY: acp-agents demo unit test test-full test-vllm check docs clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
@@ -23,7 +24,7 @@ test: check $(NODE_TOOLS)
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
 # Here every command of the tests is an interpreter of its own (see tests/support/forked.py).
-test-full: check $(NODE_TOOLS)
+test-full: check $(NODE_TOOLS) $(ACP_AGENTS)
 	MCP_BENCH_TEST_PROCESSES=real $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
 
 test-vllm: $(VENV)/.dev $(VLLM)/.made $(DEMO)
@@ -75,5 +76,11 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@command -v npm >/dev/null || { echo "the tests run real agents, which npm installs: install Node.js with npm" >&2; exit 1; }
 	cd tests/node && npm ci --no-audit --no-fund
 
+# Half a gigabyte: only the full tests record with them.
+acp-agents: $(ACP_AGENTS)
+
+$(ACP_AGENTS): tests/acp_agents/package.json tests/acp_agents/package-lock.json
+	cd tests/acp_agents && npm ci --no-audit --no-fund
+
 clean:
-	rm -rf $(VENV) $(VLLM) tests/node/node_modules demo-out
+	rm -rf $(VENV) $(VLLM) tests/node/node_modules tests/acp_agents/node_modules demo-out

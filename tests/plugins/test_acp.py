@@ -183,6 +183,7 @@ def results(transcript: Transcript) -> list[tuple[str | None, bool]]:
 
 
 TITLES = [
+    ("ask:add", "add"),
     ("ask:mcp__desk__add", "add"),
     ("ask:desk_desk_tidy", "desk.tidy"),
     ("ask:desk/note (MCP)", "note"),
@@ -199,7 +200,11 @@ def test_a_tool_of_the_server_is_allowed(attempt: Make, what: str, tool: str) ->
     assert call.function.arguments == {"a": 1}
 
 
-@pytest.mark.parametrize("what", ["ask:Bash:execute", "ask:mcp__desk__add:edit", "ask:mcp__desk__addition"])
+EDIT = {"title": "mcp__desk__add", "kind": "edit", "rawInput": {"path": "x", "content": "y"}}
+OTHERS = ("ask:Bash:execute", "ask:add:edit", "ask:add:execute", "ask:mcp__desk__addition")
+
+
+@pytest.mark.parametrize("what", [*OTHERS, f"call:add:{json.dumps(EDIT)}"])
 def test_any_other_tool_is_refused(attempt: Make, what: str) -> None:
     transcript = stand_in(attempt, what, "say:done")
     assert [is_error for _, is_error in results(transcript)] == [True]

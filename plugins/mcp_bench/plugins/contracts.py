@@ -56,6 +56,9 @@ class McpServer:
     then the agent allows every tool of this server."""
     url: str | None = None
     """The server's address on streamable HTTP; only for agents with the capability `http`."""
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the arguments of each tool, if known: they show a tool of the server apart from one of the
+    agent's own."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,9 @@ class Fault(BaseModel):
 
     kind: Literal["endpoint_error", "login_missing", "approval_needed", "server_not_connected", "bad_option"]
     detail: str
+    ours: bool = False
+    """Whether our own client caused it, such as by refusing a call to the server. It is then never held
+    against the agent."""
 
 
 class Transcript(BaseModel):

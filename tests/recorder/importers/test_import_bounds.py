@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.import_ import import_
-from mcp_bench.recorder.importers import inspect_log, json_rows
+from mcp_bench.recorder.importers import inspect_log, inspect_sample, json_rows
 
 pytestmark = pytest.mark.system
 
@@ -161,7 +161,7 @@ def test_a_row_that_does_not_fit_into_memory_is_left_out(
 def test_many_references_to_one_text_are_refused(
     bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_log, "ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(inspect_sample, "ROW_BYTES", 1 << 20)
     said = [{"role": "user", "content": "attachment://a"}] * 20
     path = log(tmp_path / "x.eval", {**SAMPLE, "messages": said, "attachments": {"a": "x" * 100_000}})
     assert imported(invoke, path, "inspect") == (0, ["with its attachments it has more than 1 MiB"])

@@ -47,7 +47,8 @@ class Attempt:
             path.mkdir(parents=True)
         self.environ = {**node_environ(self.folder), **self.environ}
         command = ("/usr/bin/env", f"JOURNAL={self.journal_path}", *script_command(DESK_SERVER))
-        self.server = McpServer("desk", command, ("add", "note", "desk.tidy"))
+        arguments = {"add": ("a", "b"), "note": ("text", "colour")}
+        self.server = McpServer("desk", command, ("add", "note", "desk.tidy"), arguments=arguments)
 
     @property
     def home(self) -> Path:

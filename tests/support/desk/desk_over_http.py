@@ -6,8 +6,8 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from mcp_bench.plugins.contracts import McpServer
 from tests.support import DESK_SERVER
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.forked import script_command
@@ -35,9 +35,7 @@ def over_http(work: Attempt) -> Iterator[None]:
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline())
-            work.server = McpServer(
-                work.server.name, (), work.server.tools, url=f"http://127.0.0.1:{port}/mcp"
-            )
+            work.server = replace(work.server, command=(), url=f"http://127.0.0.1:{port}/mcp")
             yield
         finally:
             process.kill()

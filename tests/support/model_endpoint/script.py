@@ -202,10 +202,11 @@ def _find(bare: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
     """Return the offered tool for a bare name.
 
     Agents put the server's name in front, so the shortest name with the right end is the tool. Some keep a dot
-    that others replace, and some add a hash of seven digits to a changed name.
+    that others replace, some join the two names by a dash, and some add a hash of seven digits to a changed
+    name.
     """
-    plain = {tool: f"_{tool.name}".replace(".", "_") for tool in tools}
-    end = f"_{bare}".replace(".", "_")
+    plain = {tool: re.sub(r"[.-]", "_", f"_{tool.name}") for tool in tools}
+    end = re.sub(r"[.-]", "_", f"_{bare}")
     hashed = re.compile(rf"{re.escape(end)}_[0-9a-z]{{7}}$")
     fitting = [tool for tool in tools if plain[tool].endswith(end)]
     fitting = fitting or [tool for tool in tools if hashed.search(plain[tool])]

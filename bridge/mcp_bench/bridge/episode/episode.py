@@ -115,7 +115,7 @@ async def play(
         await work(setup, run, planned, episode, world, attempt)
         if fault := attempt.transcript.fault:
             seen = fault.kind == "endpoint_error" and attempt.endpoint_failed
-            attempt.invalidate(fault.kind, fault.detail, on_its_word=not seen)
+            attempt.invalidate(fault.kind, fault.detail, on_its_word=not (seen or fault.ours))
         if not attempt.seen.greeted:
             hint = "" if setup.level.name == "none" else f" Did {setup.level.name} isolation block it?"
             attempt.invalidate(

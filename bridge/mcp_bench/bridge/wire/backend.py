@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 import anyio
 from mcp_types import RequestId
 
+from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.mcp_server.connection import MAX_LINE, Connection
 from mcp_bench.servers.mcp_server.lines import UnfinishedLine
 from mcp_bench.servers.mcp_server.world_session import WorldSession
@@ -40,6 +41,8 @@ class Backend(Protocol):
 
     tools: tuple[str, ...]
     """Names of the tools. Empty if they are not known in advance."""
+    arguments: Mapping[str, tuple[str, ...]]
+    """Names of the arguments of each tool, if they are known."""
     answers_before_eof: bool
     """Whether open requests must be answered before the end of input, because they are dropped after it."""
     fault: str | None
@@ -61,6 +64,12 @@ class Backend(Protocol):
         ...
 
 
+def argument_names(tool: ToolSpec) -> tuple[str, ...]:
+    """Return the arguments that a tool's schema names."""
+    properties = tool.input_schema.get("properties")
+    return tuple(properties) if isinstance(properties, dict) else ()
+
+
 class WorldBackend:
     """A world in this process, shared by all connections."""
 
@@ -70,6 +79,10 @@ class WorldBackend:
     def __init__(self, session: WorldSession) -> None:
         self._session = session
         self.tools = tuple(tool.name for tool in session.tools)
+        named = {tool.name: argument_names(tool) for tool in session.tools}
+        self.arguments: Mapping[str, tuple[str, ...]] = {
+            tool: arguments for tool, arguments in named.items() if arguments
+        }
 
     @asynccontextmanager
     async def connect(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
@@ -22,6 +23,7 @@ class CommandBackend:
 
     answers_before_eof = False
     tools: tuple[str, ...] = ()
+    arguments: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], stderr: Path) -> None:
         """Set up the backend. The server's stderr goes to the file `stderr`."""

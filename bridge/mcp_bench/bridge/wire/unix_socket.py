@@ -38,7 +38,9 @@ class UnixSocketWire:
         self.gate = gate
         self.traffic = Traffic(on_ready=folder.mark_ready)
         self.seen = self.traffic.seen
-        self.server = McpServer(SERVER_NAME, folder.server_command, backend.tools)
+        self.server = McpServer(
+            SERVER_NAME, folder.server_command, backend.tools, arguments=backend.arguments
+        )
         """The server, for the agent's configuration."""
         self._episode = gate.episode
         self._folder = folder

@@ -6,6 +6,7 @@
     {"type": "prompt", "number": N}                        user turn N begins; counted from 0
     {"type": "update", "update": {...}}                    a `session/update`, unchanged
     {"type": "permission", "call": {...}, "tool": NAME or null, "allowed": true or false}
+                                                           the server's tool that the call is (perhaps) for
     {"type": "stop", "result": {...}}                      its answer to `session/prompt`
     {"type": "failed", "method": M, "error": {"code", "message", "data"}}
     {"type": "error", "kind": "usage" | "mcp" | "endpoint", "detail": TEXT}    why it gave up
@@ -22,6 +23,7 @@ import os
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ import anyio
 from acp import PROTOCOL_VERSION, RequestError, spawn_stdio_connection
 from acp.connection import Connection
 
-from mcp_bench.clients.acp.permission import asked_for, decide
+from mcp_bench.clients.acp.permission import Server, Verdict, decide, verdict
 from mcp_bench.clients.acp.plan import Plan
 from mcp_bench.clients.events import ClientError
 
@@ -43,7 +45,7 @@ class Handler:
     """Handles the agent's requests and notifications."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self._server = None if plan.allow is None else Server(plan.server, plan.allow)
         self._calls: dict[str, dict[str, Any]] = {}
         """Tool calls reported so far, by id: a request for permission may name only the id."""
 
@@ -56,7 +58,8 @@ class Handler:
         if method == "session/update":
             update = params["update"]
             if "toolCallId" in update:
-                self._calls.setdefault(update["toolCallId"], {}).update(known(update))
+                call = self._calls.setdefault(update["toolCallId"], {})
+                call.update(written_input(update), **known(update))
             say({"type": "update", "update": update})
         elif method == "session/request_permission":
             return {"outcome": self._decide(params)}
@@ -66,11 +69,11 @@ class Handler:
 
     def _decide(self, params: Mapping[str, Any]) -> dict[str, Any]:
         call = {**self._calls.get(params["toolCall"]["toolCallId"], {}), **known(params["toolCall"])}
-        tool = None if self._plan.allow is None else asked_for(call, self._plan.allow)
-        outcome = decide(params["options"], allow=self._plan.allow is None or tool is not None)
+        judged = Verdict(None, allow=True) if self._server is None else verdict(call, self._server)
+        outcome = decide(params["options"], allow=judged.allow)
         chosen = [option for option in params["options"] if option["optionId"] == outcome.get("optionId")]
         allowed = bool(chosen) and str(chosen[0].get("kind")).startswith("allow")
-        say({"type": "permission", "call": call, "tool": tool, "allowed": allowed})
+        say({"type": "permission", "call": call, "tool": judged.tool, "allowed": allowed})
         return outcome
 
 
@@ -190,6 +193,15 @@ async def ask(agent: Connection, method: str, params: Mapping[str, Any]) -> Any:
 
 def known(call: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in call.items() if value is not None and key != "sessionUpdate"}
+
+
+def written_input(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input of a call that writes it as its content, as `rawInput`, or nothing."""
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
+        (part,) = call["content"]
+        if isinstance(given := json.loads(part["content"]["text"]), dict):
+            return {"rawInput": given}
+    return {}
 
 
 def say(event: Mapping[str, Any]) -> None:

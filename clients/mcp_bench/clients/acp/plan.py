@@ -28,8 +28,11 @@ class Plan:
     """One of the modes that the session offers."""
     choices: dict[str, str] = field(default_factory=dict)
     """Other options to set, by id, if the session has them."""
-    allow: list[str] | None = None
-    """Full names of the tools to allow when the agent asks; None allows all."""
+    server: str = ""
+    """Name of the server whose tools to allow when the agent asks."""
+    allow: dict[str, list[str] | None] | None = None
+    """The arguments of each of its tools, or null where they are unknown; {} if the tools are unknown, too.
+    Null allows the tools of the agent as well."""
     ready: str | None = None
     """The first prompt waits until this file exists."""
     wait: float = 120.0
@@ -43,7 +46,7 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "mcpServers": list,
     "meta": dict,
     "choices": dict,
-    "allow": (list, type(None)),
+    "allow": (dict, type(None)),
     "wait": (int, float),
     "settle": (int, float),
 }

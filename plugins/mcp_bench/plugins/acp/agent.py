@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.plugins.acp.login import named_login
 from mcp_bench.plugins.acp.profile import Profile
 from mcp_bench.plugins.acp.profiles import profile_of
-from mcp_bench.plugins.acp.session import fault, full_names, read_session
+from mcp_bench.plugins.acp.session import fault, read_session
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.cli_agent import find_executable
 from mcp_bench.plugins.contracts import (
@@ -43,7 +44,8 @@ class Acp:
     )
     options: Mapping[str, str] = {
         "command": "starts the agent, such as 'gemini --acp' or 'opencode acp' (needed)",
-        "login": "variables of yours to pass to the agent, with commas between (where it has no profile)",
+        "login": "your variables to pass on, or your login files to lend, with commas between, such as "
+        "'KEY,~/.helper/key.json'",
         "login_method": "id of the ACP method to log in with, where the agent asks for that",
         "mode": "session mode to choose, where the agent has several",
         "effort": "reasoning effort, where the agent's profile knows how",
@@ -103,8 +105,7 @@ class AcpAgent(Acp):
             WrongUseError: an option has a value that makes no sense, or the agent takes no model or endpoint.
         """
         opening = self.profile.open(request)
-        login = [name for name in request.options.get("login", "").split(",") if name]
-        env = {name: value for name in login if (value := request.environ.get(name))}
+        env, lent = named_login(request)
         plan: dict[str, Any] = {
             "command": [*self.command, *opening.arguments],
             "mcpServers": [entry(request.server)] if opening.server_by_session else [],
@@ -113,7 +114,8 @@ class AcpAgent(Acp):
             "model": request.model if opening.model_by_session else None,
             "mode": request.options.get("mode"),
             "choices": opening.choices,
-            "allow": full_names(request.server) if request.tools == "mcp-only" else None,
+            "server": request.server.name,
+            "allow": tools_of(request.server) if request.tools == "mcp-only" else None,
             "ready": str(request.ready) if request.ready else None,
             "wait": seconds(request.options.get("wait", "120")),
             "settle": opening.settle,
@@ -128,7 +130,7 @@ class AcpAgent(Acp):
             [f"--plan={path}"],
             stdin=request.prompt.encode(),
             env={**opening.env, **env},
-            login=opening.user_login,
+            login=lent or opening.user_login,
         )
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
@@ -169,6 +171,12 @@ def entry(server: McpServer) -> dict[str, Any]:
         return {"type": "http", "name": server.name, "url": server.url, "headers": []}
     program, *arguments = server.command
     return {"name": server.name, "command": program, "args": arguments, "env": []}
+
+
+def tools_of(server: McpServer) -> dict[str, list[str] | None]:
+    """Return the arguments of each tool, as far as they are known."""
+    known = server.arguments
+    return {tool: list(known[tool]) if tool in known else None for tool in server.tools}
 
 
 def seconds(text: str) -> float:

@@ -18,7 +18,18 @@ AUTH_REQUIRED = -32000
 """The protocol's error code for a login that is missing."""
 GONE = -32000_1
 """The client's own code for an agent that ended in the middle of a request."""
-FORMS = ("mcp__{}__{}", "mcp_{}_{}", "{}_{}", "{}__{}", "{}/{}", "{}.{}", "mcp.{}.{}", "{}:{}", "{}-{}")
+FORMS = (
+    "mcp__{}__{}",
+    "mcp_{}_{}",
+    "{}_{}",
+    "{}__{}",
+    "{}/{}",
+    "{}.{}",
+    "mcp.{}.{}",
+    "{}:{}",
+    "{}-{}",
+    "{1}_{0}",
+)
 """How agents combine a server and a tool into one name."""
 
 
@@ -35,13 +46,6 @@ class AcpSession(Session):
     """The request that the agent refused, with its error."""
     stops: list[dict[str, Any]] = field(default_factory=list)
     """The agent's answers to the prompts."""
-
-
-def full_names(server: McpServer) -> list[str]:
-    """Return all names that some agent gives the server's tools."""
-    tools = server.tools or ("*",)
-    plain = [re.sub(r"[^a-zA-Z0-9_-]", "_", tool) for tool in server.tools]
-    return sorted({form.format(server.name, tool) for form in FORMS for tool in (*tools, *plain)})
 
 
 def read_session(stdout: Path, server: McpServer) -> AcpSession:
@@ -206,8 +210,9 @@ def fault(session: AcpSession, answer: str | None, output: AgentOutput, failure:
         failure: pattern of the answer, or of the standard error, of an agent that ends the turn as usual
             although its model endpoint failed.
     """
-    if session.denied:
-        return not_approved(session.denied)
+    if denied := not_approved(session.denied):
+        denied.ours = True
+        return denied
     if session.failed is not None:
         return refused(session.failed)
     if session.trouble is not None:

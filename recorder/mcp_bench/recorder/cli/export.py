@@ -14,6 +14,8 @@ from mcp_bench.recorder.curation.selection import Selection
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
 
+INSPECT = "inspect"
+"""The format that is no rows: logs for Inspect's viewer."""
 _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
 """Options that do not change the content of the files."""
 
@@ -21,7 +23,10 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
 @click.command()
 @options_of(Selection)
 @click.option(
-    "--format", "form", metavar="FORMAT", help="Format of the rows, one row for each episode. Default: trl."
+    "--format",
+    "form",
+    metavar="FORMAT",
+    help="Format of the rows, one row for each episode, or inspect for logs to look at. Default: trl.",
 )
 @click.option(
     "--pairs",
@@ -45,7 +50,8 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="Output file: Parquet if the name ends in .parquet, otherwise JSON lines.",
+    help="Output file: Parquet if the name ends in .parquet, otherwise JSON lines; .eval for --format"
+    " inspect.",
 )
 @click.option(
     "--shard-size",
@@ -102,6 +108,10 @@ def export(
     recordings writes the same bytes. FORMAT is trl, openai, prime-rl, verifiers, atif, sharegpt, or a format
     that another package registers.
 
+    With --format inspect, OUT is a log for `inspect view`, to look at and not to train on: every episode is
+    in it by default, of every split, also invalid and ungraded ones. Several runs, agents or models make
+    several logs.
+
     \b
     Examples:
       mcp-bench export --min-partial 0.5 --out train.jsonl
@@ -113,8 +123,16 @@ def export(
       mcp-bench export --format openai --out train.parquet
       mcp-bench export --pairs --margin 0.3 --out preferences.jsonl
       mcp-bench export --steps --benchmark saasworld --min-partial 0 --out steps.jsonl
+      mcp-bench export --format inspect --out logs/all.eval
       mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
+    if form == INSPECT:
+        unfit = {
+            "--pairs": pairs, "--steps": steps, "--shard-size": shard_size, "--compress": compress,
+            "--card": card, "--push": push, "--cohort": selected["cohort"],
+        }  # fmt: skip
+        _export_logs(out, jobs, min_partial, selected, unfit, force=force, as_json=as_json)
+        return
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.export.kinds import rows_of
     from mcp_bench.recorder.export.write import Extras
@@ -147,6 +165,38 @@ def export(
         kind = f"{manifest['format']}{parts}"
         counted = f"{manifest['rows']} rows of " if pairs or steps else ""
         click.echo(f"wrote {counted}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
+
+
+def _export_logs(
+    out: Path,
+    jobs: int | None,
+    min_partial: float | None,
+    selected: dict[str, Any],
+    unfit: dict[str, Any],
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    from mcp_bench.recorder.curation.pipeline import Curation
+    from mcp_bench.recorder.export.inspect_log import export_logs
+    from mcp_bench.servers.contracts import ALL_SPLITS
+    from mcp_bench.servers.errors import WrongUseError
+
+    for option, value in unfit.items():
+        if value:
+            raise WrongUseError(f"{option} makes training data, and --format {INSPECT} logs: leave one out")
+    chosen = {"splits": (ALL_SPLITS,), **given(selected)}
+    selection = Selection(min_partial=min_partial or 0.0, **chosen)
+    curation = Curation(selection, jobs, for_reading=True)
+    manifest = export_logs(out, curation, force=force, command=_command(out))
+    click.echo(_funnel(curation), err=True)
+    names = [str(out.with_name(file["name"])) for file in manifest["files"]]
+    if as_json:
+        click.echo(json.dumps({"out": str(out), **manifest}))
+    else:
+        click.echo(
+            f"wrote {manifest['rows']} of {curation.rows_in} episodes to {', '.join(names)} ({INSPECT})"
+        )
 
 
 def _funnel(curation: Curation) -> str:

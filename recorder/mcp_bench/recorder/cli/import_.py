@@ -31,8 +31,8 @@ def import_(
     """Import trajectories of other tools, with the grades that those tools gave.
 
     PATH is a file, or a folder of files, in one of these formats: atif (Harbor), automationbench
-    (--export-json), claude-code and codex (session files), evalscope, inspect (.eval), openai, prime-rl,
-    sharegpt, trl, verifiers (results.jsonl, traces.jsonl).
+    (--export-json), claude-code and codex (session files), evalscope, inspect (.eval, .json), openai,
+    prime-rl, sharegpt, trl, verifiers (results.jsonl, traces.jsonl).
 
     Invalid rows are left out and listed with the reason; the exit code is then 1. Importing the same rows
     twice adds nothing. Reports and exports include imported episodes, but they never count as verified.

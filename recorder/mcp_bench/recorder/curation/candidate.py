@@ -13,7 +13,8 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 
 @dataclass(slots=True)
 class Candidate:
-    """A valid, graded episode. The last four fields are filled only if a rule needs them."""
+    """A valid, graded episode; in a log, any episode. The last four fields are filled only if a rule needs
+    them."""
 
     run: Path
     id: str
@@ -35,16 +36,14 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
 
     Args:
         run: The folder of the run.
-        episode: An episode with a grade.
+        episode: The episode. One without a grade counts as not solved at all.
     """
-    if episode.partial is None:
-        raise ValueError(f"{episode.id} has no grade")
     return Candidate(
         run=run,
         id=episode.id,
         task=f"{episode.benchmark}/{episode.task}",
         family=f"{episode.benchmark}/{family(episode.task, episode.domain)}",
-        partial=episode.partial,
+        partial=episode.partial or 0.0,
         strict=bool(episode.strict),
         calls=episode.calls,
         failed_calls=episode.failed_calls,

@@ -21,8 +21,13 @@ class EpisodeRule:
     keeps: Callable[[StoredEpisode], bool]
 
 
-def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
-    """Yield the rules in the order in which they apply, those of options only if the options are set."""
+def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterator[EpisodeRule]:
+    """Yield the rules in the order in which they apply, those of options only if the options are set.
+
+    Args:
+        selection: What to choose.
+        for_reading: Whether people will read the episodes: nothing is dropped then without an option.
+    """
     chosen = selection
     if chosen.agents:
         yield EpisodeRule("other_agent", "by another agent", lambda e: e.agent in chosen.agents)
@@ -38,8 +43,9 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
         splits = ", ".join(chosen.splits)
         words = f"not of the split {splits} (--split all takes every split)"
         yield EpisodeRule("other_split", words, lambda e: e.split in chosen.splits)
-    yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
-    yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
+    if not for_reading:
+        yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
+        yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
     if chosen.isolation is not None:
         least = strength(chosen.isolation)
         yield EpisodeRule(
@@ -47,7 +53,7 @@ def episode_rules(selection: Selection) -> Iterator[EpisodeRule]:
             f"isolated less strictly than {chosen.isolation}",
             lambda e: strength(e.isolation) >= least,
         )
-    if not chosen.include_tainted:
+    if not chosen.include_tainted and not for_reading:
         words = "tainted (--include-tainted keeps them)"
         yield EpisodeRule("tainted", words, lambda e: e.taint != "tainted")
     if chosen.clean:

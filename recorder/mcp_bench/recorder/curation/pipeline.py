@@ -57,13 +57,14 @@ class SetRule:
 class Curation:
     """Applies a selection to a store."""
 
-    def __init__(self, selection: Selection, jobs: int | None = None) -> None:
+    def __init__(self, selection: Selection, jobs: int | None = None, *, for_reading: bool = False) -> None:
         """Prepare the rules.
 
         Args:
             selection: What to choose.
             jobs: Processes that read conversations. By default one for each core, at most `MOST_JOBS`, if
                 there are `MANY` conversations or more.
+            for_reading: Whether to keep invalid, ungraded and tainted episodes, for a log.
 
         Raises:
             MissingDependencyError: the tokenizer needs a package that is not installed.
@@ -73,7 +74,7 @@ class Curation:
         self._jobs = jobs
         self.guard = Guard(guarded(selection.splits, allow=selection.on_leak == "allow"))
         self._counter = None if selection.tokenizer is None else TokenCounter(selection.tokenizer)
-        self._episode_rules = list(episode_rules(selection))
+        self._episode_rules = list(episode_rules(selection, for_reading=for_reading))
         self._set_rules = list(self._rules_of_sets())
         self._rules: list[EpisodeRule | SetRule] = [*self._episode_rules, *self._set_rules]
         self.rows_in = self.rows_out = 0

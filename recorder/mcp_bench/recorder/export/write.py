@@ -91,7 +91,7 @@ def export(
     )
     chosen = curation.choose(run_paths(curation.selection.runs))
     if not chosen:
-        raise NothingToExportError(_nothing(curation))
+        raise NothingToExportError(nothing_to_export(curation))
     count = rows.count(chosen)
     if count is None and shard_size is not None:
         raise WrongUseError(f"--shard-size cannot be used with {rows.name}: write one file")
@@ -124,7 +124,7 @@ def export(
             "sha256": _whole(written),
             "rows": total,
             "files": written,
-            "selection": _selection(curation),
+            "selection": selection_document(curation),
             "funnel": curation.funnel(),
             **rows.facts(),
             "counts": summary.counts(),
@@ -177,7 +177,8 @@ def _remove_others(where: Layout, files: Sequence[Path]) -> None:
             path.unlink()
 
 
-def _selection(curation: Curation) -> dict[str, Any]:
+def selection_document(curation: Curation) -> dict[str, Any]:
+    """Return the selection for the manifest, with the hash of its tokenizer."""
     selection = asdict(curation.selection)
     if curation.selection.tokenizer is not None:
         selection["tokenizer"] = {
@@ -187,7 +188,8 @@ def _selection(curation: Curation) -> dict[str, Any]:
     return selection
 
 
-def _nothing(curation: Curation) -> str:
+def nothing_to_export(curation: Curation) -> str:
+    """Return why no episode is left."""
     if not curation.rows_in:
         return "nothing to export: there are no recordings yet. Record some with `mcp-bench record`"
     words = curation.words()

@@ -39,14 +39,18 @@ def first(path: Path) -> dict[str, Any]:
         return {}
 
 
-def parse(data: bytes) -> Any:
+def parse(data: bytes, *, nan_is_null: bool = False) -> Any:
     """Parse JSON. Lone surrogates become `?`, so that the value can be written as UTF-8.
+
+    Args:
+        data: the text.
+        nan_is_null: read NaN and Infinity as null, for tools that write them.
 
     Raises:
         RowError: the data is not JSON, not UTF-8, or has NaN or Infinity.
     """
     try:
-        value = json.loads(data, parse_constant=_no_number)
+        value = json.loads(data, parse_constant=no_number if nan_is_null else _no_number)
     except UnicodeDecodeError as error:
         raise RowError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
@@ -105,6 +109,10 @@ def _line(line: bytes) -> dict[str, Any]:
     if len(line) >= ROW_BYTES:
         raise RowError(f"longer than {ROW_BYTES >> 20} MiB")
     return json_object(parse(line))
+
+
+def no_number(word: str) -> None:
+    """Read NaN or Infinity as null."""
 
 
 def _no_number(word: str) -> float:

@@ -1,0 +1,244 @@
+"""Write episodes as Inspect's `.eval` logs, for people who want to look at them in Inspect's viewer.
+
+A log is for reading, not for training: by default every episode is in it, of any split, also invalid and
+ungraded ones. Inspect has a log for each task and model, so there is one for each run, agent and model.
+https://inspect.aisi.org.uk/eval-logs.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.recorder.curation.candidate import Candidate
+from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.export.write import NothingToExportError, nothing_to_export, selection_document
+from mcp_bench.recorder.files.hashed_file import HashedFile
+from mcp_bench.recorder.files.writing import json_line
+from mcp_bench.recorder.formats.inspect import NO_MODEL, Logged, model_usage, moment, sample, summary
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode, run_paths
+from mcp_bench.servers.errors import WrongUseError
+
+ENDING = ".eval"
+VERSION = 2
+"""Of Inspect's log format."""
+_DATE = (1980, 1, 1, 0, 0, 0)  # the oldest that a zip can state: the same recordings give the same bytes
+
+_Group = tuple[str, str, str]
+"""Run, agent, model."""
+
+
+def export_logs(out: Path, curation: Curation, *, force: bool = False, command: str = "") -> dict[str, Any]:
+    """Write the episodes that the curation chooses, and a manifest, and return the manifest.
+
+    The log is `out`. Several logs are named after it, their agent, model and run. All files appear complete
+    or not at all. Memory holds one episode at a time.
+
+    Args:
+        out: Name of the log, which ends in `.eval`.
+        curation: Chooses the episodes.
+        force: Whether to overwrite existing files.
+        command: The command line that the user ran.
+
+    Raises:
+        WrongUseError: `out` has another ending, or a file exists and `force` is not set.
+        UnknownNameError: no recording has a run, agent, model, benchmark, domain or split of that name.
+        LeakError: an episode is, or resembles, a task of the split `private`. No file is written.
+        NothingToExportError: every recording was dropped. No file is written.
+        StorageError: the files cannot be written.
+    """
+    if out.suffix != ENDING:
+        raise WrongUseError(f"an Inspect log ends in {ENDING}: --out {out.with_suffix(ENDING)}")
+    manifest_path = out.with_name(f"{out.name}.manifest.json")
+    chosen = curation.choose(run_paths(curation.selection.runs))
+    if not chosen:
+        raise NothingToExportError(nothing_to_export(curation))
+    groups = _groups(chosen)
+    names = {group: out if len(groups) == 1 else _name(out, group) for group in groups}
+    for path in (*names.values(), manifest_path):
+        if path.exists() and not force:
+            raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
+    temporary: dict[Path, Path] = {}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    files, runs, episodes = list[dict[str, Any]](), set[str](), list[str]()
+    try:
+        for run, of_run in groupby(_logged(curation, chosen), key=lambda logged: logged.episode.run):
+            runs.add(run)
+            with ExitStack() as open_logs:
+                logs: dict[_Group, _Log] = {}
+                for logged in of_run:
+                    group = _group(logged.episode)
+                    if group not in logs:
+                        path = names[group].with_name(f".{names[group].name}.tmp")
+                        temporary[names[group]] = path
+                        path.unlink(missing_ok=True)
+                        logs[group] = _Log(logged.episode, open_logs.enter_context(HashedFile(path)))
+                        open_logs.callback(logs[group].close)
+                    logs[group].add(logged)
+                    episodes.append(logged.episode.id)
+                for group, log in logs.items():
+                    files.append({"name": names[group].name, **log.finish()})
+        curation.guard.check()
+        manifest = {
+            "tool": "mcp-bench-kit",
+            "tool_version": version("mcp-bench-kit"),
+            "command": command,
+            "format": "inspect",
+            "data": out.name,
+            "rows": len(episodes),
+            "files": files,
+            "selection": selection_document(curation),
+            "funnel": curation.funnel(),
+            "runs": sorted(runs),
+            "episodes": episodes,
+        }
+        temporary[manifest_path] = manifest_path.with_name(f".{manifest_path.name}.tmp")
+        temporary[manifest_path].write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        for path, written in temporary.items():
+            written.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        for written in temporary.values():
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
+    return manifest
+
+
+@dataclass
+class _Log:
+    """One log while it is written. Its header comes last, when the results are known."""
+
+    first: StoredEpisode
+    file: HashedFile
+    _summaries: list[dict[str, Any]] = field(default_factory=list)
+    _epochs: Counter[str] = field(default_factory=Counter)
+    _usage: dict[str, Counter[str]] = field(default_factory=dict)
+    _last_us: int = 0
+
+    def __post_init__(self) -> None:
+        self._zip = zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED)
+        self._write("_journal/start.json", self._start())
+
+    def add(self, logged: Logged) -> None:
+        episode = logged.episode
+        self._epochs[episode.task] += 1
+        row = sample(logged, self._epochs[episode.task])
+        self._write(f"samples/{row['id']}_epoch_{row['epoch']}.json", row)
+        self._summaries.append(summary(row))
+        for model, counts in model_usage(logged).items():
+            self._usage.setdefault(model, Counter()).update(counts)
+        self._last_us = max(self._last_us, episode.ended_us or episode.started_us)
+
+    def close(self) -> None:
+        """End the zip. Closing twice is allowed."""
+        self._zip.close()
+
+    def finish(self) -> dict[str, Any]:
+        """Write the rest, and return the log's entry in the manifest."""
+        self._write("summaries.json", self._summaries)
+        stats = {
+            "started_at": moment(self.first.started_us),
+            "completed_at": moment(self._last_us),
+            "model_usage": {model: dict(counts) for model, counts in self._usage.items()},
+        }
+        header = {"version": VERSION, "status": "success", **self._start(), "results": self._results()}
+        self._write("header.json", {**header, "stats": stats})
+        self.close()
+        first = self.first
+        facts = {"run": first.run, "benchmark": first.benchmark, "agent": first.agent, "model": first.model}
+        size = {"rows": len(self._summaries), "bytes": self.file.size, "sha256": self.file.sha256}
+        return {**facts, **size}
+
+    def _start(self) -> dict[str, Any]:
+        first, tasks = self.first, list(self._epochs)
+        model = first.model or NO_MODEL
+        spec = {
+            "eval_id": hashlib.sha256(f"{first.run}/{first.agent}/{model}".encode()).hexdigest()[:22],
+            "run_id": first.run,
+            "created": moment(first.started_us),
+            "task": first.benchmark,
+            "task_id": first.benchmark,
+            "task_version": first.benchmark_version,
+            "solver": first.agent,
+            "dataset": {
+                "name": first.benchmark, "samples": len(tasks), "sample_ids": tasks, "shuffled": False
+            },
+            "model": model,
+            "config": {"epochs": max(self._epochs.values(), default=1)},
+            "packages": {"mcp-bench-kit": version("mcp-bench-kit")},
+            "metadata": {"agent": first.agent, "agent_version": first.agent_version, "home": first.home},
+        }  # fmt: skip
+        plan = {"name": "plan", "steps": [{"solver": first.agent, "params": {}}], "config": {}}
+        return {"version": VERSION, "eval": spec, "plan": plan}
+
+    def _results(self) -> dict[str, Any]:
+        graded = [one["scores"] for one in self._summaries if one.get("scores")]
+        strict = [float(scores["strict"]["value"] == "C") for scores in graded]
+        partial = [scores["partial"]["value"] for scores in graded]
+        count = len(self._summaries)
+        return {
+            "total_samples": count,
+            "completed_samples": sum("error" not in one for one in self._summaries),
+            "scores": [
+                {
+                    "name": name,
+                    "scorer": name,
+                    "scored_samples": len(values),
+                    "unscored_samples": count - len(values),
+                    "params": {},
+                    "metrics": {metric: {"name": metric, "value": sum(values) / len(values), "params": {}}},
+                }
+                for name, metric, values in (("partial", "mean", partial), ("strict", "accuracy", strict))
+                if values
+            ],
+        }
+
+    def _write(self, name: str, document: Any) -> None:
+        entry = zipfile.ZipInfo(name, _DATE)
+        self._zip.writestr(entry, json_line(document), zipfile.ZIP_DEFLATED)
+
+
+def _logged(curation: Curation, chosen: list[Candidate]) -> Iterator[Logged]:
+    """Yield the episodes. A leak is noted, and refused in the end."""
+    found = zip(chosen, curation.read(chosen), strict=True)
+    for run, of_run in groupby(found, key=lambda pair: pair[0].run):
+        with RunReader(run) as reader:
+            for _, (_, episode, conversation) in of_run:
+                curation.guard.note(episode, curation.guard.leak(episode, conversation))
+                yield Logged(
+                    episode,
+                    conversation,
+                    reader.calls(episode.id),
+                    reader.assertions(episode.id),
+                    reader.metrics(episode.id),
+                )
+
+
+def _groups(chosen: list[Candidate]) -> set[_Group]:
+    groups = set[_Group]()
+    for run, of_run in groupby(chosen, key=lambda one: one.run):
+        with RunReader(run) as reader:
+            groups |= {_group(reader.episode(one.id)) for one in of_run}
+    return groups
+
+
+def _group(episode: StoredEpisode) -> _Group:
+    return episode.run, episode.agent, episode.model or ""
+
+
+def _name(out: Path, group: _Group) -> Path:
+    run, agent, model = group
+    words = [re.sub(r"[^\w.+-]+", "-", word)[:60] for word in (agent, model, run) if word]
+    return out.with_name(f"{'-'.join([out.stem, *words])}{ENDING}")

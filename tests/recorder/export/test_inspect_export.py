@@ -1,0 +1,176 @@
+"""Recordings become Inspect logs, and come back unchanged."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
+from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.store.reader import RunReader, run_paths
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
+from tests.support.recorded import Episode, planned, record
+
+pytestmark = pytest.mark.component
+
+Invoke = Callable[..., Result]
+THINKING = [
+    Message(
+        role="assistant",
+        content="I look.",
+        reasoning="What is there?\n\nMoney.",
+        tool_calls=[ToolCall(id="t1", function=FunctionCall(name="transfer", arguments={"amount": 12.5}))],
+    ),
+    Message(role="assistant", content="Sent — ÄÖ🙂."),
+]
+
+
+def recorded(**info: Any) -> None:
+    record(
+        [
+            (planned("a/1"), Episode(transcript=THINKING, detail="the sum arrived")),
+            (planned("a/1", repeat=1), Episode(partial=0.5, calls=[("transfer", {"amount": 1}, "!no")])),
+            (planned("b", split="test"), Episode(partial=None, invalid="endpoint_error")),
+        ],
+        **{"model": "org/m", **info},
+    )
+
+
+def inside(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: json.loads(archive.read(name)) for name in archive.namelist()}
+
+
+def written(invoke: Invoke, out: Path, *more: str) -> dict[str, Any]:
+    result = invoke(export, "--format", "inspect", "--out", out, "--json", *more)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return dict(json.loads(result.stdout))
+
+
+def test_a_log_has_every_episode_of_a_run(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    recorded()
+    manifest = written(invoke, tmp_path / "logs" / "x.eval")
+    assert (manifest["rows"], [file["name"] for file in manifest["files"]]) == (3, ["x.eval"])
+    log = inside(tmp_path / "logs" / "x.eval")
+    assert {name for name in log if name.startswith("samples/")} == {
+        "samples/a/1_epoch_1.json", "samples/a/1_epoch_2.json", "samples/b_epoch_1.json"
+    }  # fmt: skip
+    header = log["header.json"]
+    spec = header["eval"]
+    assert (spec["task"], spec["solver"], spec["model"]) == ("agentdojo", "oracle", "org/m")
+    assert (spec["config"], spec["dataset"]["sample_ids"]) == ({"epochs": 2}, ["a/1", "b"])
+    results = header["results"]
+    assert (results["total_samples"], results["completed_samples"]) == (3, 2)
+    assert {score["name"]: score["metrics"] for score in results["scores"]} == {
+        "partial": {"mean": {"name": "mean", "value": 0.75, "params": {}}},
+        "strict": {"accuracy": {"name": "accuracy", "value": 0.5, "params": {}}},
+    }
+    first, failed = log["samples/a/1_epoch_1.json"], log["samples/b_epoch_1.json"]
+    call = first["messages"][1]["tool_calls"][0]
+    assert (call["function"], call["arguments"]) == ("transfer", {"amount": 12.5})
+    assert first["messages"][1]["content"][0] == {
+        "type": "reasoning",
+        "reasoning": "What is there?\n\nMoney.",
+    }
+    assert first["scores"]["partial"]["explanation"] == "+ sent: the sum arrived"
+    assert first["model_usage"] == {"org/m": {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}}
+    assert log["samples/a/1_epoch_2.json"]["messages"][2]["error"]["message"] == "!no"
+    assert (failed["error"]["message"], failed["scores"]) == ("endpoint_error", None)
+    kinds = [event["event"] for event in first["events"]]
+    assert kinds == ["sample_init", "model", "tool", "model", "score", "score"]
+    assert [one["id"] for one in log["summaries.json"]] == ["a/1", "a/1", "b"]
+
+
+def stored() -> list[Trajectory]:
+    found = []
+    for path in run_paths():
+        with RunReader(path) as reader:
+            found += [trajectory(reader, episode) for episode in reader.episodes()]
+    return found
+
+
+def test_what_is_imported_equals_what_was_recorded(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded()
+    were = {(one.task, one.seed, index): one for index, one in enumerate(stored())}
+    written(invoke, tmp_path / "x.eval")
+    assert "imported 0 episodes" in invoke(import_, tmp_path / "x.eval").stdout  # they are all here
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other"))
+    result = invoke(import_, tmp_path / "x.eval")
+    assert "imported 3 episodes as inspect" in result.stdout, (result.output, result.exception)
+    now = {
+        (one.task, one.seed, index): one for index, one in enumerate(sorted(stored(), key=lambda t: t.task))
+    }
+    assert now.keys() == were.keys()
+    marks = {"id", "isolation", "verified", "taint"}
+    for slot, one in now.items():
+        assert one.model_dump(exclude=marks) == were[slot].model_dump(exclude=marks)
+        assert (one.isolation, one.verified, one.taint) == ("none", False, "unknown")
+    with RunReader(run_paths()[0]) as reader:
+        (graded,) = [e for e in reader.episodes() if e.partial == 1.0]
+        assert reader.assertions(graded.id)[0]["detail"] == "the sum arrived"
+        assert (reader.metrics(graded.id), graded.termination) == ({"steps": 1}, "agent_exit")
+
+
+def test_each_run_agent_and_model_has_its_log(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    recorded()
+    recorded(model=None, agent="codex")
+    manifest = written(invoke, tmp_path / "all.eval")
+    assert [(file["agent"], file["model"], file["rows"]) for file in manifest["files"]] == [
+        ("oracle", "org/m", 3), ("codex", None, 3)
+    ]  # fmt: skip
+    names = [file["name"] for file in manifest["files"]]
+    assert names[0].startswith("all-oracle-org-m-run_") and names[1].startswith("all-codex-run_")
+    assert inside(tmp_path / names[1])["header.json"]["eval"]["model"] == "none/none"
+    assert written(invoke, tmp_path / "one.eval", "--agent", "codex")["rows"] == 3
+
+
+def test_the_same_recordings_give_the_same_bytes(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    recorded()
+    for name in ("x.eval", "y.eval"):
+        written(invoke, tmp_path / name)
+    assert (tmp_path / "x.eval").read_bytes() == (tmp_path / "y.eval").read_bytes()
+
+
+def test_the_rules_of_export_apply_when_they_are_named(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    recorded()
+    assert written(invoke, tmp_path / "a.eval", "--min-partial", "0.6")["rows"] == 1
+    assert written(invoke, tmp_path / "b.eval", "--split", "test")["rows"] == 1
+    written(invoke, tmp_path / "c.eval", "--reasoning", "drop")
+    assert "What is there" not in json.dumps(inside(tmp_path / "c.eval"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--out", "x.jsonl"), "ends in .eval: --out x.eval"),
+        (("--out", "x.eval", "--pairs"), "--pairs makes training data"),
+        (("--out", "x.eval", "--shard-size", "2"), "--shard-size makes training data"),
+        (("--out", "x.eval", "--run", "run_0"), "run_0"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused(
+    bench_home: Path, invoke: Invoke, arguments: tuple[str, ...], words: str
+) -> None:
+    recorded()
+    assert words in str(invoke(export, "--format", "inspect", *arguments).exception)
+
+
+def test_an_existing_log_is_kept_without_force(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    recorded()
+    written(invoke, tmp_path / "x.eval")
+    before = (tmp_path / "x.eval").read_bytes()
+    assert "--force" in str(invoke(export, "--format", "inspect", "--out", tmp_path / "x.eval").exception)
+    written(invoke, tmp_path / "x.eval", "--force")
+    assert (tmp_path / "x.eval").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(("x", "."))) == [
+        "x.eval", "x.eval.manifest.json"
+    ]  # fmt: skip
