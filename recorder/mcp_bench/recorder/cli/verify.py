@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.recorder.cli.run_options import NOTHING, run_options, runs_argument
+
 if TYPE_CHECKING:
     from mcp_bench.recorder.store.keys import Key
     from mcp_bench.recorder.verify.verify import Verdict
@@ -21,12 +23,15 @@ EPILOG = """\b
 Examples:
   mcp-bench verify
   mcp-bench verify run_01kbf3x9qv2m8t0 --json
+  mcp-bench verify --run-tag baseline
   mcp-bench verify --key worker.key          runs from another machine, with the key of that machine
+  mcp-bench verify --accept run_01kbf3x9qv2m8t0     a run that you have restored from a backup
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@runs_argument
+@run_options
 @click.option(
     "--key",
     "key_file",
@@ -34,8 +39,20 @@ Examples:
     metavar="FILE",
     help="Key that the runs were recorded with, if they come from another home: its file `key`.",
 )
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="RUN",
+    help="Accept this run as it is, although the ledger has a later state of it or does not know it "
+    "(repeatable).",
+)
+@click.option("--yes", is_flag=True, help="With --accept: do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
+def verify(
+    named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], key_file: Path | None,
+    accepted: tuple[str, ...], yes: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Check that recordings have not been changed.
 
     Finds every row of the named runs, or of all, that was edited, removed, added or moved, every change of
@@ -43,24 +60,67 @@ def verify(runs: tuple[str, ...], key_file: Path | None, as_json: bool) -> None:
     copy of itself. The exit code is 0 if every run is unchanged, and 1 if a run was changed or cannot be
     verified. A run cannot be verified if it was recorded with another key, if its writer was killed so that
     its end is not sealed, or if it cannot be read.
+
+    A run that you restored from a backup is an earlier copy of itself. --accept enters in the ledger that
+    you accept this copy; `verify` and `report` say so from then on. It asks first, or needs --yes. Only a
+    whole copy can be accepted, never a changed row.
     """
-    verdicts = []
-    for verdict in _verdicts(runs, key_file):
-        verdicts.append(verdict)
-        if not as_json:
-            show(verdict)
+    chosen = (*named, *runs)
+    if accepted:
+        if chosen or run_tags or key_file:
+            raise click.UsageError("--accept names the runs itself: leave out other runs, tags and keys")
+        verdicts = _accept(accepted, yes, as_json)
+    elif yes:
+        raise click.UsageError("--yes goes with --accept")
+    else:
+        verdicts = _verified(chosen, run_tags, key_file, as_json)
     if as_json:
         click.echo(json.dumps([document(verdict) for verdict in verdicts]))
     elif not verdicts:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+        click.echo(NOTHING)
     sys.exit(0 if all(verdict.state == "verified" for verdict in verdicts) else 1)
 
 
-def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]:
+def _verified(
+    runs: tuple[str, ...], tags: tuple[str, ...], key_file: Path | None, as_json: bool
+) -> list[Verdict]:
+    """Verify runs, and print each verdict as it is there."""
+    verdicts = []
+    for verdict in _verdicts(runs, tags, key_file):
+        verdicts.append(verdict)
+        if not as_json:
+            show(verdict)
+    return verdicts
+
+
+def _accept(runs: tuple[str, ...], yes: bool, as_json: bool) -> list[Verdict]:
+    """Show what is accepted, ask, and accept it."""
+    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.accept import accept, to_accept
+    from mcp_bench.servers.errors import WrongUseError
+
+    found = [to_accept(path) for path in run_paths(runs)]
+    if not yes:
+        for verdict in found:
+            show(verdict, err=True)
+        if as_json or not sys.stdin.isatty():
+            raise WrongUseError("nothing was accepted: without a terminal to ask on, --accept needs --yes")
+        click.echo("What was recorded after this copy is lost, and the ledger keeps that.", err=True)
+        which = "this copy" if len(found) == 1 else f"these {len(found)} copies"
+        click.confirm(f"Accept {which}?", abort=True, err=True)
+    verdicts = [accept(verdict) for verdict in found]
+    if not as_json:
+        for verdict in verdicts:
+            show(verdict)
+    return verdicts
+
+
+def _verdicts(runs: tuple[str, ...], tags: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]:
     from mcp_bench.recorder.paths import home, runs_dir
     from mcp_bench.recorder.store.keys import key_path, read_key
     from mcp_bench.recorder.store.ledger import NAME, Ledger
     from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.store.run_names import run_id
     from mcp_bench.recorder.verify.ledger_check import LedgerCheck
     from mcp_bench.recorder.verify.verify import verify as verify_run
     from mcp_bench.recorder.verify.verify import verify_ledger
@@ -68,17 +128,17 @@ def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]
     own = read_key(key_path()) if key_path().exists() else None
     key: Key | None = read_key(key_file) if key_file else own
     ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
-    gone = {run for run, _ in ledger.missing({path.name for path in runs_dir().glob("*")})}
-    if present := [run for run in runs if run not in gone]:
-        paths = run_paths(present)
-    else:
-        paths = [] if runs else run_paths()
+    folders = {path.name for path in runs_dir().glob("*")}
+    gone = {run for run, _ in ledger.missing(folders)}
+    wanted = {run_id(run, gone | {path.name for path in run_paths()}) for run in runs}
+    paths = [] if wanted and wanted <= gone else run_paths(sorted(wanted - gone), tags=tags)
     for path in paths:
         yield verify_run(path, key, ledger)
-    yield from verify_ledger(ledger, home(), runs)
+    if not tags:  # a run that is gone has no tags any more
+        yield from verify_ledger(ledger, home(), wanted)
 
 
-def show(verdict: Verdict) -> None:
+def show(verdict: Verdict, *, err: bool = False) -> None:
     from mcp_bench.servers.sanitize import sanitize_line
 
     color = {"verified": "green", "open": "yellow", "other key": "yellow", "unreadable": "yellow"}.get(
@@ -89,17 +149,19 @@ def show(verdict: Verdict) -> None:
         facts = [f"{sum(verdict.rows.values())} rows"]
         facts += [f"format {verdict.format}"] if verdict.format == 1 else []
         facts += ["older than the ledger"] if verdict.ledger == "older" else []
+        facts += [verdict.accepted] if verdict.accepted else []
         detail = f" ({', '.join(facts)}){detail}"
     click.echo(
-        f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(detail)
+        f"{sanitize_line(verdict.run)}  " + click.style(verdict.state, fg=color) + sanitize_line(detail),
+        err=err,
     )
     for finding in verdict.findings[:SHOWN]:
         place = finding.place
         within = f" of {place.episode}" if place.episode else ""
         because = f": {finding.detail}" if finding.detail else ""
-        click.echo(sanitize_line(f"  {finding.change:<8}{place.table} {place.key}{within}{because}"))
+        click.echo(sanitize_line(f"  {finding.change:<8}{place.table} {place.key}{within}{because}"), err=err)
     if more := len(verdict.findings) - SHOWN:
-        click.echo(f"  and {more} more (--json)" if more > 0 else "", nl=more > 0)
+        click.echo(f"  and {more} more (--json)" if more > 0 else "", nl=more > 0, err=err)
 
 
 def document(verdict: Verdict) -> dict[str, Any]:
@@ -111,6 +173,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "key": verdict.key,
         "format": verdict.format,
         "ledger": verdict.ledger,
+        "accepted": verdict.accepted or None,
         "rows": verdict.rows,
         "findings": [
             {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.scores.scores import CONDITIONS
+from mcp_bench.recorder.scores.conditions import CONDITIONS
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode

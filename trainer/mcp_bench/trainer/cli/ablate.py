@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.recorder.cli.run_options import run_options
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @trial_options
-@click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="Run to select rows from (repeatable; default: all)."
-)
+@run_options
 @click.option("--size", type=click.IntRange(min=1), metavar="N", help="Rows per cohort.")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models per cohort.")
 @folder_options("ablation")
@@ -85,7 +84,8 @@ def _begin(
 
     if recipe is None or choices["size"] is None:
         raise WrongUseError("use --recipe and --size to start an ablation, or --resume to continue one")
-    runs = [path.name for path in run_paths(choices["runs"])]  # fixed, since later runs would change cohorts
+    # fixed, since later runs would change cohorts
+    runs = [path.name for path in run_paths(choices["runs"], tags=choices.pop("run_tags"))]
     if not runs:
         raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
     dev = task_ids(choices["benchmark"], "dev", choices.pop("dev"))
