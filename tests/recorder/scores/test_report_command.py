@@ -59,7 +59,7 @@ def test_failures_are_shown(invoke: Invoke) -> None:
     record([(planned("a"), refused), (planned("b"), BROKEN), (planned("c"), BROKEN)])
     (row,) = rows(invoke)
     assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
-    _, header, row_shown = invoke(report).output.splitlines()
+    _, header, row_shown = invoke(report).stdout.splitlines()
     assert header.split()[-8:] == ["calls", "failed", "time", "tokens", "in", "/", "out", "errors"]
     assert row_shown.split()[-9:] == ["3", "1", "0.0", "s", "30", "/", "6", "2", "endpoint_error"]
 
