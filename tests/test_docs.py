@@ -40,6 +40,7 @@ def steady(text: str) -> list[str]:
     text = re.sub(r"\b[0-9.]+ s\b", "SECONDS s", text)
     text = re.sub(r"\b(uid|bwrap|landlock|none)\b( +[0-9]+/)?", "LEVEL", text)
     text = re.sub(r"LEVEL, [0-9]+ probes", "LEVEL, PROBES", text)
+    text = re.sub(r"verified (all|LEVEL)", "VERIFIED", text)
     return [" ".join(line.split()) for line in text.splitlines()]
 
 

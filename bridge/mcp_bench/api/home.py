@@ -185,7 +185,8 @@ class Home:
             domains: Only of these domains.
             tasks: Only of these tasks.
         """
-        from mcp_bench.recorder.scores.scores import CONDITIONS, groups, summarise
+        from mcp_bench.recorder.scores.conditions import CONDITIONS
+        from mcp_bench.recorder.scores.scores import groups, summarise
 
         names = groups(",".join(several(by)))
         wanted = _filter(agents, models, benchmarks, splits, domains, tasks)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 
 HARNESS = ("timeout", "max_calls", "retries", "options")
 """The settings that scores depend on. The endpoint's URL is not one: a local server has any port."""
+
+_PART = re.compile(r"(timeout|max_calls|retries) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL)
+_OPTION = re.compile(r" (?=\w[\w-]*=)")
 
 
 @lru_cache(maxsize=256)
@@ -17,6 +21,20 @@ def harness(settings: str) -> str:
     return ", ".join(
         f"{name} {_words(found[name])}" for name in HARNESS if found.get(name) not in (None, {}, [])
     )
+
+
+def harness_parts(text: str) -> dict[str, str]:
+    """Return the parts of what `harness` returned, by name, such as `{"drop": "drop=0.5"}`.
+
+    An option whose value looks like another option is cut in two. The parts are for display only.
+    """
+    found: dict[str, str] = {}
+    for part in _PART.finditer(text):
+        if part[1]:
+            found[part[1]] = f"{part[1]} {part[2]}"
+        else:
+            found |= {option.partition("=")[0]: option for option in _OPTION.split(part[3])}
+    return found
 
 
 @lru_cache(maxsize=256)

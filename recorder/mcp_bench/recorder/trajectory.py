@@ -88,6 +88,7 @@ class Trajectory(Model):
     split: str
     domain: str
     agent: str
+    agent_version: str | None = None
     model: str | None = None
     seed: int
     isolation: str

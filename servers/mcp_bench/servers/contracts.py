@@ -138,6 +138,10 @@ class Benchmark(Protocol):
 
     A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
     serves in place of this one. It is for benchmarks whose tools differ from task to task.
+
+    And it can have a method `describe(assertion, final_state)` for `mcp-bench show`: it returns two texts,
+    what the `AssertionResult` requires and, if it does not hold, what the stored snapshot has instead.
+    Without it, `show` prints the assertion's name and detail.
     """
 
     name: str

@@ -63,6 +63,8 @@ def test_one_action_per_turn_costs_more_for_the_same_score(
     assert len(sent["chat"]) == sum(turns) < len(sent["one-action"])
     assert rows["chat"]["input_tokens"] < rows["one-action"]["input_tokens"]
     table = bench.run("report", "--by", "agent").stdout
-    assert [line.split()[0] for line in table.splitlines()] == ["agent", *AGENTS]
+    above, *lines = table.splitlines()
+    assert above.startswith("isolation none")
+    assert [line.split()[0] for line in lines] == ["agent", *AGENTS]
     for row in rows.values():
         assert f"{row['input_tokens']:,} / {row['output_tokens']:,}" in table

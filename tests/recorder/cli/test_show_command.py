@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize
 from tests.support.recorded import Episode, begin, planned, record, request, run_info
@@ -23,7 +25,7 @@ def test_shows_an_episode_with_grade_and_conversation(invoke: Invoke) -> None:
     assert result.exit_code == 0, result.exception
     for text in (
         episode, "agentdojo user_task_0 (train, banking)", "oracle 1.0", "m-1", "partial 0.500, not solved",
-        "FAIL objective sent: balance is 3", "Please do user_task_0.", 'transfer {"amount": 12.5}',
+        "objectives: 0 of 1 met", "NOT MET  sent", "found: balance is 3", "Please do user_task_0.", 'transfer {"amount": 12.5}',
         "I sent the money.",
     ):  # fmt: skip
         assert text in result.output
@@ -44,13 +46,15 @@ def test_an_unfinished_episode_is_shown_by_its_calls(invoke: Invoke) -> None:
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {"amount": 99}))
         output = invoke(show, episode).output
     assert 'transfer {"amount": 99}' in output
-    assert "grade     none" in output
+    assert "grade      none" in output
 
 
 def test_a_run_lists_its_episodes(invoke: Invoke) -> None:
     folder, episodes = record([(planned("a"), Episode(partial=0.5)), (planned("b"), Episode())])
     output = invoke(show, folder.id).output
-    assert [line.split()[0] for line in output.splitlines()[1:]] == episodes
+    about, _, *lines = output.splitlines()
+    assert about.startswith(f"{folder.id}: oracle on agentdojo, 2/2 done, began 20")
+    assert [line.split()[0] for line in lines] == episodes
     assert "partial 0.50, not solved" in output
     listed = json.loads(invoke(show, folder.id, "--json").stdout)
     assert [(row["id"], row["task"], row["calls"]) for row in listed] == [
@@ -86,6 +90,65 @@ def test_an_unknown_episode_suggests_similar_ids(invoke: Invoke) -> None:
     error = invoke(show, episode[:-1] + "!").exception
     assert isinstance(error, UnknownNameError)
     assert episode in str(error)
+
+
+def test_a_name_is_a_name_never_a_path(invoke: Invoke) -> None:
+    record([(planned(), Episode())])
+    for name in ("x" * 300, "run_" + "x" * 300, "../runs", "."):
+        error = invoke(show, name).exception
+        assert isinstance(error, UnknownNameError), (name, error)
+
+
+def calls_and_text() -> Episode:
+    """Two calls in one turn, one of them with a long result; a third one in the next turn."""
+
+    def call(number: int, **arguments: str) -> ToolCall:
+        return ToolCall(id=f"t{number}", function=FunctionCall(name="transfer", arguments=dict(arguments)))
+
+    transcript = [
+        Message(role="assistant", reasoning="I plan.", tool_calls=[call(1, to="a"), call(2, to="b")]),
+        Message(role="assistant", content="One more.", tool_calls=[call(3, to="c"), call(4, to="nowhere")]),
+        Message(role="assistant", content="Done."),
+    ]
+    calls = [
+        ("transfer", {"to": "a"}, "\n".join(f"row {n}" for n in range(1000))),
+        ("transfer", {"to": "b"}, "!refused"),
+        ("transfer", {"to": "c"}, "x" * 5000),
+    ]
+    return Episode(calls=calls, transcript=transcript, partial=0.5)
+
+
+def test_messages_have_numbers_turns_and_times(invoke: Invoke) -> None:
+    _, (episode,) = record([(planned(), calls_and_text())])
+    output = invoke(show, episode).output
+    headings = [line for line in output.splitlines() if re.match(r"[ \d]\d  ", line)]
+    seconds = r"  at [0-9]+\.[0-9] s(, took [0-9.]+ m?s)?"
+    expected = [
+        r" 0  user", r" 1  turn 1" + seconds, r" 2  result of call 1  transfer  ok" + seconds,
+        r" 3  result of call 2  transfer  error of the tool" + seconds, r" 4  turn 2" + seconds,
+        r" 5  result of call 3  transfer  ok" + seconds,
+        r" 6  result of call -  transfer  never reached the server", r" 7  turn 3",
+    ]  # fmt: skip
+    assert len(headings) == len(expected), output
+    for heading, pattern in zip(headings, expected, strict=True):
+        assert re.fullmatch(pattern, heading), (heading, pattern)
+    assert '    thinks  I plan.\n    call 1  transfer {"to": "a"}\n    call 2  transfer {"to": "b"}' in output
+    document = json.loads(invoke(show, episode, "--json").stdout)
+    moments = document["timeline"]
+    assert [moment["turn"] for moment in moments] == [None, 1, None, None, 2, None, None, 3]
+    assert [moment["calls"] for moment in moments][1:6] == [[1, 2], [1], [2], [3, None], [3]]
+    assert moments[2]["ended_us"] == document["calls"][0]["ended_us"]
+
+
+def test_long_results_are_folded_unless_full(invoke: Invoke) -> None:
+    _, (episode,) = record([(planned(), calls_and_text())])
+    folded, full = (invoke(show, episode, *options).output for options in ((), ("--full",)))
+    assert "row 5\n" in folded and "row 6\n" not in folded
+    assert "... 7,853 more characters of 1,000 lines (--full shows all)" in folded
+    assert "more characters (--full shows all)" in folded  # of the line of 5000 characters
+    assert len(folded) < 3000
+    assert "row 999" in full and "x" * 5000 in full and "--full" not in full
+    assert all(line[:1] in " 0123456789" for line in folded.split("user\n")[1].splitlines() if line)
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,25 @@ def test_an_empty_result_reports_what_each_rule_dropped(
     assert list(tmp_path.glob("*o*")) == [tmp_path / "bench-home"]
 
 
+def test_the_folder_of_out_is_made(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
+    out = tmp_path / "a" / "b" / "o.jsonl"
+    empty = invoke(export, "--agent", "oracle", "--split", "all", "--clean", "--out", out)
+    assert isinstance(empty.exception, NothingToExportError)
+    assert not (tmp_path / "a").exists()  # nothing is written, so nothing is made
+    assert invoke(export, "--out", out).exit_code == 0
+    assert sorted(path.name for path in out.parent.iterdir()) == ["o.jsonl", "o.jsonl.manifest.json"]
+    (tmp_path / "file").write_text("")
+    assert "cannot write" in str(invoke(export, "--out", tmp_path / "file" / "o").exception)
+
+
+def test_atif_names_the_agent_s_version(invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned(), Episode())], agent="codex", agent_version="0.99.1", model="m")
+    invoke(export, "--format", "atif", "--out", tmp_path / "o")
+    (row,) = data(tmp_path / "o")
+    agent = {name: row["agent"][name] for name in ("name", "version", "model_name")}
+    assert agent == {"name": "codex", "version": "0.99.1", "model_name": "m"}
+
+
 def test_no_recordings_at_all(invoke: Invoke, tmp_path: Path) -> None:
     result = invoke(export, "--out", tmp_path / "o")
     assert isinstance(result.exception, NothingToExportError)

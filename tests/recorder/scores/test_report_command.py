@@ -1,14 +1,5 @@
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import re
 import sqlite3
-import struct
-import subprocess
-import sys
-import termios
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -22,6 +13,7 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
+from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.system
 
@@ -30,27 +22,6 @@ CALLS = (("transfer", {"amount": 1}, "ok"), ("transfer", {"amount": 2}, "ok"))
 
 
 BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
-
-
-def on_terminal(columns: int, *args: str) -> str:
-    """Run a command on a terminal of this width, and return its output without colours."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environ = {**os.environ, "TERM": "xterm"}
-    for name in ("COLUMNS", "LINES", "NO_COLOR"):
-        environ.pop(name, None)
-    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
-    with subprocess.Popen(
-        argv, stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, env=environ
-    ) as run:
-        os.close(follower)
-        shown = bytearray()
-        with contextlib.suppress(OSError):  # Linux raises EIO when all writers have closed the terminal
-            while data := os.read(leader, 65536):
-                shown += data
-    os.close(leader)
-    assert run.returncode == 0
-    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
 
 
 def rows(invoke: Invoke, *options: str) -> list[dict[str, Any]]:
@@ -88,10 +59,9 @@ def test_failures_are_shown(invoke: Invoke) -> None:
     record([(planned("a"), refused), (planned("b"), BROKEN), (planned("c"), BROKEN)])
     (row,) = rows(invoke)
     assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
-    shown = invoke(report).output.splitlines()
-    columns = ["calls", "failed", "tokens", "in", "/", "out", "isolation", "verified", "errors"]
-    assert shown[0].split()[-9:] == columns
-    assert shown[1].split()[-9:] == ["3", "1", "30", "/", "6", "none", "0/1", "2", "endpoint_error"]
+    _, header, row_shown = invoke(report).stdout.splitlines()
+    assert header.split()[-8:] == ["calls", "failed", "time", "tokens", "in", "/", "out", "errors"]
+    assert row_shown.split()[-9:] == ["3", "1", "0.0", "s", "30", "/", "6", "2", "endpoint_error"]
 
 
 def test_repeated_attempts(invoke: Invoke) -> None:
@@ -150,18 +120,19 @@ def test_a_narrow_terminal_shows_everything(columns: int) -> None:
     stories = [(planned("a"), Episode()), (planned("b"), Episode(partial=0.5)), (planned("c"), BROKEN)]
     record(stories, agent="claude-code", model="a-model")
     shown = on_terminal(columns, "report")
-    for text in ("claude-code  a-model  agentdojo  train", "0.750 [0.500, 1.000]", "0.500 with invalid as 0",
-                 "3 episodes, 1 invalid", "isolation none"):  # fmt: skip
+    shown = " ".join(shown.split())
+    for text in ("benchmark agentdojo, split train, isolation none", "claude-code a-model",
+                 "0.750 [0.500, 1.000]", "inv. as 0 0.500 / 0.333", "episodes 3, invalid 1",
+                 "errors 1 endpoint_error"):  # fmt: skip
         assert text in shown, shown
 
 
 def test_a_wide_terminal_has_a_table() -> None:
     record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))], agent="claude-code")
-    header, row = on_terminal(200, "report").splitlines()
+    above, header, row = on_terminal(200, "report").splitlines()
+    assert above == "benchmark agentdojo, split train, isolation none, verified none"
     assert header.split() == [
-        "agent", "model", "benchmark", "split", "episodes", "invalid", "partial", "strict", "inv.", "as", "0",
-        "calls", "failed", "tokens", "in", "/", "out", "isolation",
-        "verified",
+        "agent", "episodes", "partial", "strict", "calls", "time", "tokens", "in", "/", "out",
     ]  # fmt: skip
     assert "claude-code" in row and "0.750 [0.500, 1.000]" in row
 
@@ -246,7 +217,7 @@ def test_rows_never_pool_different_conditions(
         assert found[0][name] != found[1][name]
     shown = invoke(report).output
     words = {"harness": "", "tools_mode": "tools all", "isolation": "landlock", "home": "home native"}[name]
-    assert words in shown and len(shown.splitlines()) == 3
+    assert words in shown and len(shown.splitlines()) == 4
     record([(planned("a"), Episode())], agent="codex")
     mixed = invoke(report, "--compare", "oracle", "codex").exception
     assert isinstance(mixed, WrongUseError) and "different conditions" in str(mixed)
@@ -290,9 +261,12 @@ def test_public_tasks_are_shown_beside_verified(invoke: Invoke) -> None:
     record(stories, settings={"private_splits": ["private"]})
     found = {row["split"]: (row["public_tasks"], row["private_tasks"]) for row in rows(invoke)}
     assert found == {"train": (1, 0), "private": (0, 1)}
-    header, *shown = invoke(report).output.splitlines()
-    assert header.split()[-4:] == ["isolation", "verified", "public", "tasks"]
-    assert [line.split()[-2:] for line in shown] == [["0/1", "0/1"], ["0/1", "1/1"]]
+    above, header, *shown = invoke(report).output.splitlines()
+    assert above == "agent oracle, benchmark agentdojo, isolation none, verified none"
+    assert header.split()[:4] == ["split", "public", "tasks", "episodes"]
+    assert [line.split()[:2] for line in shown] == [["private", "0/1"], ["train", "1/1"]]
+    folder, _ = record([(planned("a"), Episode())], settings={"private_splits": ["private"]})
+    assert "public tasks all" in invoke(report, "--run", folder.id).output
 
 
 def test_old_runs_do_not_say_whether_tasks_are_public(invoke: Invoke) -> None:

@@ -69,7 +69,7 @@ def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
 
 def test_an_unknown_run_id_names_near_matches() -> None:
     record([], id="run_one")
-    for act in (lambda: RunFolder.resume("run_on"), lambda: run_paths(["run_on"])):
+    for act in (lambda: RunFolder.resume("run_oen"), lambda: run_paths(["run_oen"])):
         with pytest.raises(UnknownNameError, match="run_one"):
             act()
     with pytest.raises(UnknownNameError):

@@ -32,6 +32,7 @@ Examples:
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
       --agent codex --prompt "Echo hello, then add 2 and 3."
+  mcp-bench record --agent codex --limit 20 --run-tag baseline --note "before the new prompt"
   mcp-bench record --resume run_1m7yq0k21j2zyrv
   mcp-bench record --resume run_1m7yq0k21j2zyrv --max-cost 30
 """
@@ -235,6 +236,16 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     help="Command that starts an agent with the Agent Client Protocol; short for --agent-option command=CMD.",
 )
 @durability_option
+@click.option(
+    "--run-tag",
+    "run_tags",
+    metavar="TAG",
+    multiple=True,
+    help="Tag the run, for `report --run-tag` (repeatable).",
+)
+@click.option(
+    "--note", metavar="TEXT", help="A note on the run, in your own words: see `mcp-bench annotate`."
+)
 @click.option("--resume", metavar="RUN", help="Resume a stopped run with its own settings.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
@@ -270,11 +281,11 @@ def record(
         prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
         setup, run = start_run(Choices(**choices, prompts=prompts))
     else:
-        named = {*choices, "agent_command"} - {"max_cost"}
+        named = {*choices, "agent_command"} - {"max_cost", "run_tags", "note"}
         given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
         if given:
             raise click.UsageError(f"--resume keeps the run's own settings: leave out {given[0]}")
-        setup, run = resume_run(resume, choices["max_cost"])
+        setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
     with run:
         code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
     sys.exit(code)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.recorder.cli.run_options import run_options, runs_argument
+
 if TYPE_CHECKING:
     from mcp_bench.bridge.replay.regrade import Regraded
     from mcp_bench.bridge.replay.replay import Difference
@@ -29,7 +31,8 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@runs_argument
+@run_options
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -39,7 +42,9 @@ Examples:
     help="Number of episodes to replay in parallel.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
+def regrade(
+    named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], jobs: int, as_json: bool
+) -> None:
     """Replay recorded calls on fresh worlds and grade them again.
 
     Runs the calls of every graded episode in order, on a new world with the same task, seed and benchmark
@@ -55,7 +60,7 @@ def regrade(runs: tuple[str, ...], jobs: int, as_json: bool) -> None:
     from mcp_bench.servers.hardening import harden
 
     harden()
-    episodes = list(graded_episodes(run_paths(runs)))
+    episodes = list(graded_episodes(run_paths((*named, *runs), tags=run_tags)))
     with progress(len(episodes)) as advance:
         outcomes = anyio.run(regrade_all, episodes, jobs, lambda _: advance())
     if as_json:

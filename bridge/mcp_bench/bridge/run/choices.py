@@ -65,6 +65,9 @@ class Choices:
     agent_limits: Mapping[str, Count] = field(default_factory=dict)
     """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
     durability: Literal["normal", "full"] = "normal"
+    run_tags: Sequence[str] = ()
+    """The operator's words about the run, as `note`: see `mcp_bench.recorder.store.annotations`."""
+    note: str | None = None
 
     def __post_init__(self) -> None:
         check_types({one.name: getattr(self, one.name) for one in fields(self)})

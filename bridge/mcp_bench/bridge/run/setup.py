@@ -29,6 +29,7 @@ from mcp_bench.bridge.wire.foreign_server import (
 )
 from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
+from mcp_bench.recorder.store.annotations import annotate, check_annotations
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
@@ -44,6 +45,7 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
     """
+    check_annotations(choices.run_tags, choices.note)
     setup = agent_setup(
         choices.agent,
         choices.options,
@@ -103,7 +105,23 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         settings=settings,
         plan=episodes,
     )
-    return setup, RunFolder.create(info)
+    run = RunFolder.create(info)
+    annotate_run(run, choices.run_tags, choices.note)
+    return setup, run
+
+
+def annotate_run(run: RunFolder, tags: Sequence[str], note: str | None) -> None:
+    """Add tags and a note to a run that is open; close it if they cannot be written.
+
+    Raises:
+        BenchError: a tag is not allowed, or their file cannot be written.
+    """
+    try:
+        if tags or note is not None:
+            annotate(run.path, add=tags, note=note)
+    except BaseException:
+        run.close()
+        raise
 
 
 def prepare_split(bench: Benchmark, split: str | None) -> None:
@@ -131,10 +149,13 @@ def tools_of(bench: Benchmark) -> Sequence[ToolSpec]:
         raise BenchError(text) from error
 
 
-def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFolder]:
+def resume_run(
+    run_id: str, max_cost: float | None = None, run_tags: Sequence[str] = (), note: str | None = None
+) -> tuple[Setup, RunFolder]:
     """Open a stopped run with its own settings. The caller closes it.
 
-    `max_cost` replaces the run's cost limit.
+    `run_id` can be a unique prefix of the id. `max_cost` replaces the run's cost limit, `note` its note;
+    `run_tags` are added.
 
     Raises:
         BenchError: there is no such run, another process is writing it, or its agent is not installed.
@@ -144,6 +165,7 @@ def resume_run(run_id: str, max_cost: float | None = None) -> tuple[Setup, RunFo
         setup = stored_setup(run.info)
         if max_cost is not None:
             require_cost_reports(setup.agent)
+        annotate_run(run, run_tags, note)
         return isolated(dry_run(setup), run.info.isolation), run
     except BaseException:
         run.close()

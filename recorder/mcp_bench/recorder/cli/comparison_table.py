@@ -8,7 +8,7 @@ import click
 
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.recorder.scores.comparison import FACTS
-from mcp_bench.recorder.scores.scores import conditions, conditions_that_differ
+from mcp_bench.recorder.scores.conditions import differing_conditions
 from mcp_bench.servers.sanitize import sanitize_line
 
 
@@ -16,9 +16,8 @@ def print_comparison(found: dict[str, Any]) -> None:
     """Print the result of `comparison.compare`."""
     names = {side: sanitize_line(found[side]) for side in ("a", "b")}
     both = [*found["conditions"]["a"][:1], *found["conditions"]["b"][:1]]
-    if differ := conditions_that_differ(both):
-        text = " against ".join(conditions(row, differ) for row in both)
-        click.echo(f"The conditions differ: {sanitize_line(text)}")
+    if any(differ := differing_conditions(both)):
+        click.echo(f"The conditions differ: {sanitize_line(' against '.join(differ))}")
     for row in found["rows"]:
         heading = " ".join(sanitize_line(str(row[name])) for name in FACTS if name in row)
         click.secho(f"{heading or 'all'}: {row['common_tasks']} common tasks", bold=True)

@@ -8,22 +8,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode, run_paths
+from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
-def show_runs(as_json: bool) -> None:
-    """Print every run, oldest first. Unreadable runs are listed on stderr, and the exit code is then 1."""
+def show_runs(paths: Sequence[Path], as_json: bool) -> None:
+    """Print runs, oldest first. Unreadable runs are listed on stderr, and the exit code is then 1."""
     runs: list[RunSummary] = []
     unreadable = False
-    for path in run_paths():
+    for path in paths:
         try:
             with RunReader(path) as reader:
                 runs += [summary] if (summary := reader.summary()) else []
@@ -33,39 +35,72 @@ def show_runs(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs]))
     elif runs:
-        print_table(
-            ["run", "began (UTC)", "agent", "benchmark", "done"],
-            [[run.id, moment(run.created_us), run.agent, run.benchmark, done(run)] for run in runs],
-        )
+        rows = [
+            [run.id, moment(run.created_us), run.agent, run.model or "", run.benchmark, done(run),
+             ", ".join(run.tags), run.note.partition("\n")[0]]
+            for run in runs
+        ]  # fmt: skip
+        columns = ["run", "began (UTC)", "agent", "model", "benchmark", "done", "run tags", "note"]
+        print_table(*filled(columns, rows))
     elif not unreadable:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+        click.echo(NOTHING)
     if unreadable:
         sys.exit(1)
 
 
-def show_episodes(path: Path, as_json: bool) -> None:
-    """Print the last attempt at every planned episode of a run."""
-    with RunReader(path) as reader:
-        episodes = list(reader.episodes())
-    if as_json:
-        facts = ("id", "task", "split", "agent", "seed", "repeat", "attempt", "termination", "invalid",
-                 "partial", "strict", "calls", "started_us", "ended_us")  # fmt: skip
-        click.echo(json.dumps([{name: getattr(episode, name) for name in facts} for episode in episodes]))
-        return
-    print_table(
-        ["episode", "task", "agent", "result", "calls", "seconds"],
-        [
+def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
+    """Print the last attempt at every planned episode of each run, below a line about the run."""
+    documents: list[dict[str, Any]] = []
+    for path in paths:
+        with RunReader(path) as reader:
+            run, episodes = reader.summary(), list(reader.episodes())
+        if as_json:
+            facts = ("id", "run", "task", "split", "agent", "seed", "repeat", "attempt", "termination",
+                     "invalid", "partial", "strict", "calls", "usage", "started_us", "ended_us", "run_tags",
+                     "run_note")  # fmt: skip
+            documents += [{name: getattr(episode, name) for name in facts} for episode in episodes]
+            continue
+        if run is not None:
+            _print_run(run)
+        columns = ["episode", "task", "agent", "result", "calls", "time", "tokens in / out", "cost"]
+        agents = {episode.agent for episode in episodes}
+        rows = [
             [
                 episode.id,
                 episode.task,
-                episode.agent,
+                episode.agent if agents != {run and run.agent} else "",
                 result(episode),
                 str(episode.calls),
-                "" if episode.ended_us is None else f"{(episode.ended_us - episode.started_us) / 1e6:.1f}",
+                "" if episode.seconds is None else f"{episode.seconds:.1f} s",
+                *_spent(episode.usage or {}),
             ]
             for episode in episodes
-        ],
-    )
+        ]
+        print_table(*filled(columns, rows))
+    if as_json:
+        click.echo(json.dumps(documents))
+
+
+def _print_run(run: RunSummary) -> None:
+    model = f" with {run.model}" if run.model else ""
+    tags = f", tags {', '.join(run.tags)}" if run.tags else ""
+    about = f"{run.agent}{model} on {run.benchmark}, {done(run)} done, began {moment(run.created_us)} UTC"
+    click.echo(sanitize_line(f"{run.id}: {about}{tags}"))
+    if run.note:
+        click.echo("  " + sanitize(run.note).replace("\n", "\n  "))
+
+
+def _spent(usage: dict[str, Any]) -> tuple[str, str]:
+    counts = [usage.get(name) for name in ("input_tokens", "output_tokens")]
+    tokens = " / ".join("-" if count is None else f"{count:,}" for count in counts)
+    cost = usage.get("cost_usd")
+    return "" if counts == [None, None] else tokens, "" if cost is None else f"${cost:.4f}"
+
+
+def filled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return a table without the columns that are empty in all rows."""
+    kept = [at for at in range(len(columns)) if not rows or any(row[at] for row in rows)]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
 def done(run: RunSummary) -> str:

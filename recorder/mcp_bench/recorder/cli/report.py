@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from mcp_bench.recorder.cli.run_options import NOTHING, run_options
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
@@ -20,6 +22,7 @@ Examples:
   mcp-bench report
   mcp-bench report --by agent,domain
   mcp-bench report --run run_01kbf3x9qv2m8t0 --json
+  mcp-bench report --run-tag baseline
   mcp-bench report --compare codex claude-code
   mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
   mcp-bench report --html report.html --by agent,model
@@ -28,9 +31,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="Run to report (repeatable). Default: all runs."
-)
+@run_options
 @click.option(
     "--by",
     default="agent,model,benchmark,split",
@@ -53,9 +54,12 @@ Examples:
     help="With --html: show the turns of this loop, and the recordings that --run names.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
-def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html: Path | None,
-           loop: Path | None, as_json: bool) -> None:  # fmt: skip
-    """Show scores and their confidence intervals.
+def report(runs: tuple[str, ...], run_tags: tuple[str, ...], by: str, compare: tuple[str, str] | None,
+           html: Path | None, loop: Path | None, as_json: bool) -> None:  # fmt: skip
+    """Show scores and their confidence intervals, time, tokens and cost.
+
+    A line above the table has what all rows share; columns without any value are left out. `time` is the mean
+    of valid episodes, `per solved` the cost divided by the number of strictly solved episodes.
 
     The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted separately; `inv. as 0` shows
     the partial and strict scores with invalid episodes as failures. If most tasks have k attempts, `pass@k`
@@ -67,7 +71,8 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
     """
-    from mcp_bench.recorder.scores.scores import CONDITIONS, groups, stored_episodes
+    from mcp_bench.recorder.scores.conditions import CONDITIONS
+    from mcp_bench.recorder.scores.scores import groups, stored_episodes
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
@@ -75,8 +80,8 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
     episodes: Iterable[StoredEpisode] = ()
-    if loop is None or runs or compare:
-        episodes = stored_episodes(run_paths(runs), unfinished, unreadable)
+    if loop is None or runs or run_tags or compare:
+        episodes = stored_episodes(run_paths(runs, tags=run_tags), unfinished, unreadable)
     if html is not None or loop is not None:
         _page(episodes, names, compare, html, loop, as_json)
     elif compare:
@@ -115,11 +120,12 @@ def _page(
     loop_sections = sections_of_loop(loop) if loop is not None else []
     read = kept(episodes)
     found = compare_alike(read, *sides, names) if sides else None
-    pictures = make_page(html, read, names, found, loop, loop_sections)
+    notes = _accepted({episode.run for episode in read})
+    pictures = make_page(html, read, names, found, loop, loop_sections, notes)
     if as_json:
         from mcp_bench.recorder.scores.scores import summarise
 
-        click.echo(json.dumps(found or summarise(read, names)))
+        click.echo(json.dumps(found or _with_accepted(summarise(read, names))))
     where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
     click.echo(sanitize_line(f"Written: {html}{where}"), err=as_json)
 
@@ -130,11 +136,36 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
 
     rows = summarise(episodes, names)
     if as_json:
-        click.echo(json.dumps(rows))
+        click.echo(json.dumps(_with_accepted(rows)))
     elif rows:
         print_scores(rows, names)
+        for line in _accepted({run for row in rows for run in row["runs"]}):
+            click.echo(line)
     else:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+        click.echo(NOTHING)
+
+
+def _with_accepted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return report rows with `accepted_runs`: when the operator accepted a copy, by run."""
+    from mcp_bench.recorder.verify.accept import accepted_runs
+
+    found = accepted_runs({run for row in rows for run in row["runs"]})
+    return [
+        {**row, "accepted_runs": {run: found[run] for run in row["runs"] if run in found}} for row in rows
+    ]
+
+
+def _accepted(runs: Collection[str]) -> list[str]:
+    """Return a line for each run of which an earlier copy was accepted: later episodes may be lost."""
+    from mcp_bench.recorder.verify.accept import accepted_runs
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    return [
+        sanitize_line(
+            f"{run}: a later state may be lost: this copy was accepted on {when} (mcp-bench verify)"
+        )
+        for run, when in accepted_runs(runs).items()
+    ]
 
 
 def _compare(
@@ -143,8 +174,17 @@ def _compare(
     from mcp_bench.recorder.cli.comparison_table import print_comparison
     from mcp_bench.recorder.scores.comparison import compare_alike
 
-    found = compare_alike(episodes, *sides, names)
+    read: set[str] = set()
+
+    def noted() -> Iterator[StoredEpisode]:
+        for episode in episodes:
+            read.add(episode.run)
+            yield episode
+
+    found = compare_alike(noted(), *sides, names)
     if as_json:
         click.echo(json.dumps(found))
     else:
         print_comparison(found)
+        for line in _accepted(read):
+            click.echo(line)

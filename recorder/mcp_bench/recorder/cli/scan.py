@@ -7,17 +7,21 @@ import sys
 
 import click
 
+from mcp_bench.recorder.cli.run_options import NOTHING, run_options, runs_argument
+
 EPILOG = """\b
 Examples:
   mcp-bench scan
   mcp-bench scan run_01kbf3x9qv2m8t0 --json
+  mcp-bench scan --run-tag baseline
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@runs_argument
+@run_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def scan(runs: tuple[str, ...], as_json: bool) -> None:
+def scan(named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], as_json: bool) -> None:
     """Scan recordings for agents that looked for their grades.
 
     `mcp-bench record` scans every episode when it ends. This command scans the named runs, or all, again,
@@ -30,7 +34,7 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
     from mcp_bench.servers.sanitize import sanitize_line
 
     done, failed = [], []
-    for path in run_paths(runs):
+    for path in run_paths((*named, *runs), tags=run_tags):
         try:
             found = rescan(path)
         except StorageError as error:
@@ -48,5 +52,5 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(done))
     elif not done and not failed:
-        click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
+        click.echo(NOTHING)
     sys.exit(1 if failed else 0)

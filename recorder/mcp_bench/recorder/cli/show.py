@@ -3,48 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from mcp_bench.recorder.cli.run_options import run_options
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 
 ORACLE = "oracle"
+RUN_PREFIX = "run_"
+
+EPILOG = """\b
+Examples:
+  mcp-bench show
+  mcp-bench show run_01kbf3x9qv2m8t0
+  mcp-bench show ep_01kbf3x9qv2m8t0
+  mcp-bench show ep_01kbf3x9qv2m8t0 --full
+  mcp-bench show ep_01kbf3x9qv2m8t0 --json | jq .grade
+  mcp-bench show ep_01kbf3x9qv2m8t0 --model-calls
+  mcp-bench show --run-tag baseline
+"""
 
 
-@click.command(short_help="Show runs, the episodes of a run, or one episode.")
+@click.command(epilog=EPILOG, short_help="Show runs, the episodes of a run, or one episode.")
 @click.argument("what", required=False, metavar="[RUN|EPISODE]")
+@run_options
+@click.option("--full", is_flag=True, help="Do not cut long texts, arguments and results.")
 @click.option("--model-calls", is_flag=True, help="List the captured model calls of the episode.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def show(what: str | None, model_calls: bool, as_json: bool) -> None:
+def show(
+    what: str | None, runs: tuple[str, ...], run_tags: tuple[str, ...], full: bool, model_calls: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Show all runs, the episodes of a run, or one episode with its grade and conversation.
 
-    EPISODE is an id or a unique prefix of one. Control characters in text from agents and tools are escaped.
+    RUN and EPISODE are an id or a unique prefix of one. An episode's messages have a number and the seconds
+    since its start. Long texts are cut to some lines, and a note says how much is hidden; --full and --json
+    have everything. Control characters in text from agents and tools are escaped.
 
-    \b
-    Examples:
-      mcp-bench show
-      mcp-bench show run_01kbf3x9qv2m8t0
-      mcp-bench show ep_01kbf3x9qv2m8t0
-      mcp-bench show ep_01kbf3x9qv2m8t0 --json | jq .grade
-      mcp-bench show ep_01kbf3x9qv2m8t0 --model-calls
+    --run and --run-tag choose the runs that are listed, and those in which EPISODE is searched for.
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
-    from mcp_bench.recorder.paths import runs_dir
-    from mcp_bench.recorder.store.reader import RunReader, find_episode
-    from mcp_bench.recorder.store.run_folder import RECORDINGS
+    from mcp_bench.recorder.store.reader import RunReader, find_episode, run_paths
 
-    if model_calls and (what is None or (runs_dir() / what / RECORDINGS).exists()):
+    paths = run_paths(runs, tags=run_tags)
+    named = _runs_named(what, paths)
+    if model_calls and (what is None or named):
         raise click.UsageError("--model-calls goes with an episode: name one")
-    if what is None:
-        show_runs(as_json)
+    if what is None and not runs:
+        show_runs(paths, as_json)
         return
-    if (runs_dir() / what / RECORDINGS).exists():
-        show_episodes(runs_dir() / what, as_json)
+    if what is None or named:
+        show_episodes(named or paths, as_json)
         return
-    path, found = find_episode(what)
+    path, found = find_episode(what, paths)
     with RunReader(path) as reader:
         if model_calls:
             from mcp_bench.recorder.cli.model_calls import show_model_calls
@@ -55,11 +72,19 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document))
         return
+    colour = False if os.environ.get("NO_COLOR") else None  # None: if this is a terminal
+    for line in _lines(document, full=full):
+        click.echo(line, color=colour)
 
-    from mcp_bench.servers.sanitize import sanitize_line
 
-    for heading, text in _lines(document):
-        click.echo(click.style(sanitize_line(heading), bold=True) + text)
+def _runs_named(what: str | None, paths: Sequence[Path]) -> list[Path]:
+    """Return the run that an argument names; nothing if it can only name an episode."""
+    from mcp_bench.recorder.store.run_names import run_id
+
+    known = {path.name: path for path in paths}
+    if what is None or not (what in known or what.startswith(RUN_PREFIX)):
+        return []
+    return [known[run_id(what, known)]]
 
 
 def _document(reader: RunReader, episode: str) -> dict[str, Any]:
@@ -67,25 +92,20 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
 
     from mcp_bench.recorder.cli.model_calls import summary
     from mcp_bench.recorder.conversations.load import trajectory
+    from mcp_bench.recorder.conversations.timeline import timeline
     from mcp_bench.recorder.taint import verified
 
     stored = reader.episode(episode)
     facts = asdict(stored)
     facts["settings"] = json.loads(stored.settings)
-    partial, strict, grader = (facts.pop(name) for name in ("partial", "strict", "grader_version"))
-    grade = None
-    if partial is not None:
-        grade = {
-            "partial": partial,
-            "strict": strict,
-            "grader_version": grader,
-            "assertions": reader.assertions(episode),
-            "metrics": reader.metrics(episode),
-        }
+    for name in ("partial", "strict", "grader_version"):
+        del facts[name]
+    calls, captured = reader.calls(episode), reader.model_calls(episode)
     conversation = trajectory(reader, stored)
+    moments = timeline(conversation.messages, calls, captured)
     return {
         **facts,
-        "captured": summary(reader.model_calls(episode)),
+        "captured": summary(captured),
         "log_folder": str(reader.path / "logs"),
         "verified": verified(stored),
         "evidence_of_taint": reader.evidence_of_taint(episode),
@@ -93,10 +113,30 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
         "public_task": stored.public,
         "claim": stored.claim,
         "unseen_values": _unseen(reader, stored),
-        "grade": grade,
-        "calls": [call.model_dump() for call in reader.calls(episode)],
+        "grade": _grade(reader, stored),
+        "calls": [call.model_dump() for call in calls],
         "messages": [message.model_dump(exclude_none=True) for message in conversation.messages],
+        "timeline": [asdict(moment) for moment in moments],
         "tools": [tool.model_dump() for tool in conversation.tools],
+    }
+
+
+def _grade(reader: RunReader, stored: StoredEpisode) -> dict[str, Any] | None:
+    from mcp_bench.recorder.scores.assertion_words import in_words
+
+    if stored.partial is None:
+        return None
+    return {
+        "partial": stored.partial,
+        "strict": stored.strict,
+        "grader_version": stored.grader_version,
+        "assertions": in_words(
+            stored.benchmark,
+            stored.benchmark_version,
+            reader.assertions(stored.id),
+            reader.final_state(stored.id),
+        ),
+        "metrics": reader.metrics(stored.id),
     }
 
 
@@ -112,105 +152,13 @@ def _unseen(reader: RunReader, stored: StoredEpisode) -> list[dict[str, Any]]:
     return [asdict(one) for one in found]
 
 
-def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a bold heading and the text after it.
+def _lines(document: dict[str, Any], *, full: bool) -> Iterator[str]:
+    from mcp_bench.recorder.cli.episode_facts import facts, grade
+    from mcp_bench.recorder.cli.folding import Folding
+    from mcp_bench.recorder.cli.turns import turns
 
-    The text is sanitized, and text of agents is never at the left edge, so it cannot pass for a fact or a
-    grade.
-    """
-    from mcp_bench.recorder.cli.model_calls import in_words
-    from mcp_bench.servers.sanitize import sanitize_line
-
-    seconds = (document["ended_us"] - document["started_us"]) / 1e6 if document["ended_us"] else None
-    facts = {
-        "episode": document["id"],
-        "run": document["run"],
-        "task": f"{document['benchmark']} {document['task']} ({document['split']}, {document['domain']})",
-        "attempt": f"{document['attempt']} (seed {document['seed']}, repeat {document['repeat']})",
-        "agent": f"{document['agent']} {document['agent_version']}",
-        "model": document["model"],
-        "isolation": document["isolation"] + _probed(document["probes"]),
-        "taint": document["taint"] + (", verified" if document["verified"] else ", not verified"),
-        "home": f"{document['home']}, tools {document['tools_mode']}",
-        "tasks": {True: "public", False: "private", None: None}[document["public_task"]],
-        "ended": document["termination"] and f"{document['termination']}, exit code {document['exit_code']}",
-        "seconds": seconds and f"{seconds:.1f}",
-        "invalid": document["invalid"] and f"{document['invalid']}: {document['invalid_detail'] or ''}",
-        "claim": document["claim"] and f"not believed: {document['invalid_detail']}",
-        "usage": ", ".join(f"{name} {value}" for name, value in (document["usage"] or {}).items()),
-        "captured": document["captured"] and in_words(document["captured"]),
-        "logs": document["log_folder"],
-    }
-    for name, value in facts.items():
-        if value:
-            yield f"{name:<10}", sanitize_line(str(value))
-    for found in document["evidence_of_taint"]:
-        yield f"{'evidence':<10}", sanitize_line(f"{found['what']} in {found['where']}: {found['excerpt']}")
-    yield from _flags(document["flags"])
-    for one in document["unseen_values"]:
-        text = f"call {one['call']}, {one['tool']}: {one['value']} was in no prompt, schema or earlier result"
-        yield f"{'unseen':<10}", sanitize_line(text)
-    yield "", ""
-    yield from _grade(document["grade"])
-    for message in document["messages"]:
-        yield "", ""
-        yield from _message(message)
-
-
-def _probed(probes: dict[str, Any] | None) -> str:
-    if not probes:
-        return ""
-    failed = [name for name, result in probes.items() if not result.get("passed")]
-    return f", probes failed: {', '.join(failed)}" if failed else f", {len(probes)} probes passed"
-
-
-def _flags(flags: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    from datetime import UTC, datetime
-
-    from mcp_bench.servers.sanitize import sanitize_line
-
-    for flag in flags:
-        at = datetime.fromtimestamp(flag["time_us"] / 1e6, tz=UTC)
-        yield f"{'flag':<10}", sanitize_line(f"{at:%H:%M:%S} {flag['kind']}: {flag['detail']}")
-
-
-def _grade(grade: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    from mcp_bench.servers.sanitize import sanitize_line
-
-    if grade is None:
-        yield "grade     ", "none"
-        return
-    verdict = "solved" if grade["strict"] else "not solved"
-    line = f"partial {grade['partial']:.3f}, {verdict} (grader {grade['grader_version']})"
-    yield "grade     ", sanitize_line(line)
-    for assertion in grade["assertions"]:
-        mark = "ok  " if assertion.get("passed") else "FAIL"
-        detail = f": {assertion['detail']}" if assertion.get("detail") else ""
-        yield (
-            f"  {mark} ",
-            sanitize_line(f"{assertion.get('kind', 'objective')} {assertion.get('name')}{detail}"),
-        )
-
-
-def _message(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from mcp_bench.servers.sanitize import sanitize_line
-
-    heading = message["role"]
-    if message["role"] == "tool":
-        heading += f" {message.get('name', '')} [{message.get('tool_call_id')}]"
-        heading += " error" if message.get("is_error") else ""
-    yield heading, ""
-    if message.get("reasoning"):
-        yield "  thinks: ", _indented(message["reasoning"])
-    if message.get("content"):
-        yield "  ", _indented(message["content"])
-    for call in message.get("tool_calls", ()):
-        function = call["function"]
-        arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False)
-        yield "  calls ", sanitize_line(f"{function['name']} {arguments} [{call['id']}]")
-
-
-def _indented(text: str) -> str:
-    from mcp_bench.servers.sanitize import sanitize
-
-    return sanitize(text).replace("\n", "\n  ")
+    folding = Folding(full=full)
+    yield from facts(document, folding)
+    yield ""
+    yield from grade(document["grade"], folding)
+    yield from turns(document, folding)

@@ -26,6 +26,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         split=episode.split,
         domain=episode.domain,
         agent=episode.agent,
+        agent_version=episode.agent_version,
         model=episode.model,
         seed=episode.seed,
         isolation=episode.isolation,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.isolation_levels import LEVELS
+from mcp_bench.recorder.store.run_names import RUN_HELP, RUN_TAG_HELP
 from mcp_bench.servers.errors import WrongUseError, suggestion
 
 DUPLICATES = ("exact", "near")
@@ -49,7 +50,11 @@ class Selection:
     )
     runs: tuple[str, ...] = field(
         default=(),
-        metadata={"help": "Run to export (repeatable). Default: all runs.", "name": "run", "metavar": "RUN"},
+        metadata={"help": RUN_HELP, "name": "run", "metavar": "RUN"},
+    )
+    run_tags: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": RUN_TAG_HELP, "name": "run_tag", "metavar": "TAG"},
     )
     agents: tuple[str, ...] = field(
         default=(),

@@ -16,7 +16,8 @@ class Summary:
     """The episodes of which rows were made, in order."""
 
     episodes: list[str] = field(default_factory=list)
-    runs: dict[str, dict[str, str]] = field(default_factory=dict)
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Facts about each run, with its tags. Notes are left out: they are private."""
     _groups: dict[tuple[str | None, ...], Totals] = field(default_factory=dict)
 
     def add(self, episode: StoredEpisode) -> None:
@@ -50,11 +51,13 @@ def _counts(totals: Totals) -> dict[str, Any]:
     }
 
 
-def _source(episode: StoredEpisode) -> dict[str, str]:
+def _source(episode: StoredEpisode) -> dict[str, Any]:
+    tags = {"tags": list(episode.run_tags)} if episode.run_tags else {}
     return {
         "benchmark": episode.benchmark,
         "benchmark_version": episode.benchmark_version,
         "grader_version": episode.grader_version or "",
         "agent": episode.agent,
         "agent_version": episode.agent_version,
+        **tags,
     }

@@ -52,8 +52,9 @@ def export(
 ) -> dict[str, Any]:
     """Write the episodes that the curation chooses, and a manifest, and return the manifest.
 
-    All files appear complete or not at all. The same store and selection give the same bytes. The `funnel` of
-    the manifest has the number of episodes in, dropped by each rule, and out.
+    The folder of `out` is created if it does not exist. All files appear complete or not at all. The same
+    store and selection give the same bytes. The `funnel` of the manifest has the number of episodes in,
+    dropped by each rule, and out.
 
     Args:
         rows: The kind of rows.
@@ -89,7 +90,8 @@ def export(
     _refuse_to_overwrite(
         [where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force
     )
-    chosen = curation.choose(run_paths(curation.selection.runs))
+    selection = curation.selection
+    chosen = curation.choose(run_paths(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
     count = rows.count(chosen)
@@ -104,7 +106,7 @@ def export(
         curation.guard.note(episode, leak)
         summary.add(episode)
 
-    with _writing(where.out), _Replacement() as replacement:
+    with _writing(where.out), _folder(where.folder), _Replacement() as replacement:
         with contextlib.closing(rows.rows(curation, chosen, note, encode)) as made:
             written = [_write(rows, where, replacement.beside(file), made) for file in files]
         curation.guard.check()
@@ -218,6 +220,20 @@ class _Replacement:
         for temporary in self._temporary.values():
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Create a folder and those above it; remove them again if nothing is written."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # somebody else uses it
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ class Atif:
     }
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
-        agent: dict[str, Any] = {"name": trajectory.agent, "version": UNKNOWN}
+        agent: dict[str, Any] = {"name": trajectory.agent, "version": trajectory.agent_version or UNKNOWN}
         if trajectory.model:
             agent["model_name"] = trajectory.model
         agent["tool_definitions"] = [tool.model_dump() for tool in trajectory.tools]

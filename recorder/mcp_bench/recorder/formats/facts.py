@@ -10,13 +10,14 @@ from mcp_bench.recorder.trajectory import Trajectory
 KEY = "mcp_bench"
 """Key of the facts in formats that have a place for foreign data."""
 
-_CONVERSATION = {"messages", "tools", "model_calls"}
+_LEFT_OUT = {"messages", "tools", "model_calls", "agent_version"}
+"""The conversation, and what only formats with a place for it have."""
 _COLUMNS: dict[Any, Column] = {str: "string", int: "int", float: "float", bool: "bool"}
 
 
 def facts(trajectory: Trajectory) -> dict[str, Any]:
     """Return everything but the conversation. `usage` has only the values that the agent reported."""
-    found = trajectory.model_dump(exclude=_CONVERSATION)
+    found = trajectory.model_dump(exclude=_LEFT_OUT)
     found["usage"] = trajectory.usage.model_dump(exclude_none=True) if trajectory.usage else None
     return found
 
@@ -33,7 +34,7 @@ def fact_columns() -> dict[str, Column]:
     return {
         name: _column(field.annotation)
         for name, field in Trajectory.model_fields.items()
-        if name not in _CONVERSATION
+        if name not in _LEFT_OUT
     }
 
 

@@ -49,13 +49,17 @@ def make_page(
     comparison: dict[str, Any] | None,
     loop: Path | None,
     loop_sections: Sequence[Section],
+    notes: Sequence[str] = (),
 ) -> list[Path]:
-    """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files."""
+    """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files.
+
+    `notes` are lines below the title.
+    """
     sections = [*loop_sections, *([compared(comparison)] if comparison else [])]
     lines = [f"In {loop.absolute()}"] if loop else []
     if episodes or not sections:
         sections += recorded(episodes, by)
-        lines.append(about(episodes))
+        lines += [about(episodes), *notes]
     lines.append(f"mcp-bench {version('mcp-bench-kit')}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     title = f"Loop {loop.absolute().name}" if loop else "Scores of recordings"
     return write_page(path, title, lines, sections)

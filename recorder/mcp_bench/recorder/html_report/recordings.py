@@ -18,7 +18,8 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.scores.scores import CONDITIONS, conditions, summarise, usual_attempts
+from mcp_bench.recorder.scores.conditions import CONDITIONS, common_conditions, differing_conditions
+from mcp_bench.recorder.scores.scores import summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -26,9 +27,13 @@ Row = dict[str, Any]
 _SPENT = (
     ("calls per episode", "tool_calls_per_episode"),
     ("failed calls", "failed_calls"),
+    ("seconds per episode", "seconds_per_episode"),
     ("tokens in", "input_tokens"),
+    ("of them cached", "cached_tokens"),
     ("tokens out", "output_tokens"),
+    ("model calls", "model_calls"),
     ("cost, $", "cost_usd"),
+    ("cost per solved task, $", "cost_per_solved_usd"),
     ("verified", "verified"),
     ("on public tasks", "public_tasks"),
 )
@@ -64,17 +69,15 @@ def about(episodes: Sequence[StoredEpisode]) -> str:
 
 def labels(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
     """Return a label for each row: the values of the fields that differ between rows, or of all fields."""
-    differ = [name for name in by if len({row[name] for row in rows}) > 1]
-    differ = differ or [name for name in by if name not in CONDITIONS]
+    facts = [name for name in by if name not in CONDITIONS]
+    differ = [name for name in facts if len({row[name] for row in rows}) > 1]
+    different = differing_conditions(rows) if set(by) & set(CONDITIONS) else [""] * len(rows)
+    differ = differ if differ or any(different) else facts
     found = [
-        " · ".join(
-            conditions(row, [name]) if name in CONDITIONS else str(row[name])
-            for name in differ
-            if row[name] is not None
-        )
-        for row in rows
+        [*(str(row[name]) for name in differ if row[name] is not None), *filter(None, [words])]
+        for row, words in zip(rows, different, strict=True)
     ]
-    return [label or "all" for label in found]
+    return [" · ".join(parts) or "all" for parts in found]
 
 
 def score(row: Row, name: str) -> Score:
@@ -140,7 +143,7 @@ def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Sec
         return Section("Scores", ["No recordings yet. Create some with `mcp-bench record`."])
     alike = [name for name in by if len({row[name] for row in rows}) == 1]
     same = [f"{name} {rows[0][name]}" for name in alike if name not in CONDITIONS]
-    same += [conditions(rows[0], [name for name in alike if name in CONDITIONS and rows[0][name]])]
+    same += [common_conditions(rows)]
     same = list(filter(None, same))
     words = [f"All groups: {', '.join(same)}."] if same and len(rows) > 1 else []
     words += _trouble(rows)
@@ -209,6 +212,7 @@ def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
         for title, name in (("attempts, k", "k"), ("pass@k", "pass_at_k"), ("pass^k", "pass_hat_k"))
     ]
     columns += [(title, [row[name] for row in rows]) for title, name in _SPENT]
+    columns += [("run tags", [", ".join(row["run_tags"]) or None for row in rows])]
     known = [(title, cells) for title, cells in columns if any(cell is not None for cell in cells)]
     return Table(
         "Scores and usage by group",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.scores.scores import CONDITIONS, conditions, conditions_that_differ
+from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
@@ -124,12 +124,10 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
     """
     found = compare(episodes, a, b, by=[name for name in by if name in FACTS])
     for side in "ab":
-        rows = found["conditions"][side]
-        if differ := conditions_that_differ(rows):
-            listed = "; ".join(conditions(row, differ) for row in rows)
+        if any(differ := differing_conditions(found["conditions"][side])):
             raise WrongUseError(
-                f"the side {found[side]!r} has episodes under different conditions ({listed}). Name a run, "
-                "or separate them with agent=A,tools=T,isolation=I,home=H"
+                f"the side {found[side]!r} has episodes under different conditions ({'; '.join(differ)}). "
+                "Name a run, or separate them with agent=A,tools=T,isolation=I,home=H"
             )
     return found
 

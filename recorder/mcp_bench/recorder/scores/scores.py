@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.scores.conditions import CONDITIONS
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
 from mcp_bench.recorder.scores.totals import Totals, finished
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import UnknownNameError
 
 GROUPS = ("agent", "model", "benchmark", "split", "domain")
-CONDITIONS = ("tools_mode", "home", "isolation", "harness")
-"""What attempts must have in common to be comparable: the commands group by these, too."""
 SEVERAL = "*"
 """The value of a field that differs within a row and was not grouped by."""
 
@@ -60,8 +60,15 @@ class _Group:
             "partial_invalid_as_0": mean(partial, with_invalid),
             "strict_invalid_as_0": mean(strict, with_invalid),
             "pass_k": self._pass_k(),
+            "solved": strict,
             "tool_calls_per_episode": mean(totals.calls, totals.episodes),
-            **{name: totals.usage.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")},
+            "seconds": totals.seconds,
+            "seconds_per_episode": mean(totals.seconds, totals.timed),
+            **{name: totals.usage.get(name) for name in Usage.model_fields},
+            "cost_per_solved_usd": totals.cost_per_solved(),
+            "runs": sorted(totals.runs),
+            "run_tags": sorted({tag for tags, _ in totals.runs.values() for tag in tags}),
+            "run_notes": {run: note for run, (_, note) in sorted(totals.runs.items()) if note},
         }
 
     def _pass_k(self) -> list[dict[str, Any]]:
@@ -91,17 +98,6 @@ def groups(by: str) -> list[str]:
         if name not in GROUPS:
             raise UnknownNameError("group", name, GROUPS)
     return names
-
-
-def conditions_that_differ(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return those of `CONDITIONS` that have several values in the rows."""
-    return [name for name in CONDITIONS if len({row[name] for row in rows}) > 1]
-
-
-def conditions(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the named conditions of a row in words, such as `tools all, isolation landlock`."""
-    words = {"tools_mode": "tools ", "harness": ""}
-    return ", ".join(f"{words.get(name, name + ' ')}{row[name]}" for name in names if row[name])
 
 
 def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict[str, Any]]:

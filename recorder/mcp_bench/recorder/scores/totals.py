@@ -72,12 +72,21 @@ class Totals:
     calls: int = 0
     failed_calls: int = 0
     usage: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Sum of the durations of valid episodes."""
+    timed: int = 0
+    """Number of valid episodes that lasted some time. Imported ones may not say how long."""
+    unpriced: int = 0
+    """Number of valid episodes without a cost."""
+    runs: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    """The tags and the note of each run."""
 
     def add(self, episode: StoredEpisode) -> None:
         self.episodes += 1
         self.earlier += episode.attempt - 1
         self.calls += episode.calls
         self.failed_calls += episode.failed_calls
+        self.runs.setdefault(episode.run, (episode.run_tags, episode.run_note))
         for name, value in (episode.usage or {}).items():
             if value is not None:
                 self.usage[name] = self.usage.get(name, 0) + value
@@ -87,6 +96,10 @@ class Totals:
             self.invalid[episode.invalid] += 1
             task.invalid += 1
             return
+        if episode.seconds:
+            self.seconds += episode.seconds
+            self.timed += 1
+        self.unpriced += (episode.usage or {}).get("cost_usd") is None
         self.ends[episode.termination or "unknown"] += 1
         self.taints[episode.taint] += 1
         self.verified += verified(episode)
@@ -106,6 +119,15 @@ class Totals:
     def graded(self) -> dict[str, TaskTotals]:
         """Return the tasks with a valid graded episode, sorted by name."""
         return {name: task for name, task in sorted(self.tasks.items()) if task.episodes}
+
+    def cost_per_solved(self) -> float | None:
+        """Return the cost of all episodes, invalid ones included, divided by the number of solved ones.
+
+        None if nothing is solved, or if the cost of a valid episode is not known: it would be too low.
+        """
+        solved = sum(task.strict for task in self.tasks.values())
+        cost = self.usage.get("cost_usd")
+        return None if cost is None or self.unpriced or not solved else cost / solved
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of a report row: episodes, invalid ones with reasons, terminations, calls."""

@@ -16,6 +16,9 @@ What the ledger shows:
 - a ledger that is gone, was begun anew or was cut off at its end, as long as one run is left that was opened
   after the cut. A run names a later entry than the ledger has, or the entry of another run.
 
+An operator who restores a run from a backup can accept that copy (`mcp-bench verify --accept`). This is an
+entry like others: it removes none of the earlier ones, so it stays visible that a later state is lost.
+
 What it cannot show:
 
 - a home that was put back whole, ledger and runs, to an earlier moment; the same is true of its last runs if
@@ -51,8 +54,9 @@ NAME = "ledger"
 HASH_BYTES = 16
 
 Kind = Literal[
-    "ledger", "older", "began", "opening", "opened", "closed", "adding", "added", "removing", "removed"
-]
+    "ledger", "older", "began", "opening", "opened", "closed", "adding", "added", "removing", "removed",
+    "accepted",
+]  # fmt: skip
 """Kinds of entries.
 
 - `ledger`: the first one. Its run is the ledger's id, its state the key's.
@@ -62,10 +66,17 @@ Kind = Literal[
 - `closed`: it is closed and sealed; or, if the state is empty, could not be sealed.
 - `adding`, `added`: a closed run is moved into the home, as by an import.
 - `removing`, `removed`: it is deleted.
+- `accepted`: the operator accepts the copy that is there, which is older than the last entry, or was put
+  there by hand. Its state is that of the copy; see `open_state`.
 """
 
 Position: TypeAlias = tuple[str, int]
 """Id of a ledger, and number of an entry."""
+
+
+def open_state(named: int) -> str:
+    """Return the state of an accepted copy that is not sealed, by the number of the entry that it names."""
+    return f"open {named}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,8 @@ class Entry:
     kind: Kind
     run: str
     state: str
-    """Tag of the seal of the run's grades, in hexadecimal digits: it covers the whole run. Empty if open."""
+    """Tag of the seal of the run's grades, in hexadecimal digits: it covers the whole run. Empty if open, and
+    `open_state` if an open run is accepted."""
     before: str
     """Hash of the entry before."""
     hash: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.annotations import read_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.store.schema_check import Column, columns
@@ -19,6 +21,13 @@ from mcp_bench.servers.errors import WrongUseError
 
 _RENAMED = {(GRADES, "seals"): "grade_seals"}
 """Tables whose name exists in both databases."""
+_ANNOTATIONS = """
+    CREATE TABLE annotations (
+        run TEXT PRIMARY KEY,
+        tags TEXT NOT NULL, -- JSON array
+        note TEXT NOT NULL -- the operator's words; both are not signed
+    )
+"""
 _SUMMARY = """
     CREATE VIEW episode_summary AS
     SELECT e.id, e.run, coalesce(e.agent, r.agent) AS agent, coalesce(e.model, r.model) AS model,
@@ -52,6 +61,7 @@ def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object
     counts: Counter[str] = Counter()
     try:
         with _new_database(fresh) as db:
+            db.execute(_ANNOTATIONS)
             for run in runs:
                 progress(run.name)
                 counts += _add(db, run)
@@ -107,6 +117,10 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
                         counts[target] += _copy(db, table, target, names, row[0])
             finally:
                 db.execute("DETACH source")
+    noted = read_annotations(run)
+    if noted.tags or noted.note:
+        db.execute("INSERT INTO annotations VALUES (?, ?, ?)", [row[0], json.dumps(noted.tags), noted.note])
+        counts["annotations"] += 1
     return counts
 
 

@@ -7,8 +7,8 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows, schema
+from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.run_names import run_id
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
@@ -96,6 +98,14 @@ class StoredEpisode:
     """Whether its agent looked for its grade."""
     settings: str = "{}"
     """Of its run, as a JSON object: see `run_settings`."""
+    run_tags: tuple[str, ...] = ()
+    """The operator's words about its run, as `run_note`."""
+    run_note: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from its start to its end; None if it never ended."""
+        return None if self.ended_us is None else (self.ended_us - self.started_us) / 1e6
 
     @property
     def harness(self) -> str:
@@ -131,6 +141,9 @@ class RunSummary:
     model: str | None
     planned: int
     done: int
+    tags: tuple[str, ...] = ()
+    """The operator's words about the run, as `note`."""
+    note: str = ""
 
 
 class RunReader:
@@ -185,7 +198,8 @@ class RunReader:
             " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
             " FROM runs"
         )
-        return next((RunSummary(*row) for row in rows), None)
+        found = next((RunSummary(*row) for row in rows), None)
+        return found and replace(found, tags=self.annotations.tags, note=self.annotations.note)
 
     def info(self) -> RunInfo:
         """Return the run as it was planned, with its settings.
@@ -208,11 +222,16 @@ class RunReader:
     def episodes(self) -> Iterator[StoredEpisode]:
         """Yield the last attempt of every slot, in order of their start."""
         for row in self._query(_EPISODES + _LAST_ATTEMPTS):
-            yield _stored(row)
+            yield _stored(row, self.annotations)
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot."""
-        return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)))
+        return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)), self.annotations)
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """The operator's words about the run."""
+        return known_annotations(self.path)
 
     def splits(self) -> set[str]:
         return {split for (split,) in self._query("SELECT DISTINCT split FROM episodes")}
@@ -301,24 +320,45 @@ class RunReader:
             yield from self._connection.execute(sql, parameters)
 
 
-def run_paths(runs: Sequence[str] = (), *, root: Path | None = None) -> list[Path]:
+def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path | None = None) -> list[Path]:
     """Return the folders of the named runs, or of all, oldest first.
 
+    Args:
+        runs: ids, or unique prefixes of ids.
+        tags: only runs that have all of these tags.
+        root: the folder of the runs. Default: `runs_dir()`.
+
     Raises:
-        UnknownNameError: one of `runs` does not exist; the message lists near matches.
+        UnknownNameError: a run does not exist, or no run has one of the tags; the message lists near matches.
+        WrongUseError: several runs begin with one of `runs`, or none has all of the tags.
     """
     root = runs_dir() if root is None else root
     found = {path.parent.name: path.parent for path in root.glob(f"*/{RECORDINGS}")}
-    for name in runs:
-        if name not in found:
-            raise UnknownNameError("run", name, found)
-    return [found[name] for name in sorted(set(runs) or found)]
+    named = {run_id(name, found) for name in runs}
+    paths = [found[name] for name in sorted(named or found)]
+    return _tagged(paths, tags) if tags else paths
 
 
-def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
+def _tagged(paths: Sequence[Path], tags: Sequence[str]) -> list[Path]:
+    have = {path: known_annotations(path).tags for path in paths}
+    known = {tag for own in have.values() for tag in own}
+    for tag in tags:
+        if tag not in known:
+            raise UnknownNameError("run tag", tag, known)
+    chosen = [path for path in paths if set(tags) <= set(have[path])]
+    if not chosen:
+        raise WrongUseError(f"no run has all of the tags {', '.join(tags)}")
+    return chosen
+
+
+def find_episode(prefix: str, paths: Sequence[Path] | None = None) -> tuple[Path, str]:
     """Return the run folder and the full id of the episode whose id starts with `prefix`.
 
     Runs that cannot be read are skipped.
+
+    Args:
+        prefix: an id, or the beginning of one.
+        paths: folders of the runs to search. Default: all.
 
     Raises:
         UnknownNameError: there is none; the message lists near matches.
@@ -327,7 +367,7 @@ def find_episode(prefix: str, *, root: Path | None = None) -> tuple[Path, str]:
     known: list[str] = []
     found: list[tuple[Path, str]] = []
     unreadable: list[str] = []
-    for path in run_paths(root=root):
+    for path in run_paths() if paths is None else paths:
         try:
             with RunReader(path) as reader:
                 ids = reader.episode_ids()
@@ -354,8 +394,9 @@ def _tools(text: str) -> tuple[ToolSchema, ...]:
     return tuple(_TOOLS.validate_python(from_json(text)))
 
 
-def _stored(row: sqlite3.Row) -> StoredEpisode:
+def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
     episode = StoredEpisode(*row)
+    episode.run_tags, episode.run_note = annotations.tags, annotations.note
     episode.usage = from_json(row["usage"]) if row["usage"] else None
     episode.probes = from_json(row["probes"]) if row["probes"] else None
     episode.settings = sys.intern(row["settings"])  # one text for all episodes of a run

@@ -8,6 +8,7 @@ import fcntl
 import json
 import logging
 import os
+import secrets
 import shutil
 import socket
 from contextlib import closing
@@ -209,12 +210,18 @@ class RunFolder:
 
 
 def remove_run(path: Path) -> None:
-    """Delete the folder of a run, and enter that in the ledger.
+    """Delete the folder of a run, and enter that in the ledger. Links are removed, never followed.
 
     Raises:
         RunLockedError: a process is writing the run.
-        StorageError: it cannot be deleted.
+        StorageError: it cannot be deleted, or is a link to a folder elsewhere.
     """
+    aside = path.parent.with_name("removing")
+    for place in (path, aside):
+        if place.is_symlink():
+            raise StorageError(
+                f"{place} is a link to a folder elsewhere, so nothing was deleted. Remove the link yourself"
+            )
     lock = _take_lock(path / "lock")
     try:
         ledger = ledger_of(path, key_for(path))
@@ -222,11 +229,14 @@ def remove_run(path: Path) -> None:
             ledger.enter("removing", path.name)
         try:
             # moved first: a folder that is deleted in part is no run
-            aside = path.parent.with_name("removing")
             aside.mkdir(mode=0o700, exist_ok=True)
-            path.rename(aside / path.name)
-            shutil.rmtree(aside / path.name)
-            with contextlib.suppress(OSError):  # others are in it
+            moved = aside / f"{path.name}.{secrets.token_hex(4)}"  # an earlier attempt may have been killed
+            path.rename(moved)
+            _remove_folder(moved)
+            for left in aside.iterdir():  # by a process that was killed
+                if left.is_dir() and not left.is_symlink() and not is_being_written(left):
+                    _remove_folder(left)
+            with contextlib.suppress(OSError):  # others are deleting
                 aside.rmdir()
         except OSError as error:
             raise StorageError(f"cannot delete {error.filename}: {error.strerror}") from error
@@ -234,6 +244,13 @@ def remove_run(path: Path) -> None:
             ledger.enter("removed", path.name)
     finally:
         os.close(lock)
+
+
+def _remove_folder(path: Path) -> None:
+    """Remove a folder that another process may be removing, too."""
+    while path.exists():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
 
 def take_in_journal(path: Path) -> None:
@@ -287,7 +304,7 @@ def is_being_written(path: Path) -> bool:
 def _take_lock(path: Path) -> int:
     # the kernel releases a flock when its process dies, however it dies
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     try:

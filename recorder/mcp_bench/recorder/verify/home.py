@@ -9,14 +9,19 @@ from mcp_bench.recorder.paths import home, runs_dir
 from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
 from mcp_bench.recorder.store.reader import run_paths
+from mcp_bench.recorder.store.run_names import run_id
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify, verify_ledger
 
 
-def verify_home(runs: Sequence[str] = (), key_file: Path | None = None) -> Iterator[Verdict]:
+def verify_home(
+    runs: Sequence[str] = (), key_file: Path | None = None, *, tags: Sequence[str] = ()
+) -> Iterator[Verdict]:
     """Yield a verdict for each of `runs`, or of all runs, and for those that the ledger misses.
 
     Args:
+        runs: ids, or unique prefixes of them.
+        tags: only runs with all of these tags.
         key_file: key that the runs were recorded with, if they come from another home.
 
     Raises:
@@ -26,11 +31,11 @@ def verify_home(runs: Sequence[str] = (), key_file: Path | None = None) -> Itera
     own = read_key(key_path()) if key_path().exists() else None
     key: Key | None = read_key(key_file) if key_file else own
     ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
-    gone = {run for run, _ in ledger.missing({path.name for path in runs_dir().glob("*")})}
-    if present := [run for run in runs if run not in gone]:
-        paths = run_paths(present)
-    else:
-        paths = [] if runs else run_paths()
+    folders = {path.name for path in runs_dir().glob("*")}
+    gone = {run for run, _ in ledger.missing(folders)}
+    wanted = {run_id(run, gone | {path.name for path in run_paths()}) for run in runs}
+    paths = [] if wanted and wanted <= gone else run_paths(sorted(wanted - gone), tags=tags)
     for path in paths:
         yield verify(path, key, ledger)
-    yield from verify_ledger(ledger, home(), runs)
+    if not tags:  # a run that is gone has no tags any more
+        yield from verify_ledger(ledger, home(), wanted)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from mcp_bench.recorder.store.ledger import Contents, Entry, Ledger, Position
+from mcp_bench.recorder.store.ledger import Contents, Entry, Ledger, Position, open_state
 
-Standing = Literal["entered", "older", "rolled back", "unknown"]
+Standing = Literal["entered", "older", "accepted", "rolled back", "unknown"]
 """How a run stands in the ledger.
 
 - `entered`: the folder is in the last state that the ledger has.
 - `older`: the run is older than the ledger and has not been opened for writing since.
+- `accepted`: it was rolled back or unknown, and the operator accepted that; it has not been since.
 - `rolled back`: the folder is an earlier copy of itself, or is back after it was deleted.
 - `unknown`: no entry names it.
 """
@@ -100,11 +101,25 @@ class LedgerCheck:
                 if whose == "the ledger"
                 else f"it was recorded with {whose}, and put here by hand"
             )
-        detail = _later(history, -1 if named is None or named[0] != contents.id else named[1], state)
+        detail = _later(history, self._number(named), state)
         if detail:
             return "rolled back", detail
+        if accepted := self.accepted(run):
+            return "accepted", f"a later state may be lost: this copy was {_said(accepted)}"
         is_older = history[0].kind == "older" and len(history) == 1
         return ("older" if is_older else "entered"), ""
+
+    def accepted(self, run: str) -> Entry | None:
+        """Return the last entry with which the operator accepted a copy of the run, if any."""
+        return next((entry for entry in reversed(self.history(run)) if entry.kind == "accepted"), None)
+
+    def state_to_accept(self, named: Position | None, state: str) -> str:
+        """Return the state for the entry that accepts a copy. The arguments are those of `judge`."""
+        return state or open_state(self._number(named))
+
+    def _number(self, named: Position | None) -> int:
+        """Return the number of the entry of this ledger that a run names, or -1."""
+        return -1 if named is None or self._contents is None or named[0] != self._contents.id else named[1]
 
     def judge_empty(self, run: str) -> tuple[Standing, str]:
         """Return how a run without any rows stands: its writer may have been killed at the start."""
@@ -120,7 +135,7 @@ class LedgerCheck:
         if self._contents is None or not self._contents.entries:
             self._fault("ledger", "removed", f"there is none, and {run} names the ledger {name}")
         elif name != self._contents.id:
-            if run in self._runs:
+            if run in self._runs and not self.accepted(run):
                 self._fault(
                     "entry 0", "edited", f"the ledger was begun anew: {run} names an earlier one, {name}"
                 )
@@ -161,12 +176,17 @@ def _later(history: list[Entry], named: int, state: str) -> str:
     # an opening counts when its `opened` follows: a process may be killed while it changes the row
     opened = opening = -1
     for entry in history:
+        if entry.kind == "accepted":  # what was before does not count any more
+            opened = opening = -1
         if entry.kind == "opening":
             opening = entry.number
         if entry.kind in ("began", "opened"):
             opened = entry.number if entry.kind == "began" else opening
     if opened > named:
         return f"its folder is an earlier copy: the ledger has it as {_said(last)}"
+    if last.kind == "accepted":  # nothing has opened it since: an entry would follow
+        same = last.state == (state or open_state(named))
+        return "" if same else f"its folder is another copy than the one that was {_said(last)}"
     if not state:
         is_closed = last.kind in _CLOSED and last.state
         return (

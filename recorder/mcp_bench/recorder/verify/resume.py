@@ -16,6 +16,8 @@ class ChangedRunError(StorageError):
 def resume(run: str) -> RunFolder:
     """Open the folder of an interrupted run, as `RunFolder.resume` does, after a check of its rows.
 
+    `run` is its id or a unique prefix of it.
+
     A row that somebody removed while the run was not being recorded would otherwise count as never stored,
     and a failed episode that is gone would be recorded again.
 
@@ -32,4 +34,4 @@ def resume(run: str) -> RunFolder:
             f"{path.name} is not resumed, since it was changed ({what}): see `mcp-bench verify {path.name}`. "
             "Restore its folder from a copy, or record a new run"
         )
-    return RunFolder.resume(run)
+    return RunFolder.resume(path.name)

@@ -61,6 +61,12 @@ class Verdict:
     """Of the tags; None if they were not checked."""
     ledger: Standing | None = None
     """How it stands in the ledger; None if they were not compared."""
+    accepted: str = ""
+    """When the operator accepted a copy of the run that was older than the ledger's last state."""
+    named: Position | None = None
+    """The entry of a ledger that the run names."""
+    seal: str = ""
+    """Tag of its last seal, in hexadecimal digits; empty if it is open or its rows are not as stored."""
 
 
 def verify(path: Path, key: Key | None, ledger: LedgerCheck | None = None) -> Verdict:
@@ -133,6 +139,7 @@ def _compare(verdict: Verdict, facts: _Facts, ledger: LedgerCheck) -> bool:
     Whether somebody holds its lock does not count: that could be anybody who can open the file.
     """
     before = ledger.history(verdict.run)
+    verdict.named, verdict.seal = facts.named, facts.state
     if facts.is_empty:
         standing, detail = ledger.judge_empty(verdict.run)
     else:
@@ -147,6 +154,8 @@ def _compare(verdict: Verdict, facts: _Facts, ledger: LedgerCheck) -> bool:
         verdict.findings = [Finding(Place("ledger", None, verdict.run), "edited", detail)]
     elif standing == "unknown":
         verdict.state, verdict.detail = "unknown", detail
+    elif standing == "accepted":
+        verdict.accepted = detail
     return True
 
 

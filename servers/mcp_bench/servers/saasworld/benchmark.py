@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, AssertionResult, Reference, Replay, Task, ToolSpec, World
 from mcp_bench.servers.saasworld.version import VERSION
 
 
@@ -87,6 +87,12 @@ class SaasWorldBenchmark:
         built = build(parse(task_id))
         toolset = Api(built) if self._api else Direct(built)
         return Reference(calls=tuple(toolset.play(step) for step in built.steps), answer="Done.")
+
+    def describe(self, assertion: AssertionResult, final_state: JSON) -> tuple[str, str]:
+        """Return what a stored assertion requires, and what was found instead."""
+        from mcp_bench.servers.saasworld.grading.words import describe
+
+        return describe(assertion.name, passed=assertion.passed, final_state=final_state)
 
     def tools(self) -> Sequence[ToolSpec]:
         from mcp_bench.servers.saasworld.apps import operations

@@ -29,13 +29,16 @@ def begin(
         recipe: name of a built-in recipe, or path of a YAML file.
         overrides: values of the recipe, as KEY=VALUE.
         out: the folder. Default: a new one in `$MCP_BENCH_HOME/ablations`.
-        choices: the other fields of `AblationSettings`; `dev` as `task_ids` takes it.
+        choices: the other fields of `AblationSettings`; `dev` as `task_ids` takes it; `run_tags` as
+            `run_paths` takes its `tags`.
 
     Raises:
         WrongUseError: there are no runs, the recipe cannot be used, or the folder is not empty.
         UnknownNameError: a run, the benchmark or a task is unknown.
     """
-    runs = [path.name for path in run_paths(choices["runs"])]  # fixed, since later runs would change cohorts
+    choices = dict(choices)
+    # fixed, since later runs would change cohorts
+    runs = [path.name for path in run_paths(choices["runs"], tags=choices.pop("run_tags", ()))]
     if not runs:
         raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
     dev = task_ids(choices["benchmark"], "dev", choices["dev"])

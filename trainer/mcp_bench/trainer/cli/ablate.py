@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from mcp_bench.recorder.cli.run_options import run_options
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 
 EPILOG = """\b
@@ -21,9 +22,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @trial_options
-@click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="Run to select rows from (repeatable; default: all)."
-)
+@run_options
 @click.option("--size", type=click.IntRange(min=1), metavar="N", help="Rows per cohort.")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models per cohort.")
 @folder_options("ablation")

@@ -1,0 +1,143 @@
+"""The facts about an episode and its grade as text: what was required, whether it holds, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from mcp_bench.recorder.cli.folding import Folding
+from mcp_bench.recorder.cli.model_calls import in_words
+from mcp_bench.servers.sanitize import sanitize_line
+
+DETAIL_LINES = 4
+"""Lines to which a requirement, and what was found instead, are folded."""
+_WIDTH = 11
+
+
+def facts(document: dict[str, Any], folding: Folding) -> Iterator[str]:
+    """Yield a line for each fact that there is. `document` is what `show --json` prints."""
+    known = {
+        "episode": document["id"],
+        "run": document["run"],
+        "run tags": ", ".join(document["run_tags"]),
+        "task": f"{document['benchmark']} {document['task']} ({document['split']}, {document['domain']})",
+        "attempt": f"{document['attempt']} (seed {document['seed']}, repeat {document['repeat']})",
+        "agent": f"{document['agent']} {document['agent_version']}",
+        "model": document["model"],
+        "began": _began(document),
+        "ended": _ended(document),
+        "invalid": document["invalid"] and f"{document['invalid']}: {document['invalid_detail'] or ''}",
+        "claim": document["claim"] and f"not believed: {document['invalid_detail']}",
+        "calls": _calls(document),
+        "usage": _usage(document["usage"] or {}),
+        "captured": document["captured"] and in_words(document["captured"]),
+        "isolation": document["isolation"] + _probed(document["probes"]),
+        "taint": document["taint"] + (", verified" if document["verified"] else ", not verified"),
+        "home": f"{document['home']}, tools {document['tools_mode']}",
+        "tasks": {True: "public", False: "private", None: None}[document["public_task"]],
+        "logs": document["log_folder"],
+    }
+    for name, value in known.items():
+        if value:
+            yield _fact(name, str(value))
+    if document["run_note"]:
+        lines, note = folding.lines(document["run_note"], DETAIL_LINES, _WIDTH)
+        for at, line in enumerate([*lines, *filter(None, [note])]):
+            yield (click.style(f"{'run note':<{_WIDTH}}", bold=True) if at == 0 else " " * _WIDTH) + line
+    for found in document["evidence_of_taint"]:
+        yield _fact("evidence", f"{found['what']} in {found['where']}: {found['excerpt']}")
+    for flag in document["flags"]:
+        yield _fact("flag", f"{_moment(flag['time_us'], '%H:%M:%S')} {flag['kind']}: {flag['detail']}")
+    for one in document["unseen_values"]:
+        text = f"call {one['call']}, {one['tool']}: {one['value']} was in no prompt, schema or earlier result"
+        yield _fact("unseen", text)
+
+
+def grade(found: dict[str, Any] | None, folding: Folding) -> Iterator[str]:
+    """Yield the lines of a grade: the verdict, then objectives and guardrails."""
+    if found is None:
+        yield _fact("grade", "none")
+        return
+    verdict = click.style("solved", fg="green") if found["strict"] else click.style("not solved", fg="red")
+    version = sanitize_line(str(found["grader_version"]))
+    heading = click.style(f"{'grade':<{_WIDTH}}", bold=True)
+    yield f"{heading}partial {found['partial']:.3f}, {verdict} (grader {version})"
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for assertion in found["assertions"]:
+        by_kind.setdefault(str(assertion.get("kind", "objective")), []).append(assertion)
+    for kind, words in (("objective", ("met", "NOT MET")), ("guardrail", ("kept", "BROKEN"))):
+        if assertions := by_kind.pop(kind, []):
+            yield from _assertions(f"{kind}s", assertions, words, folding)
+    for kind, assertions in by_kind.items():
+        yield from _assertions(sanitize_line(kind), assertions, ("holds", "FAILED"), folding)
+
+
+def _assertions(
+    title: str, assertions: Sequence[dict[str, Any]], words: tuple[str, str], folding: Folding
+) -> Iterator[str]:
+    """Yield those that do not hold first. Of guardrails that hold, only the number is of interest."""
+    holding = [one for one in assertions if one.get("passed")]
+    yield f"  {title}: {len(holding)} of {len(assertions)} {words[0]}"
+    shown = [one for one in assertions if not one.get("passed")]
+    shown += [] if title == "guardrails" and not folding.full else holding
+    width = max(map(len, words)) + 2
+    indent = " " * (4 + width)
+    for one in shown:
+        word, colour = (words[0], "green") if one.get("passed") else (words[1], "red")
+        lines, note = folding.lines(one["required"], DETAIL_LINES, len(indent))
+        for at, line in enumerate([*lines, *filter(None, [note])]):
+            yield (f"    {click.style(f'{word:<{width}}', fg=colour)}" if at == 0 else indent) + line
+        if one["found"]:
+            lines, note = folding.lines(one["found"], DETAIL_LINES, len(indent) + 7)
+            for at, line in enumerate([*lines, *filter(None, [note])]):
+                yield indent + ("found: " if at == 0 else " " * 7) + line
+
+
+def _fact(name: str, text: str) -> str:
+    return click.style(f"{name:<{_WIDTH}}", bold=True) + sanitize_line(text)
+
+
+def _began(document: dict[str, Any]) -> str:
+    began = _moment(document["started_us"], "%Y-%m-%d %H:%M:%S UTC")
+    if document["ended_us"] is None:
+        return began
+    return f"{began}, took {(document['ended_us'] - document['started_us']) / 1e6:.1f} s"
+
+
+def _ended(document: dict[str, Any]) -> str | None:
+    if document["termination"] is None:
+        return None
+    code = document["exit_code"]
+    return str(document["termination"]) + ("" if code is None else f", exit code {code}")
+
+
+def _calls(document: dict[str, Any]) -> str:
+    failed = document["failed_calls"]
+    return f"{len(document['calls'])}" + (f", {failed} failed" if failed else "")
+
+
+def _usage(usage: dict[str, Any]) -> str:
+    units = {
+        "input_tokens": "{:,} tokens in",
+        "output_tokens": "{:,} tokens out",
+        "cached_tokens": "{:,} of those in cached",
+        "model_calls": "{:,} model calls",
+        "cost_usd": "${:.4f}",
+    }
+    known = {name: usage[name] for name in units if isinstance(usage.get(name), int | float)}
+    rest = [f"{name} {value}" for name, value in usage.items() if name not in units and value is not None]
+    return ", ".join([*(units[name].format(value) for name, value in known.items()), *rest])
+
+
+def _probed(probes: dict[str, Any] | None) -> str:
+    if not probes:
+        return ""
+    failed = [name for name, result in probes.items() if not result.get("passed")]
+    return f", probes failed: {', '.join(failed)}" if failed else f", {len(probes)} probes passed"
+
+
+def _moment(microseconds: int, form: str) -> str:
+    return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):{form}}"
