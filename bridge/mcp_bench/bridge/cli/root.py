@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import click
 
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
-from mcp_bench.servers.errors import BenchError, suggestion
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, suggestion
+from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
@@ -55,7 +56,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = registered("command")
         if args and not args[0].startswith("-") and args[0] not in known:
-            ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], known)}")
+            if args[0] in TRAINER_COMMANDS:
+                raise MissingDependencyError(f"{args[0]!r} needs {TRAINER}. Install it: {INSTALL_TRAINER}")
+            ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], {*known, *TRAINER_COMMANDS})}")
         return super().resolve_command(ctx, args)
 
 

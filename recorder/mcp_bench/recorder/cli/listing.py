@@ -15,21 +15,23 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode, run_paths
+from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
 def show_runs(as_json: bool) -> None:
     """Print every run, oldest first. Unreadable runs are listed on stderr, and the exit code is then 1."""
     runs: list[RunSummary] = []
-    unreadable = False
-    for path in run_paths():
+    paths, problems = readable()
+    for path in paths:
         try:
             with RunReader(path) as reader:
                 runs += [summary] if (summary := reader.summary()) else []
         except StorageError as error:
-            unreadable = True
-            click.echo(sanitize(f"Left out: {error}"), err=True)
+            problems.append(error)
+    for problem in problems:
+        click.echo(sanitize(f"Left out: {problem}"), err=True)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs]))
     elif runs:
@@ -37,14 +39,20 @@ def show_runs(as_json: bool) -> None:
             ["run", "began (UTC)", "agent", "benchmark", "done"],
             [[run.id, moment(run.created_us), run.agent, run.benchmark, done(run)] for run in runs],
         )
-    elif not unreadable:
+    elif not problems:
         click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
-    if unreadable:
+    if not all(isinstance(problem, EmptyRunError) for problem in problems):
         sys.exit(1)
 
 
 def show_episodes(path: Path, as_json: bool) -> None:
-    """Print the last attempt at every planned episode of a run."""
+    """Print the last attempt at every planned episode of a run.
+
+    Raises:
+        StorageError: it cannot be read, or has no rows.
+    """
+    if problem := nothing_in(path):
+        raise problem
     with RunReader(path) as reader:
         episodes = list(reader.episodes())
     if as_json:

@@ -32,11 +32,11 @@ def merge(runs: tuple[str, ...], out: Path, as_json: bool) -> None:
     grade. The runs do not change. `mcp-bench verify` checks runs only, not the combined file.
     """
     from mcp_bench.recorder.store.merged_runs import merge_runs
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.damage import undamaged
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
-    paths = run_paths(runs)
+    paths = undamaged(runs)
     if not paths:
         raise WrongUseError("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
     counts = merge_runs(paths, out, lambda run: click.echo(sanitize_line(f"merging {run}"), err=True))

@@ -26,11 +26,14 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
     """
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.scan.rescan import rescan
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.damage import EmptyRunError, readable
     from mcp_bench.servers.sanitize import sanitize_line
 
-    done, failed = [], []
-    for path in run_paths(runs):
+    paths, failed = readable(runs)
+    for problem in failed:
+        click.echo(sanitize_line(f"Left out: {problem}"), err=True)
+    done = []
+    for path in paths:
         try:
             found = rescan(path)
         except StorageError as error:
@@ -49,4 +52,4 @@ def scan(runs: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(done))
     elif not done and not failed:
         click.echo("no recordings yet. Make some: mcp-bench record --agent oracle --limit 5")
-    sys.exit(1 if failed else 0)
+    sys.exit(0 if all(isinstance(problem, EmptyRunError) for problem in failed) else 1)

@@ -32,18 +32,19 @@ def show(what: str | None, model_calls: bool, as_json: bool) -> None:
       mcp-bench show ep_01kbf3x9qv2m8t0 --model-calls
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
-    from mcp_bench.recorder.paths import runs_dir
-    from mcp_bench.recorder.store.reader import RunReader, find_episode
-    from mcp_bench.recorder.store.run_folder import RECORDINGS
+    from mcp_bench.recorder.store.reader import RunReader, find_episode, run_paths
 
-    if model_calls and (what is None or (runs_dir() / what / RECORDINGS).exists()):
+    run = next((path for path in run_paths() if path.name == what), None)
+    if model_calls and (what is None or run is not None):
         raise click.UsageError("--model-calls goes with an episode: name one")
     if what is None:
         show_runs(as_json)
         return
-    if (runs_dir() / what / RECORDINGS).exists():
-        show_episodes(runs_dir() / what, as_json)
+    if run is not None:
+        show_episodes(run, as_json)
         return
+    if not what.strip():
+        raise click.UsageError("the name of a run or an episode is empty")
     path, found = find_episode(what)
     with RunReader(path) as reader:
         if model_calls:

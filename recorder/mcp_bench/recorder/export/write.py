@@ -23,7 +23,8 @@ from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.layout import Layout, layout
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
-from mcp_bench.recorder.store.reader import StoredEpisode, run_paths
+from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 
@@ -89,7 +90,7 @@ def export(
     _refuse_to_overwrite(
         [where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force
     )
-    chosen = curation.choose(run_paths(curation.selection.runs))
+    chosen = curation.choose(undamaged(curation.selection.runs))
     if not chosen:
         raise NothingToExportError(_nothing(curation))
     count = rows.count(chosen)
