@@ -72,7 +72,7 @@ HIDDEN = {hidden!r}
 found = metadata.MetadataPathFinder.find_distributions
 
 def find_distributions(context=metadata.DistributionFinder.Context()):
-    return (one for one in found(context) if one.metadata["Name"].lower() not in HIDDEN)
+    return (one for one in found(context) if one.metadata["Name"].lower().replace("_", "-") not in HIDDEN)
 
 metadata.MetadataPathFinder.find_distributions = staticmethod(find_distributions)
 """

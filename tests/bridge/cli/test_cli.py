@@ -101,16 +101,12 @@ def test_the_command_reference_is_up_to_date() -> None:
     assert (ROOT / "docs" / "cli.md").read_text() == reference(), "run `make docs`"
 
 
-@pytest.mark.parametrize(
-    "line", ["train sft recipe --data x", "train", "loop --help", "ablate", "serve-model x"]
-)
-def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path, line: str) -> None:
-    hide(bench, tmp_path / "hidden", {"mcp-bench-trainer"})
-    done = bench.run(*line.split(), code=1)
-    name = line.split()[0]
-    assert done.stderr.startswith(
-        f"Error: '{name}' needs mcp-bench-trainer. Install it: pip install ./trainer"
-    )
+def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path) -> None:
+    hide(bench, tmp_path / "hidden", {TRAINER})
+    for line in ("train sft recipe --data x", "loop --help", "ablate", "serve-model x"):
+        done = bench.run(*line.split(), code=1)
+        needs = f"Error: '{line.split()[0]}' needs {TRAINER}. Install it: pip install ./trainer"
+        assert done.stderr.startswith(needs), done.stderr
     assert "did you mean train?" in bench.run("trian", code=2).stderr
 
 

@@ -338,8 +338,8 @@ def test_a_plain_install_is_well_and_names_its_extras(
 ) -> None:
     hide(bench, tmp_path / "hidden", {*OPTIONAL, "mcp-bench-trainer"})
     bench.environ["OPENAI_API_KEY"] = KEY
-    done = bench.run("doctor", "--base-url", listener.url)
-    assert "Ready: chat, one-action." in done.stdout
+    done = bench.run("doctor", "chat", "--base-url", listener.url)
+    assert "Ready: chat." in done.stdout
     result = document(bench, "chat", "--base-url", listener.url, code=0)
     found = findings(result, "extras")
     assert {row["level"] for row in found.values()} == {"info"}
