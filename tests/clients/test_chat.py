@@ -190,7 +190,7 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
     result = chat.run()
     assert (result.code, len(chat.endpoint.requests)) == (1, 1)
     ((kind, detail),) = result.errors
-    assert kind == "endpoint" and "401" in detail
+    assert kind == "login" and "401" in detail
     assert "dummy-key-1234" not in result.stderr + json.dumps(result.events)
 
 

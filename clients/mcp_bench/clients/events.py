@@ -3,11 +3,12 @@
     {"type": "model", "model": NAME}             only if the client itself knows a meaningful name
     {"type": "message", "message": {...}}        OpenAI-style; `arguments` of tool calls are objects
     {"type": "usage", "usage": {...}}            totals so far: the last one counts
-    {"type": "error", "kind": "endpoint" | "mcp" | "usage" | "context", "detail": TEXT}
+    {"type": "error", "kind": KIND, "detail": TEXT}
     {"type": "final", "answer": TEXT}            the last line; with "stopped" if a limit ended it
 
-Kind `endpoint` means that the model endpoint failed, `mcp` that the MCP server did, `usage` that the
-command line was wrong, and `context` that the conversation is too long for the model.
+Kind `endpoint` means that the model endpoint failed, `login` that it refused the key, `mcp` that the MCP
+server failed, `usage` that the command line was wrong, and `context` that the conversation is too long for
+the model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ErrorKind = Literal["endpoint", "mcp", "usage", "context"]
+ErrorKind = Literal["endpoint", "login", "mcp", "usage", "context"]
 MAX_DETAIL = 1000
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from mcp_bench.plugins.bounded_command import answer_of
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -26,6 +26,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.output import Session
+from mcp_bench.plugins.reaper import NOT_STARTED
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
 VERSION_SECONDS = 60.0
@@ -162,43 +163,68 @@ class CliAgent(ABC, Generic[SessionT]):
         return None
 
 
-def find_executable(name: str, environ: Mapping[str, str], install: str) -> Installation:
+class SlowVersionError(MissingDependencyError):
+    """A program did not print its version in time."""
+
+    def __init__(self, executable: str, seconds: float, install: str) -> None:
+        super().__init__(
+            f"{executable} did not print its version within {seconds:g} s; run `{executable} --version` "
+            f"yourself, or install it again with: {install}"
+        )
+        self.executable = executable
+
+
+def find_executable(
+    name: str,
+    environ: Mapping[str, str],
+    install: str,
+    *,
+    seconds: float = VERSION_SECONDS,
+    notice: Callable[[], object] | None = None,
+) -> Installation:
     """Look for `name` on the PATH of `environ` and ask it for its version.
 
     Args:
+        name: of the program.
+        environ: the user's environment.
         install: the command that installs it.
+        seconds: the time limit. Afterwards no process of it is left.
+        notice: called if it takes more than a moment.
 
     Raises:
         MissingDependencyError: it is missing, or does not start.
+        SlowVersionError: it did not answer in time.
     """
     path = environ.get("PATH", "")
     found = shutil.which(name, path=path)
     if found is None:
         raise MissingDependencyError(f"{name!r} is not on PATH; install it with: {install}")
-    return _ask_version(str(Path(found).absolute()), path, install)
+    return _ask_version(str(Path(found).absolute()), path, install, seconds, notice)
 
 
 @cache
-def _ask_version(executable: str, path: str, install: str) -> Installation:
-    with tempfile.TemporaryDirectory(prefix="mcp-bench-") as home:
-        try:
-            answer = subprocess.run(
-                [executable, "--version"],
-                env={"PATH": path, "HOME": home, "LANG": "C.UTF-8"},
-                cwd=home,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=VERSION_SECONDS,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MissingDependencyError(
-                f"{executable} does not start ({error}); install it again with: {install}"
-            ) from error
-    version = re.search(r"\d+\.\d+[\w.+-]*", answer.stdout.decode(errors="replace"))
-    if answer.returncode != 0 or version is None:
-        words = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-500:]
+def _ask_version(
+    executable: str, path: str, install: str, seconds: float, notice: Callable[[], object] | None
+) -> Installation:
+    with tempfile.TemporaryDirectory(prefix="mcp-bench-", ignore_cleanup_errors=True) as home:
+        answer = answer_of(
+            [executable, "--version"],
+            env={"PATH": path, "HOME": home, "LANG": "C.UTF-8"},
+            cwd=home,
+            seconds=seconds,
+            notice=notice,
+        )
+    if answer.late:
+        raise SlowVersionError(executable, seconds, install)
+    words = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-500:]
+    if answer.code == NOT_STARTED:
         raise MissingDependencyError(
-            f"{executable} --version failed (exit code {answer.returncode}): {words or 'no output'}; "
+            f"{executable} does not start ({words}); install it again with: {install}"
+        )
+    version = re.search(r"\d+\.\d+[\w.+-]*", answer.stdout.decode(errors="replace"))
+    if answer.code != 0 or version is None:
+        raise MissingDependencyError(
+            f"{executable} --version failed (exit code {answer.code}): {words or 'no output'}; "
             f"install it again with: {install}"
         )
     return Installation(executable, version.group())

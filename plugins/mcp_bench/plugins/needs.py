@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from mcp_bench.plugins.contracts import LentLogin
 from mcp_bench.servers.errors import BenchError
 
+ModelApi = Literal["chat-completions", "responses", "anthropic-messages", "gemini"]
 PLACEHOLDER = "none"
 """Sent as the key to a user's own endpoint that needs none, by agents that insist on a key."""
 
@@ -96,6 +98,10 @@ class Needs:
     """Variables that name another endpoint."""
     own_endpoint: bool = True
     """It can use another endpoint (`--base-url`)."""
+    api: ModelApi | None = None
+    """The model API that it speaks with another endpoint."""
+    endpoint_keys: tuple[str, ...] = ()
+    """Variables in which its plugin passes it the key of another endpoint, besides those of `login`."""
 
     def endpoint_for(self, environ: Mapping[str, str], base_url: str | None = None) -> str | None:
         """Return where its model requests would go, or None if that is unknown."""

@@ -31,6 +31,8 @@ OVERFLOW = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+UNAUTHORIZED = re.compile(r"\b401\b|authentication_error|\bunauthorized\b", re.IGNORECASE)
+"""The status of a wrong key, or its name in OpenAI's and Anthropic's errors."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
 
 
@@ -140,6 +142,11 @@ def plus(
         model_calls=(total.model_calls or 0) + 1,
         cost_usd=total.cost_usd if cost_usd is None else (total.cost_usd or 0) + cost_usd,
     )
+
+
+def endpoint_fault(detail: str) -> Fault:
+    """Return the fault for a failed request to the model: a missing login if the endpoint refused the key."""
+    return Fault(kind="login_missing" if UNAUTHORIZED.search(detail) else "endpoint_error", detail=detail)
 
 
 def final_answer(messages: Sequence[Message]) -> str | None:

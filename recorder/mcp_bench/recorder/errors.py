@@ -54,7 +54,7 @@ def database_error(path: Path, error: sqlite3.Error) -> StorageError:
     if "not a database" in text or "malformed" in text:
         return CorruptDatabaseError(
             f"{path} is damaged or not an SQLite database ({text}). It was left as it is: restore it from "
-            "a copy, try `sqlite3 FILE .recover`, or move its folder out of the runs folder"
+            "a copy, try `sqlite3 FILE .recover`, or delete the run with `mcp-bench delete`"
         )
     if "unable to open" in text or "readonly" in text or "disk I/O" in text:
         return StorageError(f"cannot use {path} ({text}): check that it exists, its permissions and its disk")

@@ -123,7 +123,7 @@ def test_a_broken_endpoint_makes_the_episode_invalid(bench, record, endpoint, ag
     endpoint.fault = Fault(status=401, after=1)
     record(agent, SAASWORLD.name, TASKS[SAASWORLD][:1], code=1)
     (episode,) = bench.rows("select invalid from episodes")
-    assert episode["invalid"] == "endpoint_error"
+    assert episode["invalid"] == "login_missing"
     assert bench.grades() == []
 
 

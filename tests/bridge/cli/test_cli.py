@@ -1,13 +1,20 @@
 """The root command: fast, lazy, and helpful when it is misused."""
 
+import os
+import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.root import root
+from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS
 from tests.support import ROOT
+from tests.support.doctor_machine import program
+from tests.support.plain_install import hide
 
 pytestmark = pytest.mark.system
 
@@ -92,3 +99,36 @@ def test_the_command_reference_is_up_to_date() -> None:
     from mcp_bench.bridge.cli.reference import reference
 
     assert (ROOT / "docs" / "cli.md").read_text() == reference(), "run `make docs`"
+
+
+def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path) -> None:
+    hide(bench, tmp_path / "hidden", {TRAINER})
+    for line in ("train sft recipe --data x", "loop --help", "ablate", "serve-model x"):
+        done = bench.run(*line.split(), code=1)
+        needs = f"Error: '{line.split()[0]}' needs {TRAINER}. Install it: pip install ./trainer"
+        assert done.stderr.startswith(needs), done.stderr
+    assert "did you mean train?" in bench.run("trian", code=2).stderr
+
+
+def test_the_trainers_commands_are_known() -> None:
+    project = tomllib.loads((ROOT / "trainer" / "pyproject.toml").read_text())["project"]
+    assert set(TRAINER_COMMANDS) == set(project["entry-points"]["mcp_bench.commands"])
+    assert project["name"] == TRAINER
+
+
+def test_sigterm_while_an_agent_is_asked_for_its_version(bench, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = f"(setsid sh -c 'echo started; sleep 600' > {fifo} &) ; sleep 600"
+    agent = program(tmp_path, "slow-agent", script)
+    command = ("record", "--agent", "acp", "--agent-command", f"{agent} acp", "--benchmark", "notebook")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with bench.start(*command) as process, fifo.open() as output:
+            assert output.readline() == "started\n"
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"asking `{agent} acp` for its version ...\n"
+            process.send_signal(number)
+            assert output.read() == ""  # all its processes are gone
+            process.communicate(timeout=120)
+        assert process.returncode != 0
+    assert not (bench.home / "runs").exists()

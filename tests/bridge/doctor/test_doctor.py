@@ -13,6 +13,7 @@ import pytest
 from mcp_bench.servers.registry import load
 from tests.support.agents.node_clis import NODE, node_environ
 from tests.support.doctor_machine import Listener, program, third_party
+from tests.support.plain_install import hide
 
 pytestmark = pytest.mark.system
 
@@ -327,3 +328,32 @@ def test_landlock_works_if_reported(tmp_path: Path, bench) -> None:
 
 def test_an_unknown_agent_gets_a_suggestion(bench) -> None:
     assert "did you mean codex?" in bench.run("doctor", "codx", code=2).stderr
+
+
+OPTIONAL = {"matplotlib", "pyarrow", "zstandard", "tokenizers", "huggingface-hub", "opentelemetry-sdk"}
+
+
+def test_a_plain_install_is_well_and_names_its_extras(
+    bench, bin_folder: Path, tmp_path: Path, listener
+) -> None:
+    hide(bench, tmp_path / "hidden", {*OPTIONAL, "mcp-bench-trainer"})
+    bench.environ["OPENAI_API_KEY"] = KEY
+    done = bench.run("doctor", "chat", "--base-url", listener.url)
+    assert "Ready: chat." in done.stdout
+    result = document(bench, "chat", "--base-url", listener.url, code=0)
+    found = findings(result, "extras")
+    assert {row["level"] for row in found.values()} == {"info"}
+    assert found["report"]["text"] == "matplotlib is not installed; only report --html needs it"
+    assert found["report"]["advice"] == "pip install 'mcp-bench-kit[report]'"
+    assert "train, serve-model, loop, ablate" in found["trainer"]["text"]
+    assert "pip install ./trainer" in found["trainer"]["advice"]
+    assert "info     report: " in done.stdout
+
+
+def test_telemetry_that_cannot_be_sent_is_a_problem(bench, tmp_path: Path) -> None:
+    hide(bench, tmp_path / "hidden", OPTIONAL)
+    bench.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:4318"
+    result = document(bench, "noop", code=1)
+    row = findings(result, "extras")["otel"]
+    assert row["level"] == "problem" and "mcp-bench-kit[otel]" in row["advice"]
+    assert findings(result, "extras")["report"]["level"] == "info"

@@ -44,13 +44,18 @@ def test_a_hanging_plugin_hits_the_time_limit(bench, hanging: Path) -> None:
     assert late["text"] == "no answer within 0.5 s"
 
 
-def test_ctrl_c_leaves_nothing_behind(bench, hanging: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "words"), [(signal.SIGINT, 1, "Aborted"), (signal.SIGTERM, 143, "")]
+)
+def test_ctrl_c_and_sigterm_leave_nothing_behind(
+    bench, hanging: Path, number: signal.Signals, code: int, words: str
+) -> None:
     with bench.start("doctor", "hangs", "--timeout", "3600") as process, hanging.open() as output:
         assert output.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert output.read() == ""  # all its processes are gone
         _, err = process.communicate(timeout=120)
-    assert process.returncode == 1 and "Aborted" in err and "Traceback" not in err
+    assert process.returncode == code and words in err and "Traceback" not in err
 
 
 def test_ctrl_c_during_a_fork_is_not_lost(bench, hanging: Path, tmp_path: Path) -> None:

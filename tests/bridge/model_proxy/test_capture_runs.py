@@ -1,6 +1,8 @@
 """`record --capture-llm`: with several jobs, with failures, resumed, and with agents that do not support it."""
 
 import json
+import socket
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -97,7 +99,7 @@ def test_a_resumed_run_continues_to_capture(bench, record: Record, endpoint: Mod
     endpoint.fault = None
     bench.run("record", "--resume", bench.run_folder.name)
     episodes = bench.rows("select id, invalid, invalid_detail from episodes order by id")
-    assert [row["invalid"] for row in episodes] == ["endpoint_error", None]
+    assert [row["invalid"] for row in episodes] == ["login_missing", None]
     by_episode = {
         row["id"]: [
             call["outcome"]
@@ -108,12 +110,26 @@ def test_a_resumed_run_continues_to_capture(bench, record: Record, endpoint: Mod
     assert list(by_episode.values()) == [["error"], ["ok"] * (len(endpoint.requests) - 1)]
 
 
+def answer_once(listener: socket.socket) -> None:
+    """Answer one request as an endpoint without a list of models, and listen no more before it is over."""
+    client, _ = listener.accept()
+    listener.close()
+    with client:
+        client.recv(4096)
+        client.sendall(b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n")
+
+
 def test_errors_name_the_endpoint_as_the_user_did(bench, record: Record) -> None:
-    away = "http://127.0.0.1:9/v1"  # port discard: no process listens
-    record("--base-url", away, "--retries", "0", "--agent-option", "max_retries=0", code=1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        leaving = threading.Thread(target=answer_once, args=(listener,))
+        leaving.start()
+        away = f"http://127.0.0.1:{port}/v1"
+        record("--base-url", away, "--retries", "0", "--agent-option", "max_retries=0", code=1)
+        leaving.join()
     (episode,) = bench.rows("select invalid, invalid_detail from episodes")
     assert episode["invalid"] == "endpoint_error"
-    assert "127.0.0.1:9" in episode["invalid_detail"]
+    assert f"127.0.0.1:{port}" in episode["invalid_detail"]
     (call,) = bench.rows("select status, outcome from model_calls")
     assert call == {"status": 502, "outcome": "error"}
 

@@ -334,4 +334,4 @@ def test_a_loop_needs_the_trainer(invoke: Invoke, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("mcp_bench.servers.registry.registered", lambda kind: {})
     result = invoke(report, "--html", tmp_path / "r.html", "--loop", tmp_path)
     assert isinstance(result.exception, MissingDependencyError)
-    assert "pip install mcp-bench-trainer" in str(result.exception)
+    assert "pip install ./trainer" in str(result.exception)

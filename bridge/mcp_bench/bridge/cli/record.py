@@ -260,6 +260,9 @@ def record(
 ) -> None:
     """Run an agent on tasks. Every call is recorded; the final state is graded where the agent cannot see it.
 
+    Options, login, isolation and, as far as it is known, the model endpoint are checked before the first
+    episode. The endpoint is asked for its list of models.
+
     Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped.
     """
     from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default

@@ -11,7 +11,8 @@ import sys
 import click
 
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
-from mcp_bench.servers.errors import BenchError, bench_errors, suggestion
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
+from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
@@ -54,7 +55,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = registered("command")
         if args and not args[0].startswith("-") and args[0] not in known:
-            ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], known)}")
+            if args[0] in TRAINER_COMMANDS:
+                raise MissingDependencyError(f"{args[0]!r} needs {TRAINER}. Install it: {INSTALL_TRAINER}")
+            ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], {*known, *TRAINER_COMMANDS})}")
         return super().resolve_command(ctx, args)
 
 

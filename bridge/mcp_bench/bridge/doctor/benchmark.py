@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import anyio
 
-from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.doctor.finding import Check, Finding, info, ok, problem
 from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import MissingDependencyError
@@ -14,7 +14,7 @@ from mcp_bench.servers.registry import load
 
 
 def benchmark_check(name: str) -> Check:
-    """Return the check of one benchmark. A missing dependency is only a hint, since it may not be needed."""
+    """Return the check of one benchmark. A missing dependency is not a problem: few need every benchmark."""
 
     def run() -> Iterator[Finding]:
         try:
@@ -25,7 +25,7 @@ def benchmark_check(name: str) -> Check:
                 if close := getattr(benchmark, "aclose", None):
                     anyio.run(close)
         except MissingDependencyError as error:
-            yield hint("package", *text_and_advice(error))
+            yield info("package", *text_and_advice(error))
             return
         if task is None:
             yield problem("tasks", f"version {benchmark.version} has no tasks", "report this to its author")

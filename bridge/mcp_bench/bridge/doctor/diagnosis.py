@@ -23,7 +23,7 @@ class Diagnosis:
     """Agents that the user named; empty for all."""
 
     def working(self, kind: str) -> list[str]:
-        """Return the subjects of one kind that have an `ok` and no problem."""
+        """Return the benchmarks or agents that have an `ok` and no problem."""
         return [
             check.subject
             for check, findings in self.results
@@ -33,6 +33,12 @@ class Diagnosis:
         ]
 
     @property
+    def troubled(self) -> list[str]:
+        """The subjects of any kind that have a problem."""
+        found = [check.subject for check, findings in self.results if any(map(is_problem, findings))]
+        return list(dict.fromkeys(found))
+
+    @property
     def agents(self) -> list[str]:
         """Agents that can be recorded now; without names, only those that use a model."""
         found = self.working("agent")
@@ -40,8 +46,8 @@ class Diagnosis:
 
     @property
     def well(self) -> bool:
-        machine = [check for check, _ in self.results if check.kind == "machine"]
-        if len(self.working("machine")) < len(machine):
+        machine = {check.subject for check, _ in self.results if check.kind == "machine"}
+        if machine & set(self.troubled):
             return False
         if self.named:
             return set(self.named) <= set(self.agents)
@@ -50,14 +56,12 @@ class Diagnosis:
     def verdict(self) -> str:
         if self.well:
             return f"Ready: {', '.join(self.agents)}."
-        troubled = [
-            check.subject
-            for check, findings in self.results
-            if any(finding.level == "problem" for finding in findings)
-        ]
-        if not troubled:
-            return "No agent that uses a model is ready."
-        return f"Not ready. Problems: {', '.join(dict.fromkeys(troubled))}."
+        text = f"Not ready. Problems: {', '.join(self.troubled)}."
+        if not self.troubled:
+            text = "No agent that uses a model is ready: install one, or log in to one."
+        if not self.named and "oracle" in self.working("agent"):
+            text += " The oracle needs none: mcp-bench record --agent oracle --limit 3"
+        return text
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON: `well`, the agents that are `ready`, and all `findings`."""
@@ -67,6 +71,10 @@ class Diagnosis:
             for finding in found
         ]
         return {"well": self.well, "ready": self.agents, "findings": findings}
+
+
+def is_problem(finding: Finding) -> bool:
+    return finding.level == "problem"
 
 
 def uses_model(name: str) -> bool:

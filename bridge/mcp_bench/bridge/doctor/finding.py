@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["ok", "hint", "problem"]
-"""`problem`: recording will not work. `hint`: it may work, or something optional does not."""
+Level = Literal["ok", "info", "hint", "problem"]
+"""`problem`: recording will not work. `hint`: it may work, or works less well. `info`: nothing is wrong, and
+something that few need is not installed."""
 Kind = Literal["machine", "benchmark", "agent"]
 
 
@@ -24,6 +25,10 @@ class Finding:
 
 def ok(check: str, text: str) -> Finding:
     return Finding("ok", check, text)
+
+
+def info(check: str, text: str, advice: str) -> Finding:
+    return Finding("info", check, text, advice)
 
 
 def hint(check: str, text: str, advice: str) -> Finding:

@@ -13,22 +13,29 @@ from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.doctor.finding import Check, Finding, hint, info, ok, problem
 from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, RefereePaths
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.isolation.support import subreaper
+from mcp_bench.bridge.telemetry import ENDPOINTS
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.recorder.paths import home
+from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS, install_extra
 
 GIB = 1 << 30
 LITTLE = 2 * GIB
 """With fewer free bytes, a long run may not fit: an episode takes a few hundred kilobytes."""
 TOO_LITTLE = GIB // 5
 EXTRAS = {
-    "otel": ("opentelemetry-sdk", "spans for every call", 'pip install "mcp-bench-kit[otel]"'),
-    "trainer": ("mcp-bench-trainer", "training", "pip install mcp-bench-trainer"),
+    "report": ("matplotlib", "report --html"),
+    "parquet": ("pyarrow", "export and import of Parquet files"),
+    "zstd": ("zstandard", "export --compress zstd"),
+    "tokenizers": ("tokenizers", "export --max-tokens"),
+    "hub": ("huggingface-hub", "export --push"),
+    "otel": ("opentelemetry-sdk", "spans for every call, sent to OTEL_EXPORTER_OTLP_ENDPOINT"),
 }
+"""By extra: one of its packages, and what needs it. A benchmark names its own extra."""
 
 
 def machine_checks() -> list[Check]:
@@ -123,8 +130,15 @@ def isolation() -> Iterator[Finding]:
 
 
 def extras() -> Iterator[Finding]:
-    for name, (package, purpose, install) in EXTRAS.items():
+    """Show which optional packages are installed. Those that are not are no fault of this machine."""
+    parts = [(name, *found, install_extra(name)) for name, found in EXTRAS.items()]
+    parts.append(("trainer", TRAINER, ", ".join(TRAINER_COMMANDS), INSTALL_TRAINER))
+    for name, package, purpose, install in parts:
         try:
             yield ok(name, f"{package} {version(package)}, for {purpose}")
         except PackageNotFoundError:
-            yield hint(name, f"{package} is not installed; it is needed for {purpose} only", install)
+            if name == "otel" and any(map(os.environ.get, ENDPOINTS)):
+                text = f"{package} is not installed, and runs are to send spans to an OpenTelemetry endpoint"
+                yield problem(name, text, f"{install}, or unset {' and '.join(ENDPOINTS)}")
+            else:
+                yield info(name, f"{package} is not installed; only {purpose} needs it", install)

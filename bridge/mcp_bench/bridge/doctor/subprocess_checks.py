@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -25,6 +27,7 @@ def run_checks_in_subprocess(checks: Sequence[Check], seconds: float) -> list[li
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(checks, seconds, theirs), daemon=False)
     become_subreaper()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with uninterrupted():
             process.start()
@@ -47,9 +50,11 @@ def run_checks_in_subprocess(checks: Sequence[Check], seconds: float) -> list[li
             process.kill()
             process.join()
         end_descendants()  # without the process nothing new starts, and orphans become our children
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(checks: Sequence[Check], seconds: float, connection: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(BrokenPipeError):
         found = run_checks(checks, seconds, lambda waiting: connection.send(("waiting", waiting)))
         connection.send(("found", found))

@@ -79,6 +79,8 @@ class RunEnded:
     retried: int
     claims: int
     """Graded episodes whose agent reported a failure that the referee did not see."""
+    model_never_answered: bool
+    """Whether the model gave no answer in any attempt."""
     tainted: int
     """Of the whole run: episodes whose agent looked for its grade."""
     partial: float | None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.scores.totals import SILENT
 from mcp_bench.recorder.trajectory import Usage
 
 Clock = Callable[[], float]
@@ -36,6 +37,8 @@ class Progress:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
+    silent: int = 0
+    """Attempts that failed at the model endpoint."""
 
     def began(self, retries: int) -> None:
         if retries:
@@ -49,6 +52,7 @@ class Progress:
         self.output_tokens += usage.output_tokens or 0
         if usage.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0) + usage.cost_usd
+        self.silent += outcome.invalid in SILENT
         if wait is not None:
             self.waiting += 1
         elif outcome.invalid is not None:
@@ -71,6 +75,12 @@ class Progress:
         return self.gave_up + self.waiting
 
     @property
+    def model_never_answered(self) -> bool:
+        """Whether attempts failed at the model endpoint, and no model has done anything in any of them."""
+        worked = self.graded or self.recorded or self.calls or self.output_tokens
+        return bool(self.silent) and not worked
+
+    @property
     def partial(self) -> float | None:
         """Mean partial credit of the graded episodes, or None without any."""
         return self.partial_sum / self.graded if self.graded else None
@@ -90,6 +100,7 @@ class Progress:
 
     def __str__(self) -> str:
         scores = f"{self.recorded} recorded, not graded" if self.recorded else self.scores
+        scores = "the model never answered" if self.model_never_answered else scores
         text = f"{scores}, {self.calls} calls{self.spending}"
         text += f", {self.invalid} invalid" if self.invalid else ""
         return text + (f", {self.retried} retried" if self.retried else "")

@@ -117,6 +117,7 @@ def summary(run: RunFolder, total: int, progress: Progress, tainted: int, stoppe
         invalid=progress.invalid,
         retried=progress.retried,
         claims=progress.claims,
+        model_never_answered=progress.model_never_answered,
         tainted=tainted,
         partial=progress.partial,
         strict=progress.strict / progress.graded if progress.graded else None,

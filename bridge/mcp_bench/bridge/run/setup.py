@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import click
 from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.attempt import Setup, dry_run
+from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run
 from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
@@ -19,6 +19,7 @@ from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.run.choices import Choices as Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.wire.foreign_server import (
     NO_VERSION,
@@ -88,8 +89,9 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         episodes = plan_prompts(choices.prompts, choices.repeat)
         settings["server"] = list[JsonValue](server.words)
         setup = replace(setup, server=server)
-    setup = replace(setup, limits=agent_limits(choices.agent_limits))
-    setup = isolated(dry_run(setup), choices.isolation, choices.require_isolation)
+    setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits)))
+    look_at_endpoint(setup)
+    setup = isolated(setup, choices.isolation, choices.require_isolation)
     info = RunInfo(
         id=new_id("run"),
         created_us=now_us(),
@@ -165,11 +167,40 @@ def resume_run(
         setup = stored_setup(run.info)
         if max_cost is not None:
             require_cost_reports(setup.agent)
+        setup = dry_run(setup)
+        if run.pending():
+            look_at_endpoint(setup)
         annotate_run(run, run_tags, note)
-        return isolated(dry_run(setup), run.info.isolation), run
+        return isolated(setup, run.info.isolation), run
     except BaseException:
         run.close()
         raise
+
+
+def look_at_endpoint(setup: Setup) -> None:
+    """Look whether the model endpoint works with the agent's key and model, as far as that can be known.
+
+    Raises:
+        BenchError: it cannot be reached, refuses the key, or does not know the model.
+    """
+    from mcp_bench.bridge.model_endpoint.look import endpoint_of, look
+
+    with EpisodeFolder() as folder:
+        try:
+            launch = dry_launch(setup, folder)
+        except PluginError:  # the episodes will report a bug in the plugin
+            return
+    endpoint = endpoint_of(
+        setup.agent,
+        setup.capture or setup.base_url,
+        setup.options,
+        setup.environ,
+        launch.env,
+        setup.model,
+        native=setup.home == "native",
+    )
+    if endpoint is not None:
+        look(endpoint)
 
 
 def stored_setup(info: RunInfo) -> Setup:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from mcp_bench.clients.connection import Outcome
-from mcp_bench.clients.events import ClientError
+from mcp_bench.clients.events import ClientError, ErrorKind
 
 REQUEST_SECONDS = 1800.0
 """Timeout for one answer: a local model is slow with a long conversation."""
@@ -123,7 +123,9 @@ def refusal(status: int, code: str | None, message: str, api_key: str) -> Except
         status in (400, 422) and (code == "context_length_exceeded" or OVERFLOW.search(message))
     ):
         return ContextOverflowError(clean)
-    return ClientError("endpoint", f"the model endpoint answered {status}: {clean}")
+    no_model = status == 404 and (code == "model_not_found" or "model" in message.lower())
+    kind: ErrorKind = "login" if status == 401 else "usage" if no_model else "endpoint"
+    return ClientError(kind, f"the model endpoint answered {status}: {clean}")
 
 
 def unreachable(error: Exception, url: object) -> ClientError:

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from mcp_bench.plugins.acp.login import named_login
 from mcp_bench.plugins.acp.profile import Profile
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import fault, read_session
 from mcp_bench.plugins.agent_folder import AgentFolder
-from mcp_bench.plugins.cli_agent import find_executable
+from mcp_bench.plugins.cli_agent import SlowVersionError, find_executable
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -29,9 +31,12 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.sanitize import sanitize_line
 
 PLAN = "acp-plan.json"
 PLAN_BYTES = 1 << 20
+VERSION_SECONDS = 10.0
+UNKNOWN_VERSION = "unknown"
 
 
 class Acp:
@@ -90,12 +95,25 @@ class AcpAgent(Acp):
         self.needs = self.profile.needs
 
     def find(self, environ: Mapping[str, str]) -> Installation:
-        """Look for the program.
+        """Look for the program, and ask it for its version; any program can be named, so not for long.
 
         Raises:
             MissingDependencyError: it is not on PATH, or prints no version.
         """
-        return find_executable(self.command[0], environ, self.profile.install)
+        try:
+            return find_executable(
+                self.command[0],
+                environ,
+                self.profile.install,
+                seconds=VERSION_SECONDS,
+                notice=self._show_waiting,
+            )
+        except SlowVersionError as error:  # it may speak the protocol all the same
+            _say(f"{error}. Its version is stored as {UNKNOWN_VERSION!r}")
+            return Installation(error.executable, UNKNOWN_VERSION)
+
+    def _show_waiting(self) -> None:
+        _say(f"asking `{shlex.join(self.command)}` for its version ...")
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Write the plan for our client and return the client's command.
@@ -145,6 +163,10 @@ def read(output: AgentOutput, server: McpServer, profile: Profile | None = None)
     transcript = session.transcript()
     transcript.fault = fault(session, transcript.answer, output, profile.failure)
     return transcript
+
+
+def _say(text: str) -> None:
+    click.echo(sanitize_line(text), err=True)
 
 
 def planned(home: AgentFolder) -> tuple[str, ...]:

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
-from mcp_bench.plugins.output import ODD, Session, json_lines, not_approved, overflowed, tail
+from mcp_bench.plugins.output import (
+    ODD,
+    Session,
+    endpoint_fault,
+    json_lines,
+    not_approved,
+    overflowed,
+    tail,
+)
 from mcp_bench.recorder.trajectory import Usage
 
 AUTH_REQUIRED = -32000
@@ -217,12 +225,12 @@ def fault(session: AcpSession, answer: str | None, output: AgentOutput, failure:
         return refused(session.failed)
     if session.trouble is not None:
         own = overflowed(session.trouble)
-        return None if own else Fault(kind="endpoint_error", detail=session.trouble)
+        return None if own else endpoint_fault(session.trouble)
     if session.error is not None:
         kind = "server_not_connected" if session.error.get("kind") == "mcp" else "bad_option"
         return Fault.model_validate({"kind": kind, "detail": str(session.error.get("detail"))})
     found = re.search(failure, tail(output.stderr) if answer is None else answer)
-    return Fault(kind="endpoint_error", detail=found.group()) if found else None
+    return endpoint_fault(found.group()) if found else None
 
 
 def refused(failed: Mapping[str, Any]) -> Fault | None:
@@ -236,5 +244,7 @@ def refused(failed: Mapping[str, Any]) -> Fault | None:
             return Fault(kind="login_missing", detail=detail)
         if overflowed(detail):
             return None
-        return Fault(kind="endpoint_error" if method == "session/prompt" else "bad_option", detail=detail)
+        return (
+            endpoint_fault(detail) if method == "session/prompt" else Fault(kind="bad_option", detail=detail)
+        )
     return None

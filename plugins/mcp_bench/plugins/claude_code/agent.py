@@ -19,7 +19,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import not_approved, not_connected
+from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected
 
 KEY = "ANTHROPIC_API_KEY"
 TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - a variable's name
@@ -63,6 +63,7 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         log_in="claude auth login",
         endpoint="https://api.anthropic.com",
         endpoint_variables=(URL,),
+        api="anthropic-messages",
     )
     options: Mapping[str, str] = {
         "effort": "effort level (low, medium, high, ...)",
@@ -120,7 +121,7 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         if result.get("terminal_reason") == "api_error":
             detail = str(result.get("result"))
             login = "/login" in detail
-            return Fault(kind="login_missing" if login else "endpoint_error", detail=detail)
+            return Fault(kind="login_missing", detail=detail) if login else endpoint_fault(detail)
         if session.denied:
             return not_approved(session.denied)
         if not result and session.retrying:

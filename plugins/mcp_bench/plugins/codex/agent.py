@@ -21,7 +21,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import ODD, json_lines, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, json_lines, overflowed, tail
 
 KEY = "CODEX_API_KEY"
 """`codex exec` logs in by this variable, and not by OPENAI_API_KEY."""
@@ -67,6 +67,7 @@ class Codex(CliAgent[CodexSession]):
         log_in="codex login",
         endpoint="https://api.openai.com/v1",
         endpoint_variables=("OPENAI_BASE_URL",),
+        api="responses",
     )
     options: Mapping[str, str] = {
         "effort": "reasoning effort (minimal, low, medium, high, ...)",
@@ -199,7 +200,7 @@ class Codex(CliAgent[CodexSession]):
             if OWN_FAILURE in message or overflowed(message):
                 return None
             login = "Missing bearer" in message or "codex login" in message
-            return Fault(kind="login_missing" if login else "endpoint_error", detail=message)
+            return Fault(kind="login_missing", detail=message) if login else endpoint_fault(message)
         return None
 
 

@@ -22,7 +22,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.gemini.session import GeminiSession, read_session
 from mcp_bench.plugins.needs import LoginFile, Needs
-from mcp_bench.plugins.output import ODD, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, overflowed, tail
 
 LOGIN = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 FILE = LoginFile(
@@ -80,6 +80,7 @@ class Gemini(CliAgent[GeminiSession]):
         endpoint="https://generativelanguage.googleapis.com",
         endpoints={"GOOGLE_API_KEY": "https://aiplatform.googleapis.com"},
         endpoint_variables=("GOOGLE_GEMINI_BASE_URL",),
+        api="gemini",
     )
     options: Mapping[str, str] = {
         "max_retries": "attempts again on failed model requests, up to 9 (the default)",
@@ -137,7 +138,7 @@ class Gemini(CliAgent[GeminiSession]):
             if session.result["status"] == "error":
                 message = str(session.result["error"]["message"])
                 if "API Error" in message and not overflowed(message):
-                    return Fault(kind="endpoint_error", detail=message)
+                    return endpoint_fault(message)
         return None
 
 

@@ -23,7 +23,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
 from mcp_bench.plugins.opencode.session import OpenCodeSession, failed_since, prefix, read_session
-from mcp_bench.plugins.output import ODD, not_approved, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, not_approved, overflowed, tail
 from mcp_bench.servers.errors import WrongUseError
 
 LOGIN = {
@@ -92,6 +92,8 @@ class OpenCode(CliAgent[OpenCodeSession]):
         login=(*(name for names in LOGIN.values() for name in names), ANY_LOGIN),
         login_files=(FILE,),
         log_in="opencode auth login",
+        api="chat-completions",
+        endpoint_keys=(KEY,),
     )
     options: Mapping[str, str] = {"effort": "variant of the model, such as its reasoning effort (high, ...)"}
 
@@ -161,7 +163,7 @@ class OpenCode(CliAgent[OpenCodeSession]):
             if name in OWN_FAILURE or overflowed(detail):
                 return None
             missing = name == "ProviderAuthError" or "API key is missing" in detail
-            return Fault(kind="login_missing" if missing else "endpoint_error", detail=detail)
+            return Fault(kind="login_missing", detail=detail) if missing else endpoint_fault(detail)
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcp_bench.plugins.contracts import Capabilities, Launch, LaunchRequest
-from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.needs import ModelApi, Needs
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.servers.errors import WrongUseError
 
@@ -44,6 +44,11 @@ class Chat(own_client.OwnClient):
         known = {name: environ[name] for name in PASSED_ON if environ.get(name)}
         api = provider(options, known).upper()
         return {name: value for name, value in known.items() if name.startswith(api)}
+
+    def api(self, options: Mapping[str, str], environ: Mapping[str, str]) -> ModelApi:
+        """Return the API that the client will use."""
+        known = {name: environ[name] for name in PASSED_ON if environ.get(name)}
+        return "anthropic-messages" if provider(options, known) == "anthropic" else "chat-completions"
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Return the launch with the prompt on stdin.

@@ -31,6 +31,8 @@ def read_transcript(stdout: Path) -> Transcript:
                 transcript.answer = answer
             case {"type": "error", "kind": "endpoint", "detail": str(detail)}:
                 transcript.fault = Fault(kind="endpoint_error", detail=detail)
+            case {"type": "error", "kind": "login", "detail": str(detail)}:
+                transcript.fault = Fault(kind="login_missing", detail=detail)
             case {"type": "error", "kind": "usage", "detail": str(detail)}:
                 transcript.fault = Fault(kind="bad_option", detail=detail)
     return transcript

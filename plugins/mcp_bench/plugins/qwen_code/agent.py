@@ -22,7 +22,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import LoginMissingError, Needs
-from mcp_bench.plugins.output import not_approved, not_connected, overflowed
+from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected, overflowed
 from mcp_bench.plugins.qwen_code.session import QwenSession, read_session
 
 KEY = "OPENAI_API_KEY"
@@ -64,6 +64,7 @@ class QwenCode(CliAgent[QwenSession]):
         log_in="qwen",
         endpoint="https://api.openai.com/v1",
         endpoint_variables=("OPENAI_BASE_URL",),
+        api="chat-completions",
     )
     options: Mapping[str, str] = {
         "max_retries": "further rounds on a limit of requests, each of seven attempts (default 10)"
@@ -120,8 +121,9 @@ class QwenCode(CliAgent[QwenSession]):
             return failed
         if not session.error or overflowed(session.error) or session.error.startswith(OWN_END):
             return None
-        no_login = NO_LOGIN.search(session.error)
-        return Fault(kind="login_missing" if no_login else "endpoint_error", detail=session.error)
+        if NO_LOGIN.search(session.error):
+            return Fault(kind="login_missing", detail=session.error)
+        return endpoint_fault(session.error)
 
 
 def own_folder(request: LaunchRequest) -> Path:

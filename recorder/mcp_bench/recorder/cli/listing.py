@@ -18,20 +18,25 @@ from rich.text import Text
 from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
-def show_runs(paths: Sequence[Path], as_json: bool) -> None:
-    """Print runs, oldest first. Unreadable runs are listed on stderr, and the exit code is then 1."""
+def show_runs(tags: Sequence[str], as_json: bool) -> None:
+    """Print the runs that have all of the tags, oldest first.
+
+    Unreadable runs are listed on stderr, and the exit code is then 1.
+    """
     runs: list[RunSummary] = []
-    unreadable = False
+    paths, problems = readable(tags=tags)
     for path in paths:
         try:
             with RunReader(path) as reader:
                 runs += [summary] if (summary := reader.summary()) else []
         except StorageError as error:
-            unreadable = True
-            click.echo(sanitize(f"Left out: {error}"), err=True)
+            problems.append(error)
+    for problem in problems:
+        click.echo(sanitize(f"Left out: {problem}"), err=True)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs]))
     elif runs:
@@ -42,16 +47,22 @@ def show_runs(paths: Sequence[Path], as_json: bool) -> None:
         ]  # fmt: skip
         columns = ["run", "began (UTC)", "agent", "model", "benchmark", "done", "run tags", "note"]
         print_table(*filled(columns, rows))
-    elif not unreadable:
+    elif not problems:
         click.echo(NOTHING)
-    if unreadable:
+    if not all(isinstance(problem, EmptyRunError) for problem in problems):
         sys.exit(1)
 
 
 def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
-    """Print the last attempt at every planned episode of each run, below a line about the run."""
+    """Print the last attempt at every planned episode of each run, below a line about the run.
+
+    Raises:
+        StorageError: a run cannot be read, or has no rows.
+    """
     documents: list[dict[str, Any]] = []
     for path in paths:
+        if problem := nothing_in(path):
+            raise problem
         with RunReader(path) as reader:
             run, episodes = reader.summary(), list(reader.episodes())
         if as_json:

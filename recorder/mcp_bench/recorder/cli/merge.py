@@ -39,11 +39,11 @@ def merge(
     checks runs only, not the combined file.
     """
     from mcp_bench.recorder.store.merged_runs import merge_runs
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.damage import undamaged
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
-    paths = run_paths((*named, *runs), tags=run_tags)
+    paths = undamaged((*named, *runs), tags=run_tags)
     if not paths:
         raise WrongUseError(NOTHING)
     counts = merge_runs(paths, out, lambda run: click.echo(sanitize_line(f"merging {run}"), err=True))

@@ -73,32 +73,32 @@ def report(runs: tuple[str, ...], run_tags: tuple[str, ...], by: str, compare: t
     """
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.damage import EmptyRunError, readable, why_not_resumed
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
     names = [*groups(by), *CONDITIONS]
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
+    paths: list[Path] = []
     episodes: Iterable[StoredEpisode] = ()
     if loop is None or runs or run_tags or compare:
-        episodes = stored_episodes(run_paths(runs, tags=run_tags), unfinished, unreadable)
+        paths, unreadable = readable(runs, tags=run_tags)
+        episodes = stored_episodes(paths, unfinished, unreadable)
     if html is not None or loop is not None:
         _page(episodes, names, compare, html, loop, as_json)
     elif compare:
         _compare(episodes, compare, names, as_json)
-    else:
-        _report(episodes, names, as_json)
+    elif not _report(episodes, names, as_json) and not (as_json or unfinished or unreadable):
+        click.echo(NOTHING)
+    folders = {path.name: path for path in paths}
     for run in unfinished:
-        click.echo(
-            sanitize_line(
-                f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
-                f" (mcp-bench record --resume {run.id})"
-            ),
-            err=True,
-        )
+        why = why_not_resumed(folders[run.id]) if run.id in folders else None
+        advice = why or f"mcp-bench record --resume {run.id}"
+        text = f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
+        click.echo(sanitize_line(f"{text} ({advice})"), err=True)
     for problem in unreadable:
         click.echo(sanitize(f"Left out: {problem}"), err=True)
-    if unreadable:
+    if not all(isinstance(problem, EmptyRunError) for problem in unreadable):
         sys.exit(1)
 
 
@@ -130,9 +130,11 @@ def _page(
     click.echo(sanitize_line(f"Written: {html}{where}"), err=as_json)
 
 
-def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> None:
+def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> bool:
+    """Print the scores; return whether there are any."""
     from mcp_bench.recorder.cli.score_table import print_scores
     from mcp_bench.recorder.scores.scores import summarise
+    from mcp_bench.servers.sanitize import sanitize_line
 
     rows = summarise(episodes, names)
     if as_json:
@@ -141,8 +143,11 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
         print_scores(rows, names)
         for line in _accepted({run for row in rows for run in row["runs"]}):
             click.echo(line)
-    else:
-        click.echo(NOTHING)
+        for row in rows:
+            if row["model_never_answered"]:
+                whose = " ".join(str(row[name]) for name in ("agent", "model", "benchmark") if row[name])
+                click.echo(sanitize_line(f"{whose}: the model never answered"), err=True)
+    return bool(rows)
 
 
 def _with_accepted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -30,11 +30,14 @@ def scan(named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...
     """
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.scan.rescan import rescan
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.verify.damage import EmptyRunError, readable
     from mcp_bench.servers.sanitize import sanitize_line
 
-    done, failed = [], []
-    for path in run_paths((*named, *runs), tags=run_tags):
+    paths, failed = readable((*named, *runs), tags=run_tags)
+    for problem in failed:
+        click.echo(sanitize_line(f"Left out: {problem}"), err=True)
+    done = []
+    for path in paths:
         try:
             found = rescan(path)
         except StorageError as error:
@@ -53,4 +56,4 @@ def scan(named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...
         click.echo(json.dumps(done))
     elif not done and not failed:
         click.echo(NOTHING)
-    sys.exit(1 if failed else 0)
+    sys.exit(0 if all(isinstance(problem, EmptyRunError) for problem in failed) else 1)

@@ -56,11 +56,13 @@ def show(
     if model_calls and (what is None or named):
         raise click.UsageError("--model-calls goes with an episode: name one")
     if what is None and not runs:
-        show_runs(paths, as_json)
+        show_runs(run_tags, as_json)
         return
     if what is None or named:
         show_episodes(named or paths, as_json)
         return
+    if not what.strip():
+        raise click.UsageError("the name of a run or an episode is empty")
     path, found = find_episode(what, paths)
     with RunReader(path) as reader:
         if model_calls:

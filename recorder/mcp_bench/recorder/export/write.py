@@ -23,7 +23,8 @@ from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.layout import Layout, layout
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
-from mcp_bench.recorder.store.reader import StoredEpisode, run_paths
+from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 
@@ -91,7 +92,7 @@ def export(
         [where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force
     )
     selection = curation.selection
-    chosen = curation.choose(run_paths(selection.runs, tags=selection.run_tags))
+    chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
     count = rows.count(chosen)

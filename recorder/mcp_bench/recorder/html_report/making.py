@@ -16,6 +16,7 @@ from mcp_bench.recorder.html_report.sections import Section
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER
 from mcp_bench.servers.registry import load
 
 
@@ -34,10 +35,7 @@ def sections_of_loop(folder: Path) -> Sequence[Section]:
     try:
         read = load("report_section", "loop")
     except UnknownNameError as error:
-        raise MissingDependencyError(
-            "--loop needs the trainer. Install it: pip install mcp-bench-trainer (in a checkout: "
-            "pip install -e ./trainer)"
-        ) from error
+        raise MissingDependencyError(f"--loop needs {TRAINER}. Install it: {INSTALL_TRAINER}") from error
     sections: Sequence[Section] = read(folder)
     return sections
 

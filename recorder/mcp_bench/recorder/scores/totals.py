@@ -9,6 +9,9 @@ from typing import Any
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 
+SILENT = frozenset(("endpoint_error", "login_missing"))
+"""Invalid reasons of an episode whose model did not answer."""
+
 
 @dataclass(slots=True)
 class TaskTotals:
@@ -81,6 +84,17 @@ class Totals:
     runs: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     """The tags and the note of each run."""
 
+    @property
+    def model_never_answered(self) -> bool:
+        """Whether every episode failed at its model endpoint, without a call or a token from the model."""
+        worked = self.calls or self.usage.get("output_tokens")
+        return (
+            bool(self.episodes)
+            and not worked
+            and self.invalid.total() == self.episodes
+            and (self.invalid.keys() <= SILENT)
+        )
+
     def add(self, episode: StoredEpisode) -> None:
         self.episodes += 1
         self.earlier += episode.attempt - 1
@@ -135,6 +149,7 @@ class Totals:
             "episodes": self.episodes,
             "invalid": self.invalid.total(),
             "invalid_reasons": dict(sorted(self.invalid.items())),
+            "model_never_answered": self.model_never_answered,
             "ungraded": self.ungraded,
             "earlier_attempts": self.earlier,
             "first_attempts": self.first.row(),

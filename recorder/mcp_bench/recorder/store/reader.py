@@ -24,7 +24,7 @@ from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.run_folder import GRADES, LOCK, RECORDINGS, take_in_journal
 from mcp_bench.recorder.store.run_names import run_id
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
@@ -323,6 +323,8 @@ class RunReader:
 def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path | None = None) -> list[Path]:
     """Return the folders of the named runs, or of all, oldest first.
 
+    A folder whose databases are gone is one of them: it still has the lock of its writer.
+
     Args:
         runs: ids, or unique prefixes of ids.
         tags: only runs that have all of these tags.
@@ -331,12 +333,35 @@ def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path 
     Raises:
         UnknownNameError: a run does not exist, or no run has one of the tags; the message lists near matches.
         WrongUseError: several runs begin with one of `runs`, or none has all of the tags.
+        StorageError: the home is not a folder, or cannot be read.
     """
     root = runs_dir() if root is None else root
-    found = {path.parent.name: path.parent for path in root.glob(f"*/{RECORDINGS}")}
+    found = {path.name: path for path in _folders(root) if _has(path, RECORDINGS) or _has(path, LOCK)}
     named = {run_id(name, found) for name in runs}
     paths = [found[name] for name in sorted(named or found)]
     return _tagged(paths, tags) if tags else paths
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        return [path for path in root.iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {root}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME "
+            f"({root.parent}); set it to the folder that has them, or to a new one"
+        ) from error
+
+
+def _has(folder: Path, name: str) -> bool:
+    try:
+        (folder / name).stat()
+    except PermissionError:
+        return True  # whoever opens it says why it cannot be read
+    except OSError:
+        return False
+    return True
 
 
 def _tagged(paths: Sequence[Path], tags: Sequence[str]) -> list[Path]:
@@ -354,7 +379,7 @@ def _tagged(paths: Sequence[Path], tags: Sequence[str]) -> list[Path]:
 def find_episode(prefix: str, paths: Sequence[Path] | None = None) -> tuple[Path, str]:
     """Return the run folder and the full id of the episode whose id starts with `prefix`.
 
-    Runs that cannot be read are skipped.
+    Runs that cannot be read are skipped. Any text can be looked for: it is not taken for a path.
 
     Args:
         prefix: an id, or the beginning of one.

@@ -31,6 +31,7 @@ from mcp_bench.servers.errors import UnknownNameError
 
 RECORDINGS = "recordings.db"
 GRADES = "grades.db"
+LOCK = "lock"
 _log = logging.getLogger(__name__)
 
 
@@ -42,7 +43,7 @@ class RunFolder:
         self.path = path
         self.state = ""
         """When it is closed: the tag of its last seal, in hexadecimal digits; empty if it is not sealed."""
-        lock = _take_lock(path / "lock")
+        lock = _take_lock(path / LOCK)
         try:
             self.recording = Recording(path / RECORDINGS)
             self._ledger = ledger_of(path, self.recording.key)
@@ -222,7 +223,7 @@ def remove_run(path: Path) -> None:
             raise StorageError(
                 f"{place} is a link to a folder elsewhere, so nothing was deleted. Remove the link yourself"
             )
-    lock = _take_lock(path / "lock")
+    lock = _take_lock(path / LOCK)
     try:
         ledger = ledger_of(path, key_for(path))
         if ledger:
@@ -262,7 +263,7 @@ def take_in_journal(path: Path) -> None:
     if not left_behind(path) or _is_sealed(path):
         return
     try:
-        lock = _take_lock(path / "lock")
+        lock = _take_lock(path / LOCK)
     except RunLockedError:
         return
     except StorageError as error:
@@ -289,7 +290,7 @@ def _is_sealed(path: Path) -> bool:
 def is_being_written(path: Path) -> bool:
     """Return whether a process has the run open for writing."""
     try:
-        lock = os.open(path / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

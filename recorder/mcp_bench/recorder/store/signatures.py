@@ -83,7 +83,7 @@ class Signer:
         """
         if form not in (1, FORMAT):
             raise NewerDatabaseError(
-                f"its tags have the unknown format {form!r}: the run was changed, or is from a newer mcp-bench"
+                f"its tags have the unknown format {form!r}: it was changed, or is from a newer mcp-bench"
             )
         self.key, self.format, self.columns = key, form, columns
         self._secret = key.secret

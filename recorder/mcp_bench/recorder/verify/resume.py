@@ -6,6 +6,7 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.keys import key_for
 from mcp_bench.recorder.store.reader import run_paths
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.verify.damage import nothing_in
 from mcp_bench.recorder.verify.verify import verify
 
 
@@ -26,6 +27,8 @@ def resume(run: str) -> RunFolder:
         StorageError, UnknownNameError, RunLockedError: as for `RunFolder.resume`.
     """
     (path,) = run_paths([run])
+    if problem := nothing_in(path):
+        raise problem
     checked = verify(path, key_for(path))
     if checked.state == "changed":
         found = checked.findings[0]

@@ -1,0 +1,1 @@
+"""Asks a model endpoint whether it works, before an agent depends on it."""
