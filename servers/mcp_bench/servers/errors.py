@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class BenchError(Exception):
     """An error that the user can fix. The text says what is wrong, where, and what to do."""
 
     exit_code = 1
+    may_pass = False
+    """Whether the cause can be gone in a while, such as an endpoint that is down."""
 
 
 class WrongUseError(BenchError):
@@ -31,6 +33,15 @@ class MissingDependencyError(BenchError):
 
 class WorkerDiedError(BenchError):
     """A benchmark's worker process ended. The text has its exit code and its last output."""
+
+
+def bench_errors(error: BaseException) -> Iterator[BenchError]:
+    """Yield the errors meant for the user, including those inside an exception group."""
+    if isinstance(error, BenchError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from bench_errors(inner)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -7,12 +7,11 @@ everything heavy inside the command.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import click
 
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
-from mcp_bench.servers.errors import BenchError, suggestion
+from mcp_bench.servers.errors import BenchError, bench_errors, suggestion
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
@@ -80,15 +79,6 @@ def main() -> None:
         for failure in dict.fromkeys(str(failure) for failure in failures):
             click.echo(sanitize(f"Error: {failure}"), err=True)
         sys.exit(failures[0].exit_code)
-
-
-def bench_errors(error: BaseException) -> Iterator[BenchError]:
-    """Yield the errors meant for the user, including those inside an exception group."""
-    if isinstance(error, BenchError):
-        yield error
-    elif isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from bench_errors(inner)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 
 import anyio
 import click
@@ -16,6 +17,7 @@ from mcp_bench.bridge.isolation.canaries import canaries_in_place
 from mcp_bench.bridge.process.agent import end_all_at_once
 from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker, Spending
 from mcp_bench.bridge.run.display import Display
+from mcp_bench.bridge.run.events import RunEnded
 from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
@@ -30,6 +32,22 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
 
     `max_cost` is in US dollars and overrides the run's own limit.
     """
+    ended = run_to_end(setup, run, jobs, max_cost)
+    if as_json:
+        click.echo(json.dumps(asdict(ended)))
+    return 1 if ended.stopped or ended.invalid else 0
+
+
+def run_to_end(
+    setup: Setup, run: RunFolder, jobs: int, max_cost: float | None,
+    display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display,
+) -> RunEnded:  # fmt: skip
+    """Run every pending episode, show the progress and the result on stderr, and return the result.
+
+    Args:
+        max_cost: in US dollars; overrides the run's own limit.
+        display_of: makes the display, from what `Display` takes.
+    """
     total = len(run.pending())
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
     jobs = 1 if one_at_a_time else jobs
@@ -39,7 +57,7 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     spending = Spending(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
     breaker = CircuitBreaker(jobs, spending)
     before = run.recording.calls_made
-    with Display(total, jobs, title, lambda: run.recording.calls_made - before) as display:
+    with display_of(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
         for line in isolation_lines(setup):
             display.say(line)
@@ -76,10 +94,8 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
         click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
     elif progress.invalid and not stopped:
         click.echo(f"Retry the invalid episodes with: {resume_command(run)}", err=True)
-    if as_json:
-        stopped_by = "signal" if stopped else breaker.reason if breaker.cut_short else None
-        click.echo(json.dumps(summary(run, total, progress, len(tainted), stopped_by)))
-    return 1 if stopped or breaker.cut_short or progress.invalid else 0
+    stopped_by = "signal" if stopped else breaker.reason if breaker.cut_short else None
+    return summary(run, total, progress, len(tainted), stopped_by)
 
 
 def isolation_lines(setup: Setup) -> Iterator[str]:
@@ -91,29 +107,26 @@ def isolation_lines(setup: Setup) -> Iterator[str]:
         yield f"Isolation: none, since no level works here ({reasons}). The agent could read its grades"
 
 
-def summary(
-    run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None
-) -> dict[str, JsonValue]:
-    """Return the result as a JSON object."""
-    return {
-        "run": run.id,
-        "path": str(run.path),
-        "episodes": total,
-        "graded": progress.graded,
-        "recorded": progress.recorded,
-        "invalid": progress.invalid,
-        "retried": progress.retried,
-        "claims": progress.claims,
-        "tainted": tainted,
-        "partial": progress.partial,
-        "strict": progress.strict / progress.graded if progress.graded else None,
-        "calls": progress.calls,
-        "input_tokens": progress.input_tokens,
-        "output_tokens": progress.output_tokens,
-        "cost_usd": progress.cost_usd,
-        "stopped": stopped_by is not None,
-        "stopped_by": stopped_by,
-    }
+def summary(run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None) -> RunEnded:
+    return RunEnded(
+        run=run.id,
+        path=str(run.path),
+        episodes=total,
+        graded=progress.graded,
+        recorded=progress.recorded,
+        invalid=progress.invalid,
+        retried=progress.retried,
+        claims=progress.claims,
+        tainted=tainted,
+        partial=progress.partial,
+        strict=progress.strict / progress.graded if progress.graded else None,
+        calls=progress.calls,
+        input_tokens=progress.input_tokens,
+        output_tokens=progress.output_tokens,
+        cost_usd=progress.cost_usd,
+        stopped=stopped_by is not None,
+        stopped_by=stopped_by,
+    )
 
 
 def number(settings: Mapping[str, JsonValue], key: str) -> float | None:

@@ -27,7 +27,7 @@ from mcp_bench.bridge.wire.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.plugins.contracts import Agent, Home, Tools
-from mcp_bench.recorder.records import RunInfo, new_id, now_us
+from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
@@ -75,11 +75,25 @@ class Choices:
     durability: Durability = "normal"
 
 
-def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
+def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -> tuple[Setup, RunFolder]:
     """Check all options, then create the run's folder. The caller closes it.
+
+    `matrix` is stored with the run: see `mcp_bench.recorder.store.matrix_runs`.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
+    """
+    setup, info = checked_run(choices)
+    if matrix is not None:
+        info.settings["matrix"] = dict(matrix)
+    return setup, RunFolder.create(info)
+
+
+def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
+    """Check all options and plan the run, without storing anything.
+
+    Raises:
+        BenchError: as for `start_run`.
     """
     setup = agent_setup(
         choices.agent,
@@ -109,20 +123,14 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         or choices.home == "native"
         or not agent.capabilities.builtin_tools_off,
     }
-    if choices.server is None:
-        bench: Benchmark = load("benchmark", choices.benchmark)
-        refuse_control(tools_of(bench), bench.name)
-        settings["private_splits"] = list[JsonValue](private_splits(bench))
-        prepare_split(bench, choices.split)
-        tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
-        episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
-        setup = replace(setup, benchmark=bench)
+    backend, episodes = planned_episodes(choices)
+    if isinstance(backend, ForeignServer):
+        check_agent_fits(agent, backend)
+        settings["server"] = list[JsonValue](backend.words)
+        setup = replace(setup, server=backend)
     else:
-        server = parse_server(choices.server)
-        check_agent_fits(agent, server)
-        episodes = plan_prompts(choices.prompts, choices.repeat)
-        settings["server"] = list[JsonValue](server.words)
-        setup = replace(setup, server=server)
+        settings["private_splits"] = list[JsonValue](private_splits(backend))
+        setup = replace(setup, benchmark=backend)
     setup = replace(setup, limits=agent_limits(choices.agent_limits))
     setup = isolated(dry_run(setup), choices.isolation, choices.require_isolation)
     info = RunInfo(
@@ -140,7 +148,22 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         settings=settings,
         plan=episodes,
     )
-    return setup, RunFolder.create(info)
+    return setup, info
+
+
+def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[PlannedEpisode]]:
+    """Return what a run is played on, and its episodes.
+
+    Raises:
+        BenchError: there is no such benchmark, split, task or server, or nothing to do.
+    """
+    if choices.server is not None:
+        return parse_server(choices.server), plan_prompts(choices.prompts, choices.repeat)
+    bench: Benchmark = load("benchmark", choices.benchmark)
+    refuse_control(tools_of(bench), bench.name)
+    prepare_split(bench, choices.split)
+    tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
+    return bench, plan(tasks, choices.repeat, choices.seed, choices.max_calls)
 
 
 def prepare_split(bench: Benchmark, split: str | None) -> None:

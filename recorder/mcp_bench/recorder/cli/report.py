@@ -24,12 +24,18 @@ Examples:
   mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
   mcp-bench report --html report.html --by agent,model
   mcp-bench report --html loop.html --loop loops/20260101-120000
+  mcp-bench report --matrix weekly
 """
 
 
 @click.command(epilog=EPILOG)
 @click.option(
     "--run", "runs", multiple=True, metavar="RUN", help="Run to report (repeatable). Default: all runs."
+)
+@click.option(
+    "--matrix",
+    metavar="NAME",
+    help="Report the runs of a matrix, of each cell the newest: see `mcp-bench record --config`.",
 )
 @click.option(
     "--by",
@@ -53,8 +59,8 @@ Examples:
     help="With --html: show the turns of this loop, and the recordings that --run names.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
-def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html: Path | None,
-           loop: Path | None, as_json: bool) -> None:  # fmt: skip
+def report(runs: tuple[str, ...], matrix: str | None, by: str, compare: tuple[str, str] | None,
+           html: Path | None, loop: Path | None, as_json: bool) -> None:  # fmt: skip
     """Show scores and their confidence intervals.
 
     The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted separately; `inv. as 0` shows
@@ -68,9 +74,12 @@ def report(runs: tuple[str, ...], by: str, compare: tuple[str, str] | None, html
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
     """
     from mcp_bench.recorder.scores.scores import CONDITIONS, groups, stored_episodes
+    from mcp_bench.recorder.store.matrix_runs import runs_of_matrix
     from mcp_bench.recorder.store.reader import run_paths
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
+    if matrix is not None:
+        runs = (*runs, *runs_of_matrix(matrix))
     names = [*groups(by), *CONDITIONS]
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
