@@ -75,7 +75,7 @@ def file_model(command: click.Command) -> type[BaseModel]:
 def json_schema(command: click.Command) -> dict[str, Any]:
     """Return the JSON schema of the file, for editors."""
     schema = file_model(command).model_json_schema()
-    return {"$schema": SCHEMA, "title": "A matrix of mcp-bench", **schema}
+    return {"$schema": SCHEMA, **schema, "title": "A matrix of mcp-bench"}
 
 
 def keys_at(settings: Mapping[str, Setting], place: Sequence[str | int]) -> Sequence[str]:
