@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.bridge.cli.record import record as record_command
+from mcp_bench.bridge.matrix.file import read_matrix
+from mcp_bench.bridge.matrix.plan import planned
+from mcp_bench.bridge.run.setup import Choices
+from mcp_bench.servers.errors import BenchError
 from tests.support import ROOT
 from tests.support.bench_commands import RPC
 
@@ -74,8 +79,8 @@ def test_a_matrix_is_recorded_extended_and_reported(bench, script: Write, matrix
     assert "notes: 2 cells (2 new), 2 episodes to record" in done.stderr
     assert "Cell 1 of 2: mine" in done.stderr and "Cell 2 of 2: idle" in done.stderr
     assert "notes: 2 of 2 cells complete" in done.stderr
-    table = done.stdout.splitlines()
-    assert len(table) == 3 and table[0].startswith("agent")
+    table = [line.split()[0] for line in done.stdout.splitlines()]
+    assert table[-2:] == ["priced", "script"]
     assert [(cell["name"], cell["cell"]) for cell in stored(bench)] == [("notes", "mine"), ("notes", "idle")]
 
     option = f"file={path.with_name('idle.py')}"  # a run of no matrix
@@ -230,3 +235,26 @@ def test_a_dry_run_checks_and_records_nothing(bench, matrix: Any) -> None:
     one = bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--dry-run").stdout
     assert "on notebook, 2 episodes, isolation none. Nothing was recorded." in one
     assert not (bench.home / "runs").exists()
+
+
+class DownError(BenchError):
+    """The endpoint of a cell does not answer."""
+
+    may_pass = True
+
+
+def test_an_endpoint_that_is_down_is_no_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.yaml"
+    path.write_text("name: m\nrecord: {limit: 1}\nagents: [{agent: noop}, {agent: oracle}]")
+
+    def checked_run(choices: Choices) -> None:
+        if choices.agent == "noop":
+            raise DownError("the endpoint is down")
+
+    monkeypatch.setattr("mcp_bench.bridge.matrix.plan.checked_run", checked_run)
+    found = planned(
+        read_matrix(path, record_command),
+        lambda cell: (Choices(agent=cell.values["agent"], benchmark="saasworld", limit=1), 1),
+    )
+    assert [(one.cell.name, one.episodes) for one in found.cells] == [("noop", 1), ("oracle", 1)]
+    assert found.warnings == ("the endpoint is down (cell noop)",)

@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from mcp_bench.bridge.run.setup import Choices, without_login
 
-NOT_PART = frozenset({"max_cost"})
-"""Choices that can be changed when a run is resumed."""
+NOT_PART = frozenset({"max_cost", "note", "run_tags"})
+"""Choices that can be changed when a run is resumed, and words about it."""
 
 
 def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, JsonValue]:
