@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -132,7 +133,7 @@ def _after(plan: Plan, results: Sequence[CellResult], incomplete: Sequence[CellR
         what = f"{result.planned.cell.name}: {_count(result.left, 'episode')} left"
         yield f"  {what} ({why})" if why else f"  {what}"
     if incomplete:
-        yield f"Go on with: mcp-bench record --config {plan.path}"
+        yield f"Go on with: mcp-bench record --config {shlex.quote(str(plan.path))}"
     else:
         yield f"See also: mcp-bench report --matrix {plan.name} --html report.html"
 
