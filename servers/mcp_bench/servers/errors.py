@@ -10,6 +10,8 @@ class BenchError(Exception):
     """An error that the user can fix. The text says what is wrong, where, and what to do."""
 
     exit_code = 1
+    may_pass = False
+    """Whether the cause can be gone in a while, such as an endpoint that is down."""
 
 
 class WrongUseError(BenchError):

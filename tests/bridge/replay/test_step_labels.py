@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,16 @@ def test_a_benchmark_without_assertions_now_is_refused(tmp_path: Path) -> None:
     assert isinstance(done.exception, BenchError)
     assert "agentdojo cannot evaluate its assertions" in str(done.exception)
     assert not (tmp_path / "s.jsonl").exists()
+    # `done` holds the error, which keeps everything that it passed through alive
+    assert not open_files() & {"recordings.db", "grades.db"}
+
+
+def open_files() -> set[str]:
+    names = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            names.add(link.readlink().name)
+    return names
 
 
 def test_a_worker_passes_on_assertions_now() -> None:

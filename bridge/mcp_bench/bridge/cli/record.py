@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -17,6 +18,9 @@ from mcp_bench.bridge.cli.options import (
     task_option,
 )
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.run.choices import Choices
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
@@ -35,6 +39,8 @@ Examples:
   mcp-bench record --agent codex --limit 20 --run-tag baseline --note "before the new prompt"
   mcp-bench record --resume run_1m7yq0k21j2zyrv
   mcp-bench record --resume run_1m7yq0k21j2zyrv --max-cost 30
+  mcp-bench record --config matrix.yaml --dry-run
+  mcp-bench record --config matrix.yaml
 """
 
 
@@ -67,6 +73,13 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     if value is not None and not is_http_url(value):
         raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
     return value
+
+
+def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    from mcp_bench.bridge.cli.record_matrix import show_schema
+
+    if value and not ctx.resilient_parsing:
+        show_schema(ctx)
 
 
 @click.command(epilog=EPILOG)
@@ -247,15 +260,32 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     "--note", metavar="TEXT", help="A note on the run, in your own words: see `mcp-bench annotate`."
 )
 @click.option("--resume", metavar="RUN", help="Resume a stopped run with its own settings.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record a matrix: every combination of agents, models and tasks of a YAML file. Typed again, it "
+    "goes on where it stopped.",
+)
+@click.option(
+    "--config-schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_schema,
+    help="Print the JSON schema of such a file, for editors.",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything, print the plan, and record nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON document on stdout.")
 @click.pass_context
 def record(
     ctx: click.Context,
     /,
     resume: str | None,
+    config: Path | None,
+    dry_run: bool,
     jobs: int,
     as_json: bool,
-    agent_command: str | None,
     **choices: Any,
 ) -> None:
     """Run an agent on tasks. Every call is recorded; the final state is graded where the agent cannot see it.
@@ -263,35 +293,55 @@ def record(
     Options, login, isolation and, as far as it is known, the model endpoint are checked before the first
     episode. The endpoint is asked for its list of models.
 
-    Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped.
+    Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped. With --config,
+    exits with 0 if every cell is complete.
     """
-    from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default
+    from mcp_bench.bridge.cli.record_matrix import record_file, show_run
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
 
     harden()
 
+    if config is not None:
+        refuse_given(ctx, {*choices, "resume", "jobs"}, "--config takes all settings from its file")
+        sys.exit(record_file(ctx, config, as_json=as_json, dry_run=dry_run))
     if resume is None:
-        if not choices["agent"]:
-            raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
-        refuse_mixed(ctx, choices)
-        if choices["server"] is not None:  # none of these was typed
-            choices |= {name: default(name) for name in OF_BENCHMARKS}
-        if agent_command is not None:
-            choices["options"]["command"] = agent_command
-        files = choices.pop("prompt_files")
-        prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
-        setup, run = start_run(Choices(**choices, prompts=prompts))
+        chosen = choices_of(ctx, choices)
+        if dry_run:
+            show_run(chosen, as_json=as_json)
+            return
+        setup, run = start_run(chosen)
     else:
-        named = {*choices, "agent_command"} - {"max_cost", "run_tags", "note"}
-        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
-        if given:
-            raise click.UsageError(f"--resume keeps the run's own settings: leave out {given[0]}")
+        own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note"}
+        refuse_given(ctx, own, "--resume keeps the run's own settings")
         setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
     with run:
         code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
     sys.exit(code)
+
+
+def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
+    """Return what to record, from the values of this command's options."""
+    from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default
+
+    if not values["agent"]:
+        raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
+    refuse_mixed(ctx, values)
+    if values["server"] is not None:  # none of these was typed
+        values |= {name: default(name) for name in OF_BENCHMARKS}
+    if (command := values.pop("agent_command")) is not None:
+        values["options"]["command"] = command
+    files = values.pop("prompt_files")
+    prompts = [*values.pop("prompts"), *(text(file) for file in files)]
+    return Choices(**values, prompts=prompts)
+
+
+def refuse_given(ctx: click.Context, among: Collection[str], why: str) -> None:
+    """Refuse options that say what a file or a run says already."""
+    given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, among)]
+    if given:
+        raise click.UsageError(f"{why}: leave out {given[0]}")
 
 
 def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:

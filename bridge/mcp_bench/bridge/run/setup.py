@@ -16,7 +16,7 @@ from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
-from mcp_bench.bridge.run.choices import Choices as Choices
+from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
@@ -29,7 +29,7 @@ from mcp_bench.bridge.wire.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.plugins.contracts import Agent, Home, Tools
-from mcp_bench.recorder.records import RunInfo, new_id, now_us
+from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.annotations import annotate, check_annotations
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
@@ -40,11 +40,27 @@ from mcp_bench.servers.registry import load
 from mcp_bench.servers.sanitize import sanitize_line
 
 
-def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
+def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -> tuple[Setup, RunFolder]:
     """Check all options, then create the run's folder. The caller closes it.
+
+    `matrix` is stored with the run: see `mcp_bench.recorder.store.matrix_runs`.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
+    """
+    setup, info = checked_run(choices)
+    if matrix is not None:
+        info.settings["matrix"] = dict(matrix)
+    run = RunFolder.create(info)
+    annotate_run(run, choices.run_tags, choices.note)
+    return setup, run
+
+
+def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
+    """Check all options and plan the run, without storing anything.
+
+    Raises:
+        BenchError: as for `start_run`.
     """
     check_annotations(choices.run_tags, choices.note)
     setup = agent_setup(
@@ -75,20 +91,14 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         or choices.home == "native"
         or not agent.capabilities.builtin_tools_off,
     }
-    if choices.server is None:
-        bench: Benchmark = load("benchmark", choices.benchmark)
-        refuse_control(tools_of(bench), bench.name)
-        settings["private_splits"] = list[JsonValue](private_splits(bench))
-        prepare_split(bench, choices.split)
-        tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
-        episodes = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
-        setup = replace(setup, benchmark=bench)
+    backend, episodes = planned_episodes(choices)
+    if isinstance(backend, ForeignServer):
+        check_agent_fits(agent, backend)
+        settings["server"] = list[JsonValue](backend.words)
+        setup = replace(setup, server=backend)
     else:
-        server = parse_server(choices.server)
-        check_agent_fits(agent, server)
-        episodes = plan_prompts(choices.prompts, choices.repeat)
-        settings["server"] = list[JsonValue](server.words)
-        setup = replace(setup, server=server)
+        settings["private_splits"] = list[JsonValue](private_splits(backend))
+        setup = replace(setup, benchmark=backend)
     setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits)))
     look_at_endpoint(setup)
     setup = isolated(setup, choices.isolation, choices.require_isolation)
@@ -107,9 +117,22 @@ def start_run(choices: Choices) -> tuple[Setup, RunFolder]:
         settings=settings,
         plan=episodes,
     )
-    run = RunFolder.create(info)
-    annotate_run(run, choices.run_tags, choices.note)
-    return setup, run
+    return setup, info
+
+
+def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[PlannedEpisode]]:
+    """Return what a run is played on, and its episodes.
+
+    Raises:
+        BenchError: there is no such benchmark, split, task or server, or nothing to do.
+    """
+    if choices.server is not None:
+        return parse_server(choices.server), plan_prompts(choices.prompts, choices.repeat)
+    bench: Benchmark = load("benchmark", choices.benchmark)
+    refuse_control(tools_of(bench), bench.name)
+    prepare_split(bench, choices.split)
+    tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
+    return bench, plan(tasks, choices.repeat, choices.seed, choices.max_calls)
 
 
 def annotate_run(run: RunFolder, tags: Sequence[str], note: str | None) -> None:

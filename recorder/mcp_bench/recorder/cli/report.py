@@ -27,11 +27,17 @@ Examples:
   mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
   mcp-bench report --html report.html --by agent,model
   mcp-bench report --html loop.html --loop loops/20260101-120000
+  mcp-bench report --matrix weekly
 """
 
 
 @click.command(epilog=EPILOG)
 @run_options
+@click.option(
+    "--matrix",
+    metavar="NAME",
+    help="Report the runs of a matrix, of each cell the newest: see `mcp-bench record --config`.",
+)
 @click.option(
     "--by",
     default="agent,model,benchmark,split",
@@ -54,8 +60,10 @@ Examples:
     help="With --html: show the turns of this loop, and the recordings that --run names.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
-def report(runs: tuple[str, ...], run_tags: tuple[str, ...], by: str, compare: tuple[str, str] | None,
-           html: Path | None, loop: Path | None, as_json: bool) -> None:  # fmt: skip
+def report(
+    runs: tuple[str, ...], run_tags: tuple[str, ...], matrix: str | None, by: str,
+    compare: tuple[str, str] | None, html: Path | None, loop: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show scores and their confidence intervals, time, tokens and cost.
 
     A line above the table has what all rows share; columns without any value are left out. `time` is the mean
@@ -73,9 +81,12 @@ def report(runs: tuple[str, ...], run_tags: tuple[str, ...], by: str, compare: t
     """
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
+    from mcp_bench.recorder.store.matrix_runs import runs_of_matrix
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable, why_not_resumed
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
+    if matrix is not None:
+        runs = (*runs, *runs_of_matrix(matrix))
     names = [*groups(by), *CONDITIONS]
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []

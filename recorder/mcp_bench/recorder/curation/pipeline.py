@@ -97,10 +97,15 @@ class Curation:
         self.rows_out = len(left)
         return left
 
-    def read(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, StoredEpisode, Trajectory]]:
-        """Yield the conversations one at a time, with reasoning and secrets removed as the selection says."""
-        read = self._conversations([(one.run, one.id) for one in chosen])
-        yield from ((one, *found) for one, found in zip(chosen, read, strict=True))
+    def read(self, chosen: Sequence[Candidate]) -> Generator[tuple[Candidate, StoredEpisode, Trajectory]]:
+        """Yield the conversations one at a time, with reasoning and secrets removed as the selection says.
+
+        A run is open in between. Close the generator: if an error keeps it alive, another thread might, and
+        SQLite refuses that.
+        """
+        with closing(self._conversations([(one.run, one.id) for one in chosen])) as read:
+            for one, found in zip(chosen, read, strict=True):
+                yield one, *found
 
     def each(self, chosen: Sequence[Candidate], look: Look[Found]) -> Generator[Found]:
         """Yield what `look` returns for each conversation, in order.
@@ -215,10 +220,11 @@ class Curation:
         )
 
     def _looked(self, look: Look[Found], part: Sequence[_Place]) -> Iterator[tuple[Found, dict[str, str]]]:
-        for episode, conversation in self._conversations(part):
-            yield look(self, episode, conversation), self.guard.unchecked
+        with closing(self._conversations(part)) as read:
+            for episode, conversation in read:
+                yield look(self, episode, conversation), self.guard.unchecked
 
-    def _conversations(self, places: Sequence[_Place]) -> Iterator[tuple[StoredEpisode, Trajectory]]:
+    def _conversations(self, places: Sequence[_Place]) -> Generator[tuple[StoredEpisode, Trajectory]]:
         for run, group in groupby(places, key=lambda place: place[0]):
             with RunReader(run) as reader:
                 for _, name in group:

@@ -117,12 +117,14 @@ class Steps:
         labeller: Labeller = load("labeller", "replay")
         waiting: list[tuple[StoredEpisode, Trajectory]] = []
 
-        def episodes() -> Iterator[tuple[Path, StoredEpisode]]:
-            for one, episode, conversation in curation.read(chosen):
-                waiting.append((episode, conversation))
-                yield one.run, episode
+        def episodes() -> Generator[tuple[Path, StoredEpisode]]:
+            with closing(curation.read(chosen)) as read:
+                for one, episode, conversation in read:
+                    waiting.append((episode, conversation))
+                    yield one.run, episode
 
-        with closing(labeller(episodes())) as replays:
+        # an error in a replay leaves both where they are
+        with closing(episodes()) as begun, closing(labeller(begun)) as replays:
             for replayed in replays:
                 episode, conversation = waiting.pop()
                 if not replayed.same:

@@ -295,6 +295,16 @@ class RunReader:
     def canaries(self) -> list[Canary]:
         return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the run; empty if its writer was killed before it was stored."""
+        rows = self._query("SELECT settings FROM runs")
+        return next((json.loads(text) for (text,) in rows), {})
+
+    def cost(self) -> float:
+        """Return the cost of all attempts in US dollars, as far as their agents reported it."""
+        rows = self._query("SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM episodes")
+        return next((float(cost) for (cost,) in rows), 0.0)
+
     def own_tools(self) -> bool:
         """Return whether the agents of the run may have had tools besides those on their MCP connection."""
         (found,) = next(self._query("SELECT json_extract(settings, '$.own_tools') FROM runs"), (None,))

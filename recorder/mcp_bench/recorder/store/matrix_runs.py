@@ -1,0 +1,94 @@
+"""The runs of a matrix: those that `mcp-bench record --config` started.
+
+Such a run stores, under `matrix` in its settings, an object with the `name` of the matrix, the name of its
+`cell`, the `values` that decide what the cell is, and their `digest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.store.reader import RunReader, run_paths
+from mcp_bench.servers.errors import UnknownNameError
+
+
+class CellOfRun(BaseModel):
+    """What a run stores about its cell."""
+
+    name: str
+    cell: str
+    digest: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRun:
+    """A run of a matrix."""
+
+    id: str
+    cell: CellOfRun
+    planned: int
+    done: int
+    cost: float
+    """US dollars, as its agents reported them."""
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.planned
+
+
+def matrix_runs(
+    matrix: str | None, unreadable: list[StorageError], *, paths: Iterable[Path] | None = None
+) -> list[MatrixRun]:
+    """Return the newest run of each cell, oldest first.
+
+    Args:
+        matrix: Its name; None: of all matrices.
+        unreadable: Collects the errors of runs that cannot be read.
+        paths: Folders of the runs to look at. Default: all.
+    """
+    newest: dict[tuple[str, str], MatrixRun] = {}
+    for path in run_paths() if paths is None else paths:
+        try:
+            with RunReader(path) as reader:
+                found = _read(reader, matrix)
+        except StorageError as error:
+            unreadable.append(error)
+            continue
+        if found is not None:
+            # a changed cell is a new run: it takes the place of the old one
+            key = (found.cell.name, found.cell.cell)
+            newest.pop(key, None)
+            newest[key] = found
+    return list(newest.values())
+
+
+def runs_of_matrix(matrix: str) -> list[str]:
+    """Return the ids of the newest runs of all cells.
+
+    Raises:
+        UnknownNameError: there is no such matrix.
+    """
+    found = matrix_runs(None, [])
+    ids = [run.id for run in found if run.cell.name == matrix]
+    if not ids:
+        raise UnknownNameError("matrix", matrix, {run.cell.name for run in found})
+    return ids
+
+
+def _read(reader: RunReader, matrix: str | None) -> MatrixRun | None:
+    try:
+        cell = CellOfRun.model_validate(reader.settings().get("matrix"))
+    except ValidationError:  # not of a matrix
+        return None
+    if matrix not in (None, cell.name):
+        return None
+    summary = reader.summary()
+    assert summary is not None  # noqa: S101 - a run with settings has one
+    return MatrixRun(summary.id, cell, summary.planned, summary.done, reader.cost())
