@@ -76,7 +76,7 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@command -v npm >/dev/null || { echo "the tests run real agents, which npm installs: install Node.js with npm" >&2; exit 1; }
 	cd tests/node && npm ci --no-audit --no-fund
 
-# Half a gigabyte: only the full tests record with them.
+# 700 MB: only the full tests record with them.
 acp-agents: $(ACP_AGENTS)
 
 $(ACP_AGENTS): tests/acp_agents/package.json tests/acp_agents/package-lock.json

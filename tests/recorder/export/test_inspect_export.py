@@ -174,3 +174,14 @@ def test_an_existing_log_is_kept_without_force(bench_home: Path, invoke: Invoke,
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(("x", "."))) == [
         "x.eval", "x.eval.manifest.json"
     ]  # fmt: skip
+
+
+def test_equal_attempts_come_back_as_two(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent without luck does the same in each epoch."""
+    record([(planned("a"), Episode()), (planned("a", repeat=1), Episode())])
+    written(invoke, tmp_path / "x.eval")
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other"))
+    assert "imported 2 episodes" in invoke(import_, tmp_path / "x.eval").stdout
+    assert "imported 0 episodes as inspect, 2 were" in invoke(import_, tmp_path / "x.eval").stdout

@@ -52,6 +52,26 @@ for sample in read_eval_log(sys.argv[1], resolve_attachments=True).samples:
 """
 
 
+INSPECT_LOGS = """
+import json, sys
+from pathlib import Path
+from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample, write_eval_log
+log = read_eval_log(sys.argv[1], resolve_attachments=True)
+EvalLog.model_validate(log.model_dump())
+scores = {score.name: [metric.value for metric in score.metrics.values()] for score in log.results.scores}
+print(json.dumps([log.status, log.eval.task, log.eval.solver, log.eval.model, scores]))
+for sample in log.samples:
+    calls = [call.function for m in sample.messages for call in getattr(m, "tool_calls", None) or ()]
+    failed = [m.error.message for m in sample.messages if getattr(m, "error", None)]
+    asked = [len(event.input) for event in sample.events if event.event == "model"]
+    tokens = [usage.total_tokens for usage in sample.model_usage.values()]
+    values = {name: score.value for name, score in (sample.scores or {}).items()}
+    again = read_eval_log_sample(sys.argv[1], sample.id, sample.epoch)
+    print(json.dumps([sample.id, sample.epoch, values, sample.error and sample.error.message, calls, failed, asked, tokens, again.uuid == sample.uuid]))
+write_eval_log(log, str(Path(sys.argv[1]).with_suffix(".json")))
+"""
+
+
 def read_by(python: str, folder: Path, packages: list[str], code: str, data: Path) -> list[str]:
     """Run `code` on a file in a new environment, and return the lines that it prints."""
     subprocess.run([python, "-m", "venv", folder], check=True, timeout=SECONDS)
@@ -126,3 +146,25 @@ def test_an_inspect_log_is_imported_as_inspect_reads_it(
         )
     lines = read_by(sys.executable, tmp_path / "env", ["inspect-ai==0.3.285"], INSPECT, log)
     assert [json.loads(line) for line in lines] == ours
+
+
+def test_inspect_reads_our_logs(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """And what Inspect writes from one in its other file kind is imported again."""
+    first, second = Episode(partial=0.5), Episode(calls=[("go", {}, "!no")])
+    broken = Episode(partial=None, invalid="endpoint_error")
+    record([(planned("a"), first), (planned("a", repeat=1), second), (planned("b"), broken)], model="m")
+    log = tmp_path / "logs" / "x.eval"
+    assert invoke(export, "--format", "inspect", "--out", log).exit_code == 0
+    lines = read_by(sys.executable, tmp_path / "env", ["inspect-ai==0.3.285"], INSPECT_LOGS, log)
+    assert [json.loads(line) for line in lines] == [
+        ["success", "agentdojo", "oracle", "m", {"partial": [0.75], "strict": [0.5]}],
+        ["a", 1, {"partial": 0.5, "strict": "I"}, None, ["transfer"], [], [1, 3], [12], True],
+        ["b", 1, {}, "endpoint_error", ["transfer"], [], [1, 3], [12], True],
+        ["a", 2, {"partial": 1.0, "strict": "C"}, None, ["go"], ["!no"], [1, 3], [12], True],
+    ]
+    dump = [tmp_path / "env" / "bin" / "inspect", "log", "dump", log]
+    done = subprocess.run(dump, capture_output=True, text=True, timeout=SECONDS)
+    assert len(json.loads(done.stdout)["samples"]) == 3, done.stderr
+    shutil.rmtree(bench_home / "runs")
+    result = invoke(import_, log.with_suffix(".json"))
+    assert "imported 3 episodes as inspect" in result.stdout, (result.output, result.exception)

@@ -48,21 +48,29 @@ class ImportedRuns:
         """
         self._form = form
         self._known = known
+        self._fresh: set[tuple[str, str | None]] = set()
+        """Digest and source's id of each attempt of this import."""
         self._aside = home() / "importing" / new_id("import")
         self._folders: dict[tuple[str, bool], RunFolder] = {}
         self._repeats: dict[tuple[str, str, int], int] = {}
         self.runs: list[str] = []
 
     def add(self, attempt: Attempt, source: dict[str, Any]) -> bool:
-        """Store an attempt. Return False if the store has it already."""
+        """Store an attempt. Return False if the store has it already.
+
+        Equal attempts with ids of their own are repeats, such as epochs of a log, unless the store had one
+        before this import.
+        """
         digest = attempt.digest()
         if digest in self._known or attempt.id in self._known:
+            return False
+        if (digest, attempt.id) in self._fresh:
             return False
         folder = self._folder(attempt.benchmark or IMPORTED, graded=attempt.partial is not None)
         _store(
             folder, attempt, {**source, "format": self._form, "digest": digest}, self._repeat(folder, attempt)
         )
-        self._known.add(digest)
+        self._fresh.add((digest, attempt.id))
         return True
 
     def commit(self) -> None:
