@@ -123,7 +123,7 @@ def _usage(usage: dict[str, Any]) -> str:
     units = {
         "input_tokens": "{:,} tokens in",
         "output_tokens": "{:,} tokens out",
-        "cached_tokens": "{:,} of those in cached",
+        "cached_tokens": "{:,} tokens cached",
         "model_calls": "{:,} model calls",
         "cost_usd": "${:.4f}",
     }
