@@ -11,7 +11,7 @@ VLLM_VERSION := 0.32.0
 DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 
-.PHONY: demo unit test test-full test-vllm check docs clean
+.PHONY: demo unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
@@ -41,6 +41,13 @@ check: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
+
+# Open site/index.html, or look at it while you write: make site-serve
+site: $(VENV)/.dev
+	$(VENV)/bin/zensical build --clean --strict
+
+site-serve: $(VENV)/.dev
+	$(VENV)/bin/zensical serve
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -76,4 +83,4 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm ci --no-audit --no-fund
 
 clean:
-	rm -rf $(VENV) $(VLLM) tests/node/node_modules demo-out
+	rm -rf $(VENV) $(VLLM) tests/node/node_modules demo-out site .cache

@@ -247,33 +247,39 @@ def record(
     resume: str | None,
     jobs: int,
     as_json: bool,
-    agent_command: str | None,
     **choices: Any,
 ) -> None:
     """Run an agent on tasks. Every call is recorded; the final state is graded where the agent cannot see it.
 
     Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped.
     """
+    from mcp_bench.bridge.cli.defaults import forget_another_agent, project_line
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import Choices, resume_run, start_run
     from mcp_bench.servers.hardening import harden
+    from mcp_bench.servers.sanitize import sanitize_line
 
     harden()
 
     if resume is None:
+        forget_another_agent(ctx, choices)
+        if line := project_line(ctx):
+            click.echo(sanitize_line(line), err=True)
         if not choices["agent"]:
             raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
         refuse_mixed(ctx, choices)
-        if agent_command is not None:
+        if (agent_command := choices.pop("agent_command")) is not None:
             choices["options"]["command"] = agent_command
         files = choices.pop("prompt_files")
         prompts = [*choices.pop("prompts"), *(text(file) for file in files)]
         setup, run = start_run(Choices(**choices, prompts=prompts))
     else:
-        named = {*choices, "agent_command"} - {"max_cost"}
-        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, named)]
+        kept = {*choices} - {"max_cost"}
+        given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, kept)]
         if given:
             raise click.UsageError(f"--resume keeps the run's own settings: leave out {given[0]}")
+        if not was_given(ctx, "max_cost", choices):
+            choices["max_cost"] = None  # a file's is for new runs
         setup, run = resume_run(resume, choices["max_cost"])
     with run:
         code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
