@@ -17,7 +17,15 @@ from tests.support import ROOT
 pytestmark = pytest.mark.system
 
 DOCUMENTED = ("servers", "recorder", "clients", "plugins", "bridge", "trainer")
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "embed": "src"}
+LOADED = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+}
 """Attributes by which a page loads something without a click; and `link`, but for these relations."""
 NOT_LOADED = {"canonical", "prev", "next", "alternate"}
 

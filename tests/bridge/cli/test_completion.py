@@ -1,6 +1,7 @@
 """Completion in real shells: commands, options and values, fast and harmless."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -21,21 +22,31 @@ EPISODE = "ep_1m82dcy1rjqadf0"
 
 # what readline does: the words of a line, the one under the cursor, and the function that was registered
 BASH = """
-source <({command} completion bash)
-COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
-compopt() {{ :; }}
-_mcp_bench_completion {command}
-printf '%s\\n' "${{COMPREPLY[@]}}"
+source <(mcp-bench completion bash)
+compopt() { :; }
+offer() {
+    COMP_WORDS=(mcp-bench "$@"); COMP_CWORD=$#; COMPREPLY=()
+    _mcp_bench_completion mcp-bench
+    echo "line $*"; printf '%s\\n' "${COMPREPLY[@]}"
+}
 """
-FISH = "source ({command} completion fish | psub); complete -C {line}"
 ZSH = """
-autoload -Uz compinit && compinit -u -d {folder}/dump
+autoload -Uz compinit && compinit -u -d dump
 source <(mcp-bench completion zsh)
-_describe() {{ shift $(( $# - 1 )); :; }}
-compadd() {{ print -l -- "${{completions[@]}}"; }}
-words=({words}); CURRENT=${{#words[@]}}
-_mcp_bench_completion
+_describe() { print -l -- ${completions_with_descriptions%%:*} }
+compadd() { print -l -- $completions }
+offer() {
+    words=(mcp-bench "$@"); CURRENT=$#words
+    echo "line $*"; _mcp_bench_completion
+}
 """
+FISH = """
+mcp-bench completion fish | source
+function offer
+    echo "line $argv"; complete -C "mcp-bench $argv"
+end
+"""
+SHELLS = {"bash": ["bash", "--norc", "-c"], "zsh": ["zsh", "-f", "-c"], "fish": ["fish", "--no-config", "-c"]}
 CASES = [
     (["rep"], ["report"]),
     (["record", "--age"], ["--agent", "--agent-option", "--agent-limit", "--agent-command"]),
@@ -68,43 +79,40 @@ def bench(bench_home: Path) -> Bench:
     return Bench(bench_home)
 
 
-def offered(bench: Bench, shell: str, words: list[str], folder: Path) -> list[str]:
-    """Return what a real shell would offer for the last word."""
+def offered(bench: Bench, shell: str, lines: list[list[str]], folder: Path) -> list[list[str]]:
+    """Return what a real shell would offer for the last word of each line."""
+    script = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell]
+    script += "\n".join("offer " + " ".join(word or "''" for word in words) for words in lines)
     environ = bench.environment() | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
-    quoted = ["mcp-bench", *(word or "''" for word in words)]
-    match shell:
-        case "bash":
-            argv = ["bash", "--norc", "-c", BASH.format(command=COMMAND, words=" ".join(quoted))]
-        case "zsh":
-            argv = ["zsh", "-f", "-c", ZSH.format(words=" ".join(quoted), folder=folder)]
-        case _:
-            line = "'" + " ".join(["mcp-bench", *words]) + "'"
-            argv = ["fish", "--no-config", "-c", FISH.format(command=COMMAND, line=line)]
-    done = subprocess.run(argv, env=environ, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [*SHELLS[shell], script], env=environ, cwd=folder, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done
     assert not done.stderr, done.stderr
     assert not (folder / "owned").exists()
-    return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
+    parts = re.split(r"^line .*\n", done.stdout, flags=re.MULTILINE)[1:]
+    return [[line.split("\t")[0] for line in part.splitlines() if line] for part in parts]
 
 
-@pytest.mark.parametrize(("words", "names"), CASES, ids=lambda value: " ".join(value))
-def test_bash_completes(bench: Bench, words: list[str], names: list[str], tmp_path: Path) -> None:
-    assert offered(bench, "bash", words, tmp_path) == names
+def test_bash_completes_commands_options_and_values(bench: Bench, tmp_path: Path) -> None:
+    found = offered(bench, "bash", [words for words, _ in CASES], tmp_path)
+    assert dict(zip(map(str, CASES), found, strict=True)) == {str(case): case[1] for case in CASES}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-@pytest.mark.parametrize(("words", "names"), [CASES[0], CASES[1], CASES[2]], ids=["command", "option", "value"])
-def test_other_shells_complete(bench: Bench, shell: str, words: list[str], names: list[str], tmp_path: Path) -> None:
+def test_other_shells_complete_the_same(bench: Bench, shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         skip(shell, "not installed")
-    assert set(names) <= set(offered(bench, shell, words, tmp_path))
+    cases = [*CASES[:3], CASES[-2]]
+    found = offered(bench, shell, [words for words, _ in cases], tmp_path)
+    assert [set(one) for one in found] == [set(names) for _, names in cases]
 
 
 def test_a_wrong_line_prints_nothing(bench: Bench, tmp_path: Path) -> None:
     """A message would destroy the line that somebody types."""
-    assert offered(bench, "bash", ["recrod", "--"], tmp_path) == ["--help"]
     bench.environ["MCP_BENCH_HOME"] = "/dev/null"
-    assert offered(bench, "bash", ["show", "ep_"], tmp_path) == []
+    lines = [["recrod", "--age"], ["show", "ep_"], ["show", "run"], ["record", "--jobs", "none", "--age"]]
+    assert offered(bench, "bash", lines, tmp_path) == [[], [], [], CASES[1][1]]
 
 
 def test_a_value_imports_neither_plugins_nor_benchmarks(bench: Bench) -> None:
@@ -115,6 +123,8 @@ def test_a_value_imports_neither_plugins_nor_benchmarks(bench: Bench) -> None:
     environ = bench.environment() | {
         "_MCP_BENCH_COMPLETE": "bash_complete", "COMP_WORDS": "mcp-bench record --agent ", "COMP_CWORD": "3",
     }  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", probe], env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", probe], env=environ, capture_output=True, text=True, timeout=60
+    )
     assert "plain,oracle" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]", done

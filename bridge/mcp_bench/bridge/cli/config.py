@@ -34,8 +34,8 @@ def config(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     """Show the defaults of options: from files, the environment, or built in.
 
     The command line comes first, then the environment, then the project's file, then your own file. A
-    project's file is mcp-bench.toml, or the table [tool.mcp-bench] of pyproject.toml, in the working folder or
-    above it in the same repository. It may choose what is run, such as agent, model and tasks, and cannot
+    project's file is mcp-bench.toml, or the table [tool.mcp-bench] of pyproject.toml, in the working folder
+    or above it in the same repository. It may choose what is run, such as agent, model and tasks, and cannot
     start programs or weaken isolation. $MCP_BENCH_CONFIG names a file to read instead of both, or none.
 
     Exits with 1 if a file is not valid.

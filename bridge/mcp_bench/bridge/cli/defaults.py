@@ -184,7 +184,7 @@ class _Table:
             return self._text(key, f"is no default, because --{name} asks for something to be done now")
         if name not in options:
             near = suggestion(name, [*options, *children])
-            return self._text(key, f"is not an option of `{self.context.command_path}`{near}")
+            return self._text(key, f"is not an option of `mcp-bench {' '.join(self.names)}`{near}")
         if not self.file.own and name not in PROJECT_OPTIONS:
             return self._text(key, f"{REFUSED}, which may be somebody else's. {self._own()}")
         if wanted := _expected(options[name], value):
