@@ -12,7 +12,7 @@ DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 
-.PHONY: acp-agents demo unit test test-full test-vllm check docs clean
+.PHONY: acp-agents demo unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
@@ -42,6 +42,13 @@ check: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
+
+# Open site/index.html, or look at it while you write: make site-serve
+site: $(VENV)/.dev
+	$(VENV)/bin/zensical build --clean --strict
+
+site-serve: $(VENV)/.dev
+	$(VENV)/bin/zensical serve
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -83,4 +90,4 @@ $(ACP_AGENTS): tests/acp_agents/package.json tests/acp_agents/package-lock.json
 	cd tests/acp_agents && npm ci --no-audit --no-fund
 
 clean:
-	rm -rf $(VENV) $(VLLM) tests/node/node_modules tests/acp_agents/node_modules demo-out
+	rm -rf $(VENV) $(VLLM) tests/node/node_modules tests/acp_agents/node_modules demo-out site .cache

@@ -45,6 +45,7 @@ def steady(text: str) -> list[str]:
     """Return lines without what differs from run to run or between machines: ids, times, isolation, spacing."""
     text = re.sub(r"\b(run|ep)_\w+", r"\1_ID", text)
     text = re.sub(r"\b[0-9.]+ s\b", "SECONDS s", text)
+    text = re.sub(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\b", "MOMENT", text)
     text = re.sub(r"\b(uid|bwrap|landlock|none)\b( +[0-9]+/)?", "LEVEL", text)
     text = re.sub(r"LEVEL, [0-9]+ probes", "LEVEL, PROBES", text)
     text = re.sub(r"verified (all|LEVEL)", "VERIFIED", text)

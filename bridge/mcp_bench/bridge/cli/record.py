@@ -296,10 +296,12 @@ def record(
     Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped. With --config,
     exits with 0 if every cell is complete.
     """
+    from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.bridge.cli.record_matrix import record_file, show_run
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
+    from mcp_bench.servers.sanitize import sanitize_line
 
     harden()
 
@@ -307,6 +309,8 @@ def record(
         refuse_given(ctx, {*choices, "resume", "jobs"}, "--config takes all settings from its file")
         sys.exit(record_file(ctx, config, as_json=as_json, dry_run=dry_run))
     if resume is None:
+        if line := project_line(ctx):
+            click.echo(sanitize_line(line), err=True)
         chosen = choices_of(ctx, choices)
         if dry_run:
             show_run(chosen, as_json=as_json)
@@ -315,6 +319,9 @@ def record(
     else:
         own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note"}
         refuse_given(ctx, own, "--resume keeps the run's own settings")
+        for name in ("max_cost", "run_tags", "note"):
+            if not was_given(ctx, name, choices):
+                choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
         setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
     with run:
         code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
@@ -323,8 +330,10 @@ def record(
 
 def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     """Return what to record, from the values of this command's options."""
+    from mcp_bench.bridge.cli.defaults import forget_another_agent
     from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default
 
+    forget_another_agent(ctx, values)
     if not values["agent"]:
         raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
     refuse_mixed(ctx, values)

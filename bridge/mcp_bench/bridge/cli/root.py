@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
+from mcp_bench.bridge.cli.completion import completing, offer_names
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS
@@ -35,6 +37,8 @@ class Commands(click.Group):
         if name not in registered("command"):
             return None
         command: click.Command = load("command", name)
+        if completing():
+            offer_names(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -54,20 +58,29 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = registered("command")
-        if args and not args[0].startswith("-") and args[0] not in known:
+        if args and not args[0].startswith("-") and args[0] not in known and not ctx.resilient_parsing:
             if args[0] in TRAINER_COMMANDS:
                 raise MissingDependencyError(f"{args[0]!r} needs {TRAINER}. Install it: {INSTALL_TRAINER}")
             ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], {*known, *TRAINER_COMMANDS})}")
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Complete the names of commands without importing them all."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [*map(CompletionItem, names), *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 @click.command(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mcp-bench-kit", prog_name="mcp-bench")
-def root() -> None:
+@click.pass_context
+def root(ctx: click.Context) -> None:
     """Benchmark any MCP agent with grades it cannot see, and turn recordings into training data."""
+    from mcp_bench.bridge.cli.defaults import take_defaults
     from mcp_bench.servers.sanitized_logs import show_safely
 
     show_safely()
+    if ctx.invoked_subcommand not in (None, "completion", "config"):
+        take_defaults(ctx, ctx.invoked_subcommand)
 
 
 def main() -> None:
@@ -76,6 +89,8 @@ def main() -> None:
     try:
         root(prog_name="mcp-bench")
     except BaseException as error:
+        if completing() and not isinstance(error, SystemExit):
+            sys.exit(1)  # a traceback would destroy the line that somebody types
         failures = list(bench_errors(error))
         if not failures:
             raise

@@ -167,6 +167,7 @@ def environment(paths: RefereePaths, token: str | None) -> dict[str, str]:
         if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
     }
     passed_on["MCP_BENCH_HOME"] = str(paths.home)
+    passed_on["MCP_BENCH_CONFIG"] = "none"  # its options are on its command line, with the file's defaults
     return passed_on if token is None else {**passed_on, "MCP_BENCH_TOKEN": token}
 
 

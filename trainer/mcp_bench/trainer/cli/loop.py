@@ -71,7 +71,9 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
 
     Ctrl-C stops the loop. --resume continues with the first unfinished step.
     """
+    from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.sanitize import sanitize_line
     from mcp_bench.trainer.loop.folder import LoopFolder
     from mcp_bench.trainer.loop.score_table import print_scores
     from mcp_bench.trainer.loop.start import begin
@@ -92,6 +94,8 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
             raise WrongUseError(
                 "use --recipe (see `mcp-bench train recipes`) to start a loop, or --resume to continue one"
             )
+        if line := project_line(click.get_current_context()):
+            click.echo(sanitize_line(line), err=True)
         folder, settings = begin(recipe, overrides, out, choices)
     click.echo(f"Loop: {folder.path}", err=True)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from mcp_bench.bridge.cli.settings_files import NO_FILES
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sanitize import sanitize_line
@@ -53,7 +54,7 @@ def run(arguments: Sequence[str], *, wrong: Sequence[int] = (), launcher: Sequen
 
 
 def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
-    process = SupervisedProcess(argv, os.environ, Path.cwd(), stdout, STDERR)
+    process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, STDERR)
     try:
         return process.wait()
     except KeyboardInterrupt:
