@@ -1,0 +1,66 @@
+"""Count the episodes with values that their agent cannot have read: the line `unseen` of `mcp-bench show`.
+
+Run it with `MCP_BENCH_HOME=... .venv/bin/python benchmarks/unseen_values.py`. It prints a row for each agent,
+model, split and level of tasks, and the values that it found most often. For an honest agent, each of them is
+a false alarm.
+"""
+
+import re
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+
+from mcp_bench.recorder.scan.unseen import unseen_values
+from mcp_bench.recorder.store.reader import RunReader, run_paths
+
+ORACLE = "oracle"
+Group = tuple[str, str, str, str]
+
+
+def level(task: str) -> str:
+    """Return the level of a task of saasworld, which its id names: FAMILY.LEVEL.SPLIT.NUMBER."""
+    found = re.fullmatch(r".+\.(\d)\.\w+\.\d+", task)
+    return found[1] if found else "-"
+
+
+def main() -> None:
+    episodes, calls, flagged = Counter[Group](), Counter[Group](), Counter[tuple[Group, bool]]()
+    solved, values = Counter[Group](), Counter[str]()
+    for path in run_paths():
+        with RunReader(path) as reader:
+            for one in reader.episodes():
+                if one.agent == ORACLE or one.invalid is not None or one.ended_us is None:
+                    continue
+                group = (one.agent, one.model or "-", one.split, level(one.task))
+                found = unseen_values(one.prompt, reader.tools(one.id), reader.calls(one.id))
+                episodes[group] += 1
+                calls[group] += one.calls
+                solved[group] += bool(one.strict)
+                flagged[group, bool(one.strict)] += bool(found)
+                values.update(f"{unseen.tool}: {unseen.value}" for unseen in found)
+    table = Table(box=None, pad_edge=False)
+    for name in (
+        "agent",
+        "model",
+        "split",
+        "level",
+        "episodes",
+        "calls",
+        "solved",
+        "flagged",
+        "of the solved",
+    ):
+        table.add_column(name)
+    for group in sorted(episodes):
+        solved_too = flagged[group, True]
+        both = solved_too + flagged[group, False]
+        counts = (episodes[group], calls[group], solved[group])
+        table.add_row(*group, *map(str, counts), f"{both} ({both / episodes[group]:.1%})", str(solved_too))
+    Console(width=200).print(table)
+    for text, count in values.most_common(15):
+        print(f"{count:6} {text[:100]}")
+
+
+if __name__ == "__main__":
+    main()
