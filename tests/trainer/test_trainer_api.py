@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.api import UnknownNameError, WrongUseError, open_home, record
+from mcp_bench.bridge.cli.root import root
 from mcp_bench.trainer.api import (
     ablate,
     loop,
@@ -55,8 +56,8 @@ def test_every_option_is_a_parameter_with_its_default(function: object, command:
 
 
 def test_a_plan_is_that_of_the_command() -> None:
-    words = ["plan", "tiny-cpu", "--set", "data.max_length=512", "--json"]
-    printed = json.loads(CliRunner().invoke(train, words).stdout)
+    words = ["train", "plan", "tiny-cpu", "--set", "data.max_length=512", "--json"]
+    printed = json.loads(CliRunner().invoke(root, words).stdout)
     found = plan("tiny-cpu", overrides={"data.max_length": 512})
     assert (found.total, found.needed, found.refused) == (printed["total"], printed["needed"], [])
     assert {"tiny-cpu", "qwen3.5-9b-lora-1gpu"} <= {recipe.name for recipe in recipes()}
