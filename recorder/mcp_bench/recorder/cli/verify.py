@@ -61,6 +61,7 @@ def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]
     from mcp_bench.recorder.store.keys import key_path, read_key
     from mcp_bench.recorder.store.ledger import NAME, Ledger
     from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.store.run_folder import RECORDINGS
     from mcp_bench.recorder.verify.ledger_check import LedgerCheck
     from mcp_bench.recorder.verify.verify import verify as verify_run
     from mcp_bench.recorder.verify.verify import verify_ledger
@@ -68,13 +69,12 @@ def _verdicts(runs: tuple[str, ...], key_file: Path | None) -> Iterator[Verdict]
     own = read_key(key_path()) if key_path().exists() else None
     key: Key | None = read_key(key_file) if key_file else own
     ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
-    gone = {run for run, _ in ledger.missing({path.name for path in runs_dir().glob("*")})}
-    if present := [run for run in runs if run not in gone]:
-        paths = run_paths(present)
-    else:
-        paths = [] if runs else run_paths()
-    for path in paths:
-        yield verify_run(path, key, ledger)
+    present = {path.parent.name for path in runs_dir().glob(f"*/{RECORDINGS}")}
+    gone = {run for run, _ in ledger.missing(present)}  # `verify_ledger` names them
+    named = [run for run in runs if run not in gone]
+    for path in run_paths(named) if named or not runs else ():
+        if path.name not in gone:
+            yield verify_run(path, key, ledger)
     yield from verify_ledger(ledger, home(), runs)
 
 
