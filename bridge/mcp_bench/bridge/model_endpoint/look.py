@@ -25,6 +25,8 @@ NOTHING = "Nothing was recorded"
 class EndpointDownError(BenchError):
     """The model endpoint cannot be reached."""
 
+    may_pass = True
+
 
 @dataclass(frozen=True)
 class ModelEndpoint:

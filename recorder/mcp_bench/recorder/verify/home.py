@@ -9,6 +9,7 @@ from mcp_bench.recorder.paths import home, runs_dir
 from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
 from mcp_bench.recorder.store.reader import run_paths
+from mcp_bench.recorder.store.run_folder import RECORDINGS
 from mcp_bench.recorder.store.run_names import run_id
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify, verify_ledger
@@ -31,11 +32,12 @@ def verify_home(
     own = read_key(key_path()) if key_path().exists() else None
     key: Key | None = read_key(key_file) if key_file else own
     ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
-    folders = {path.name for path in runs_dir().glob("*")}
-    gone = {run for run, _ in ledger.missing(folders)}
+    present = {path.parent.name for path in runs_dir().glob(f"*/{RECORDINGS}")}
+    gone = {run for run, _ in ledger.missing(present)}  # `verify_ledger` names them
     wanted = {run_id(run, gone | {path.name for path in run_paths()}) for run in runs}
     paths = [] if wanted and wanted <= gone else run_paths(sorted(wanted - gone), tags=tags)
     for path in paths:
-        yield verify(path, key, ledger)
+        if path.name not in gone:
+            yield verify(path, key, ledger)
     if not tags:  # a run that is gone has no tags any more
         yield from verify_ledger(ledger, home(), wanted)

@@ -24,7 +24,6 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.ledger import NAME, Position, ledger_of
-from mcp_bench.recorder.store.reader import run_paths
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written, take_in_journal
 from mcp_bench.recorder.store.schema_check import differences
 from mcp_bench.recorder.store.signatures import Signer, columns_of_run, rows
@@ -113,7 +112,7 @@ def verify_ledger(ledger: LedgerCheck, home: Path, runs: Collection[str]) -> Ite
         return
     for _ in range(2):  # a run may begin or be deleted meanwhile
         ledger.refresh()
-        present = {path.name for path in run_paths(root=home / "runs")}
+        present = {path.parent.name for path in home.glob(f"runs/*/{RECORDINGS}")}
         missing = [one for one in ledger.missing(present) if not runs or one[0] in runs]
         if not missing:
             break
