@@ -195,12 +195,6 @@ def test_unknown_names(ids: list[str], invoke: Invoke, tmp_path: Path, options: 
     assert result.exception.exit_code == 2
 
 
-def test_a_missing_folder_is_reported(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
-    result = invoke(export, "--out", tmp_path / "missing" / "o")
-    assert isinstance(result.exception, BenchError)
-    assert str(tmp_path / "missing" / "o") in str(result.exception)
-
-
 def test_a_failure_halfway_keeps_the_old_files(ids: list[str], invoke: Invoke, tmp_path: Path) -> None:
     """The last run is damaged, so the export fails after it has written rows."""
     out = tmp_path / "o"
