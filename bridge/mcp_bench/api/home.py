@@ -96,9 +96,16 @@ class Home:
     def __hash__(self) -> int:
         return hash(self.path)
 
-    def runs(self) -> list[Run]:
-        """Return all runs that can be read, oldest first. A warning names each of the others."""
-        return [Run(path) for path, _ in self._read(())]
+    def runs(self, tags: Names = ()) -> list[Run]:
+        """Return the runs that can be read, oldest first. A warning names each of the others.
+
+        Args:
+            tags: Only runs with all of these tags, see `mcp-bench annotate`.
+
+        Raises:
+            UnknownNameError: no run has one of the tags.
+        """
+        return [Run(path) for path, _ in self._read((), several(tags))]
 
     def run(self, run: str) -> Run:
         """Return a run by its id.
@@ -335,12 +342,14 @@ class Home:
         for path, episodes in self._read(runs):
             yield from ((path, episode) for episode in episodes)
 
-    def _read(self, runs: Sequence[str]) -> Iterator[tuple[Path, list[StoredEpisode]]]:
+    def _read(
+        self, runs: Sequence[str], tags: Sequence[str] = ()
+    ) -> Iterator[tuple[Path, list[StoredEpisode]]]:
         """Yield the folders and episodes of runs; leave out, with a warning, those that cannot be read."""
         from mcp_bench.recorder.store.reader import RunReader, run_paths
 
         with use_home(self.path):
-            paths = run_paths(runs)
+            paths = run_paths(runs, tags=tags)
         for path in paths:
             try:
                 with RunReader(path) as reader:

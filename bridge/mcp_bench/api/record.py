@@ -46,6 +46,8 @@ def record(
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
+    run_tags: str | Sequence[str] = (),
+    note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,
@@ -88,6 +90,8 @@ def record(
         agent_limits: What one agent may use: processes, memory and storage (MiB), files.
         agent_command: Command that starts an agent with the Agent Client Protocol.
         durability: What stored data survives: a killed process (normal), or also a power cut (full, slower).
+        run_tags: Your tags of the run, to find it later.
+        note: A note on the run, in your own words.
         on_event: Called with each event, in this thread.
         progress: Whether to show the progress. By default, it is shown if there is no `on_event`.
         home: Where to store the run. By default `$MCP_BENCH_HOME`, else your user data directory.
@@ -133,6 +137,8 @@ async def record_async(
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
+    run_tags: str | Sequence[str] = (),
+    note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,
@@ -150,6 +156,8 @@ def resume(
     *,
     jobs: int = 1,
     max_cost: float | None = None,
+    run_tags: str | Sequence[str] = (),
+    note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,
@@ -161,6 +169,8 @@ def resume(
         run: Its id.
         jobs: Number of episodes to run in parallel.
         max_cost: A new cost limit in US dollars, with what was spent before.
+        run_tags: Tags to add to the run.
+        note: A new note on the run.
         on_event: As for `record`, like the rest.
         progress: Whether to show the progress.
         home: Where the run is stored.
@@ -179,6 +189,8 @@ async def resume_async(
     *,
     jobs: int = 1,
     max_cost: float | None = None,
+    run_tags: str | Sequence[str] = (),
+    note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,
@@ -193,7 +205,7 @@ def _start(given: dict[str, Any]) -> RunProcess:
     place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
     jobs, command = given.pop("jobs"), given.pop("agent_command")
     environ = {**os.environ, **(place["env"] or {})}
-    given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts")}
+    given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}
     given["home"] = given.pop("agent_home")
     given["options"] = dict(given.pop("agent_options") or {})
     if command is not None:
@@ -210,7 +222,9 @@ def _start(given: dict[str, Any]) -> RunProcess:
 def _start_again(given: dict[str, Any]) -> RunProcess:
     place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
     check_run(given["jobs"], given["max_cost"])
-    return _process({"jobs": given["jobs"], "resume": given["run"], "max_cost": given["max_cost"]}, place)
+    given["resume"] = given.pop("run")
+    given["run_tags"] = several(given["run_tags"])
+    return _process(given, place)
 
 
 def _process(request: dict[str, Any], place: dict[str, Any]) -> RunProcess:

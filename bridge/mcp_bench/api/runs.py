@@ -84,6 +84,35 @@ class Run:
         return self._info
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """Your tags of the run, read anew each time: see `annotate`."""
+        from mcp_bench.recorder.store.annotations import read_annotations
+
+        return read_annotations(self.path).tags
+
+    @property
+    def note(self) -> str:
+        """Your note on the run, read anew each time: see `annotate`."""
+        from mcp_bench.recorder.store.annotations import read_annotations
+
+        return read_annotations(self.path).note
+
+    def annotate(
+        self, *, add_tags: str | Sequence[str] = (), remove_tags: str | Sequence[str] = (),
+        note: str | None = None,
+    ) -> None:  # fmt: skip
+        """Change the tags and the note of the run: `mcp-bench annotate`. An empty note removes it.
+
+        Raises:
+            WrongUseError: a tag has other characters than a tag can have, or a text is too long.
+            StorageError: the file cannot be written.
+        """
+        from mcp_bench.api.home import several
+        from mcp_bench.recorder.store.annotations import annotate
+
+        annotate(self.path, add=several(add_tags), remove=several(remove_tags), note=note)
+
+    @property
     def summary(self) -> Summary:
         """The result so far, read anew each time."""
         episodes = self.episodes()
@@ -126,7 +155,8 @@ class Run:
         return verdict
 
     def resume(
-        self, *, jobs: int = 1, max_cost: float | None = None,
+        self, *, jobs: int = 1, max_cost: float | None = None, run_tags: str | Sequence[str] = (),
+        note: str | None = None,
         on_event: Callable[[Event], object] | None = None, progress: bool | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Run:  # fmt: skip
@@ -134,12 +164,13 @@ class Run:
         from mcp_bench.api.record import resume
 
         return resume(
-            self.id, jobs=jobs, max_cost=max_cost, on_event=on_event, progress=progress, env=env,
-            home=self.home.path,
+            self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
+            progress=progress, env=env, home=self.home.path,
         )  # fmt: skip
 
     async def resume_async(
-        self, *, jobs: int = 1, max_cost: float | None = None,
+        self, *, jobs: int = 1, max_cost: float | None = None, run_tags: str | Sequence[str] = (),
+        note: str | None = None,
         on_event: Callable[[Event], object] | None = None, progress: bool | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Run:  # fmt: skip
@@ -147,8 +178,8 @@ class Run:
         from mcp_bench.api.record import resume_async
 
         return await resume_async(
-            self.id, jobs=jobs, max_cost=max_cost, on_event=on_event, progress=progress, env=env,
-            home=self.home.path,
+            self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
+            progress=progress, env=env, home=self.home.path,
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from mcp_bench.bridge.run.choices import Choices
 
 pytestmark = pytest.mark.unit
 
-NO_PARAMETER = {"prompt_files", "resume", "as_json"}
+NO_PARAMETER = {"prompt_files", "resume", "config", "config_schema", "dry_run", "as_json"}
 """Options of the command that are functions, types or results here."""
 RENAMED = {"home": "agent_home", "options": "agent_options"}
 OF_PYTHON = {"on_event", "progress", "home", "env"}

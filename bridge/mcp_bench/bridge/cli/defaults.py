@@ -27,7 +27,10 @@ PROJECT_OPTIONS = frozenset(
     }
 )  # fmt: skip
 """All that a project's file may set, in any command. What is not listed is refused, in new commands too."""
-REQUESTS = frozenset({"force", "help", "prompt", "push", "resume", "server", "show", "version", "yes"})
+REQUESTS = frozenset(
+    {"accept", "config", "dry-run", "force", "help", "note", "prompt", "push", "resume", "server", "show",
+     "version", "yes"}
+)  # fmt: skip
 """They ask for something to be done now, so they are typed."""
 STARTED_BY_AGENTS = frozenset({"connect", "proxy", "serve"})
 """Agents start these in a folder of theirs, where they could choose their own tasks."""

@@ -56,6 +56,10 @@ class Request(BaseModel):
     resume: str | None = None
     max_cost: float | None = None
     """With `resume`: the new limit in US dollars."""
+    run_tags: tuple[str, ...] = ()
+    """With `resume`: tags to add to the run."""
+    note: str | None = None
+    """With `resume`: a new note."""
 
 
 class Channel:
@@ -182,7 +186,7 @@ def opened(request: Request) -> Iterator[tuple[Setup, RunFolder]]:
     from mcp_bench.bridge.run.setup import resume_run, start_run
 
     if request.resume is not None:
-        setup, run = resume_run(request.resume, request.max_cost)
+        setup, run = resume_run(request.resume, request.max_cost, request.run_tags, request.note)
     else:
         setup, run = start_run(Choices(**request.choices or {}))
     with run:
