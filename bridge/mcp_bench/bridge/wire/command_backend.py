@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
@@ -23,10 +22,10 @@ class CommandBackend:
 
     answers_before_eof = False
     tools: tuple[str, ...] = ()
-    arguments: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], stderr: Path) -> None:
         """Set up the backend. The server's stderr goes to the file `stderr`."""
+        self.arguments: Mapping[str, tuple[str, ...]] = {}
         self.fault: str | None = None
         """How a server failed while the agent was connected. Only the first failure is kept."""
         self._command = tuple(command)
