@@ -13,7 +13,7 @@ from mcp_bench.api.episodes import Call, Episode
 from mcp_bench.api.frame import Frame
 from mcp_bench.api.home import Home, Manifest, UnreadableRunWarning, open_home
 from mcp_bench.api.process import RunDiedError
-from mcp_bench.api.record import record, record_async, resume, resume_async
+from mcp_bench.api.recording import record, record_async, resume, resume_async
 from mcp_bench.api.runs import Run, Summary
 from mcp_bench.api.scores import Compared, Comparison, Difference, Flip, PassK, Score
 from mcp_bench.bridge.run.events import EpisodeEnded, EpisodeStarted, Event, RunEnded, RunStarted

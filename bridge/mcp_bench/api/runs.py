@@ -161,7 +161,7 @@ class Run:
         env: Mapping[str, str] | None = None,
     ) -> Run:  # fmt: skip
         """Record what is left of the run, and retry invalid episodes: `mcp_bench.api.resume`."""
-        from mcp_bench.api.record import resume
+        from mcp_bench.api.recording import resume
 
         return resume(
             self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
@@ -175,7 +175,7 @@ class Run:
         env: Mapping[str, str] | None = None,
     ) -> Run:  # fmt: skip
         """Like `resume`, for use in an event loop."""
-        from mcp_bench.api.record import resume_async
+        from mcp_bench.api.recording import resume_async
 
         return await resume_async(
             self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
