@@ -59,8 +59,9 @@ def type_line(
     *,
     cwd: Path,
     env: Mapping[str, str] | None = None,
+    code: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command line, and check that it succeeds and prints what is shown.
+    """Run a command line, and check its exit code and that it prints what is shown.
 
     Args:
         line: such as `mcp-bench report`.
@@ -68,11 +69,12 @@ def type_line(
         program: what to start for `mcp-bench`.
         cwd: the working directory.
         env: the environment; by default this process's.
+        code: the exit code to expect.
     """
     argv = [*program, *shlex.split(line)[1:]]
     done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS)
     # dropping calls makes imperfect attempts, never invalid ones: everything shown ends with 0
-    assert done.returncode == 0, (line, done.stdout, done.stderr)
+    assert done.returncode == code, (line, done.stdout, done.stderr)
     assert done.stdout or done.stderr, line
     printed = steady(done.stderr + done.stdout)
     for expected in steady("\n".join(shown)):
