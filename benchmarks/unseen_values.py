@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mcp_bench.recorder.scan.unseen import unseen_values
-from mcp_bench.recorder.store.reader import RunReader, run_paths
+from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.store.reader import RunReader
 
 ORACLE = "oracle"
 Group = tuple[str, str, str, str]

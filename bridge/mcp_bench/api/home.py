@@ -113,7 +113,7 @@ class Home:
         Raises:
             UnknownNameError: there is none; the message lists near matches.
         """
-        from mcp_bench.recorder.store.reader import run_paths
+        from mcp_bench.recorder.store.find import run_paths
 
         with use_home(self.path):
             (path,) = run_paths([run])
@@ -126,7 +126,8 @@ class Home:
             UnknownNameError: there is none; the message lists near matches.
             WrongUseError: there are several.
         """
-        from mcp_bench.recorder.store.reader import RunReader, find_episode
+        from mcp_bench.recorder.store.find import find_episode
+        from mcp_bench.recorder.store.reader import RunReader
 
         with use_home(self.path):
             path, found = find_episode(episode)
@@ -320,8 +321,8 @@ class Home:
 
         The file contains grades, so only you can read it (mode 0600).
         """
+        from mcp_bench.recorder.store.find import run_paths
         from mcp_bench.recorder.store.merged_runs import merge_runs
-        from mcp_bench.recorder.store.reader import run_paths
 
         with use_home(self.path):
             return merge_runs(run_paths(several(runs)), Path(out), lambda run: None)
@@ -346,7 +347,8 @@ class Home:
         self, runs: Sequence[str], tags: Sequence[str] = ()
     ) -> Iterator[tuple[Path, list[StoredEpisode]]]:
         """Yield the folders and episodes of runs; leave out, with a warning, those that cannot be read."""
-        from mcp_bench.recorder.store.reader import RunReader, run_paths
+        from mcp_bench.recorder.store.find import run_paths
+        from mcp_bench.recorder.store.reader import RunReader
 
         with use_home(self.path):
             paths = run_paths(runs, tags=tags)

@@ -183,7 +183,7 @@ def _result(result: CellResult) -> dict[str, Any]:
 def _rows(runs: Sequence[str]) -> list[dict[str, Any]]:
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes, summarise
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.store.find import run_paths
 
     if not runs:
         return []

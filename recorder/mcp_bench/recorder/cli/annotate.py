@@ -35,7 +35,7 @@ def annotate(
     neither grades nor what `mcp-bench verify` says.
     """
     from mcp_bench.recorder.store import annotations
-    from mcp_bench.recorder.store.reader import run_paths
+    from mcp_bench.recorder.store.find import run_paths
     from mcp_bench.servers.errors import UnknownNameError
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 

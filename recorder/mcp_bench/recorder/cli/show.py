@@ -49,7 +49,8 @@ def show(
     --run and --run-tag choose the runs that are listed, and those in which EPISODE is searched for.
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
-    from mcp_bench.recorder.store.reader import RunReader, find_episode, run_paths
+    from mcp_bench.recorder.store.find import find_episode, run_paths
+    from mcp_bench.recorder.store.reader import RunReader
 
     paths = run_paths(runs, tags=run_tags)
     named = _runs_named(what, paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from mcp_bench.recorder.errors import StorageError, database_errors
-from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows, schema
@@ -24,15 +23,11 @@ from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
-from mcp_bench.recorder.store.run_folder import GRADES, LOCK, RECORDINGS, take_in_journal
-from mcp_bench.recorder.store.run_names import run_id
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
-from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 _TOOLS = TypeAdapter(list[ToolSchema])
-_NEAR_MATCHES_AMONG = 1000
-"""An unknown id is compared with this many of the newest episodes, since comparing is slow."""
 
 # the columns are in the order of StoredEpisode's fields
 _EPISODES = """
@@ -328,100 +323,6 @@ class RunReader:
             return
         with database_errors(self._file):
             yield from self._connection.execute(sql, parameters)
-
-
-def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path | None = None) -> list[Path]:
-    """Return the folders of the named runs, or of all, oldest first.
-
-    A folder whose databases are gone is one of them: it still has the lock of its writer.
-
-    Args:
-        runs: ids, or unique prefixes of ids.
-        tags: only runs that have all of these tags.
-        root: the folder of the runs. Default: `runs_dir()`.
-
-    Raises:
-        UnknownNameError: a run does not exist, or no run has one of the tags; the message lists near matches.
-        WrongUseError: several runs begin with one of `runs`, or none has all of the tags.
-        StorageError: the home is not a folder, or cannot be read.
-    """
-    root = runs_dir() if root is None else root
-    found = {path.name: path for path in _folders(root) if _has(path, RECORDINGS) or _has(path, LOCK)}
-    named = {run_id(name, found) for name in runs}
-    paths = [found[name] for name in sorted(named or found)]
-    return _tagged(paths, tags) if tags else paths
-
-
-def _folders(root: Path) -> list[Path]:
-    try:
-        return [path for path in root.iterdir() if not path.name.startswith(".")]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StorageError(
-            f"cannot read {root}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME "
-            f"({root.parent}); set it to the folder that has them, or to a new one"
-        ) from error
-
-
-def _has(folder: Path, name: str) -> bool:
-    try:
-        (folder / name).stat()
-    except PermissionError:
-        return True  # whoever opens it says why it cannot be read
-    except OSError:
-        return False
-    return True
-
-
-def _tagged(paths: Sequence[Path], tags: Sequence[str]) -> list[Path]:
-    have = {path: known_annotations(path).tags for path in paths}
-    known = {tag for own in have.values() for tag in own}
-    for tag in tags:
-        if tag not in known:
-            raise UnknownNameError("run tag", tag, known)
-    chosen = [path for path in paths if set(tags) <= set(have[path])]
-    if not chosen:
-        raise WrongUseError(f"no run has all of the tags {', '.join(tags)}")
-    return chosen
-
-
-def find_episode(prefix: str, paths: Sequence[Path] | None = None) -> tuple[Path, str]:
-    """Return the run folder and the full id of the episode whose id starts with `prefix`.
-
-    Runs that cannot be read are skipped. Any text can be looked for: it is not taken for a path.
-
-    Args:
-        prefix: an id, or the beginning of one.
-        paths: folders of the runs to search. Default: all.
-
-    Raises:
-        UnknownNameError: there is none; the message lists near matches.
-        WrongUseError: there are several.
-    """
-    known: list[str] = []
-    found: list[tuple[Path, str]] = []
-    unreadable: list[str] = []
-    for path in run_paths() if paths is None else paths:
-        try:
-            with RunReader(path) as reader:
-                ids = reader.episode_ids()
-        except StorageError:
-            unreadable.append(path.name)
-            continue
-        known += ids
-        found += [(path, episode) for episode in ids if episode.startswith(prefix)]
-    exact = [match for match in found if match[1] == prefix]
-    if len(exact or found) > 1:
-        some = ", ".join(episode for _, episode in found[:5])
-        raise WrongUseError(f"{prefix!r} matches {len(found)} episodes ({some}, ...): give a longer prefix")
-    if not found:
-        if unreadable:
-            raise StorageError(
-                f"no episode {prefix!r} in the runs that can be read; {unreadable[0]} cannot be"
-            )
-        raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
-    return (exact or found)[0]
 
 
 @lru_cache(maxsize=256)  # attempts at a task have the same tools, and so have most tasks of a benchmark
