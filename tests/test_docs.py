@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +37,7 @@ def test_console_blocks_work_and_print_what_they_show(page: Path, plain, tmp_pat
 
     The first pages are typed where nothing but mcp-bench is installed.
     """
-    program = plain if page.name in FIRST else [sys.executable, "-m", "mcp_bench.bridge.cli.root"]
+    program = plain if page.name in FIRST else None
     for line, shown in commands(page, "console", "$ "):
         type_line(line, shown, program, cwd=tmp_path)
 

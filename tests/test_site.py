@@ -112,8 +112,10 @@ def nothing_comes_from_other_hosts(site: Path, pages: dict[Path, Page]) -> None:
 def reference_and_search_have_public_names(site: Path, pages: dict[Path, Page]) -> None:
     ids = set().union(*(page.ids for page in pages.values()))
     for name in (
-        "mcp_bench.servers.contracts.Benchmark.open",
-        "mcp_bench.plugins.contracts.Agent.prepare",
+        "mcp_bench.api.record",
+        "mcp_bench.trainer.api.serve",
+        "mcp_bench.servers.sdk.Benchmark.open",
+        "mcp_bench.plugins.sdk.Agent.prepare",
         "mcp_bench.recorder.store.reader.RunReader.episodes",
     ):
         assert name in ids

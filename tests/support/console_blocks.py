@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.support.forked import run_module
+
+COMMAND = "mcp_bench.bridge.cli.root"
 SECONDS = 300
 
 
@@ -55,7 +59,7 @@ def steady(text: str) -> list[str]:
 def type_line(
     line: str,
     shown: Sequence[str],
-    program: Sequence[str],
+    program: Sequence[str] | None = None,
     *,
     cwd: Path,
     env: Mapping[str, str] | None = None,
@@ -66,13 +70,17 @@ def type_line(
     Args:
         line: such as `mcp-bench report`.
         shown: the lines below it; `...` stands for any lines.
-        program: what to start for `mcp-bench`.
+        program: what to start for `mcp-bench`; by default a fork of a process that has imported it.
         cwd: the working directory.
         env: the environment; by default this process's.
         code: the exit code to expect.
     """
-    argv = [*program, *shlex.split(line)[1:]]
-    done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS)
+    words, env = shlex.split(line)[1:], os.environ if env is None else env
+    if program is None:
+        done = run_module(COMMAND, words, env=env, cwd=cwd, timeout=SECONDS)
+    else:
+        argv = [*program, *words]
+        done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS)
     # dropping calls makes imperfect attempts, never invalid ones: everything shown ends with 0
     assert done.returncode == code, (line, done.stdout, done.stderr)
     assert done.stdout or done.stderr, line

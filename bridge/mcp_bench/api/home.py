@@ -195,11 +195,14 @@ class Home:
         """
         from mcp_bench.recorder.scores.conditions import CONDITIONS
         from mcp_bench.recorder.scores.scores import groups, summarise
+        from mcp_bench.recorder.verify.accept import with_accepted
 
         names = groups(",".join(several(by)))
         wanted = _filter(agents, models, benchmarks, splits, domains, tasks)
         found = [stored for _, stored in wanted.chosen(self._stored(several(runs)))]
-        return Frame(Score, [score(row) for row in summarise(found, [*names, *CONDITIONS])])
+        with use_home(self.path):
+            rows = with_accepted(summarise(found, [*names, *CONDITIONS]))
+        return Frame(Score, [score(row) for row in rows])
 
     def compare(self, a: str, b: str, *, by: Names = (), runs: Names = ()) -> Comparison:
         """Compare two agents, models or runs on their common tasks: `mcp-bench report --compare`.

@@ -227,7 +227,7 @@ def _ask_version(
             f"{executable} --version failed (exit code {answer.code}): {words or 'no output'}; "
             f"install it again with: {install}"
         )
-    return Installation(executable, version.group())
+    return Installation(executable, version.group().rstrip("."))
 
 
 def mcp_servers(server: McpServer) -> dict[str, Any]:

@@ -55,6 +55,9 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
     """Parse repeated KEY=N options."""
+    if not values:
+        return {}
+
     from mcp_bench.bridge.run.choices import AGENT_LIMITS
 
     pairs = key_values(ctx, param, values)
@@ -68,9 +71,12 @@ def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str,
 
 def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Refuse a URL that no client can open, before an agent spends time on retries."""
+    if value is None:
+        return None
+
     from mcp_bench.bridge.run.choices import is_http_url
 
-    if value is not None and not is_http_url(value):
+    if not is_http_url(value):
         raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
     return value
 

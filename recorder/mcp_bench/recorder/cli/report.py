@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -135,8 +135,9 @@ def _page(
     pictures = make_page(html, read, names, found, loop, loop_sections, notes)
     if as_json:
         from mcp_bench.recorder.scores.scores import summarise
+        from mcp_bench.recorder.verify.accept import with_accepted
 
-        click.echo(json.dumps(found or _with_accepted(summarise(read, names))))
+        click.echo(json.dumps(found or with_accepted(summarise(read, names))))
     where = f", and {len(pictures)} pictures in {pictures[0].parent}" if pictures else ""
     click.echo(sanitize_line(f"Written: {html}{where}"), err=as_json)
 
@@ -149,7 +150,9 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
 
     rows = summarise(episodes, names)
     if as_json:
-        click.echo(json.dumps(_with_accepted(rows)))
+        from mcp_bench.recorder.verify.accept import with_accepted
+
+        click.echo(json.dumps(with_accepted(rows)))
     elif rows:
         print_scores(rows, names)
         for line in _accepted({run for row in rows for run in row["runs"]}):
@@ -159,16 +162,6 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
                 whose = " ".join(str(row[name]) for name in ("agent", "model", "benchmark") if row[name])
                 click.echo(sanitize_line(f"{whose}: the model never answered"), err=True)
     return bool(rows)
-
-
-def _with_accepted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return report rows with `accepted_runs`: when the operator accepted a copy, by run."""
-    from mcp_bench.recorder.verify.accept import accepted_runs
-
-    found = accepted_runs({run for row in rows for run in row["runs"]})
-    return [
-        {**row, "accepted_runs": {run: found[run] for run in row["runs"] if run in found}} for row in rows
-    ]
 
 
 def _accepted(runs: Collection[str]) -> list[str]:

@@ -9,9 +9,10 @@ not as they were stored cannot be accepted.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.paths import home
@@ -86,3 +87,12 @@ def _check() -> LedgerCheck:
 
 def _key() -> Key:
     return read_key(key_path())
+
+
+def with_accepted(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return report rows with `accepted_runs`: when the operator accepted a copy, by run."""
+    rows = list(rows)
+    found = accepted_runs({run for row in rows for run in row["runs"]})
+    return [
+        {**row, "accepted_runs": {run: found[run] for run in row["runs"] if run in found}} for row in rows
+    ]
