@@ -114,7 +114,7 @@ def test_a_real_agent_that_asks_for_leave_gets_it(attempt: Make, endpoint: Model
     transcript = work.run(endpoint.openai_url, options={"command": "opencode acp"}, spoil=ask_first)
     events = [json.loads(line) for line in work.output.stdout.read_text().splitlines()]
     asked = [event["tool"] for event in events if event["type"] == "permission"]
-    assert {"desk_add", "desk_desk_tidy"} <= set(asked)
+    assert {"add", "desk.tidy"} <= set(asked)
     assert (work.journal, transcript.fault) == (JOURNAL, None)
 
 
