@@ -91,18 +91,18 @@ def test_invalid_episodes_do_not_count(bench_home: Path, invoke: Invoke) -> None
         folder.grades.put_scan(broken, Scan("tainted", (LOOKED,)), now_us())
     (row,) = json.loads(invoke(report, "--json").stdout)
     assert (row["tainted"], row["unknown"]) == (0, 1)
-    assert " 0/1" in invoke(report).output
+    assert "verified none" in invoke(report).output
 
 
 def test_one_episode_is_shown_with_its_evidence(run: Path, invoke: Invoke) -> None:
     found = episodes(run)
     guilty = invoke(show, found["guilty"].id).output
-    assert "taint     tainted, not verified" in guilty
+    assert "taint      tainted, not verified" in guilty
     assert (
-        "evidence  a name of mcp-bench's (grades.db) in message 3, call Bash: find / -name grades.db"
+        "evidence   a name of mcp-bench's (grades.db) in message 3, call Bash: find / -name grades.db"
         in guilty
     )
-    assert "taint     clean, verified" in invoke(show, found["isolated"].id).output
+    assert "taint      clean, verified" in invoke(show, found["isolated"].id).output
     document = json.loads(invoke(show, found["guilty"].id, "--json").output)
     assert (document["taint"], document["verified"]) == ("tainted", False)
     assert [one["kind"] for one in document["evidence_of_taint"]] == ["path"]

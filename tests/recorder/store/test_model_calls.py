@@ -205,7 +205,7 @@ def test_show_summarises_captured_calls(captured: Any, invoke: Invoke) -> None:
     _, episode, (first, last) = captured
     output = invoke(show, episode).output
     assert (
-        "captured  5 model calls (2 turns, 1 on the side, 1 other), 1 failed, input_tokens 300,"
+        "captured   5 model calls (2 turns, 1 on the side, 1 other), 1 failed, input_tokens 300,"
         " output_tokens 60, temperature 0.5, max_tokens 50, temperature 0.5, max_tokens 50, seed 3"
     ) in output
     document = json.loads(invoke(show, episode, "--json").stdout)

@@ -245,9 +245,9 @@ def resume_loop(folder: str | Path, *, report: Report = print) -> dict[str, Any]
 
 
 def ablate(
-    recipe: str | Path, size: int, *, runs: Sequence[str] = (), seeds: int = 3, dev: Tasks = 50,
-    benchmark: str = "saasworld", max_tokens: int | None = None, base_steps: int | None = None,
-    reasoning: Literal["keep", "drop"] = "drop", jobs: int = 2,
+    recipe: str | Path, size: int, *, runs: Sequence[str] = (), run_tags: Sequence[str] = (),
+    seeds: int = 3, dev: Tasks = 50, benchmark: str = "saasworld", max_tokens: int | None = None,
+    base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop", jobs: int = 2,
     engine: Literal["auto", "vllm", "transformers"] = "auto", overrides: Overrides | None = None,
     out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
@@ -257,6 +257,7 @@ def ablate(
         recipe: Name of a built-in recipe, or path of a YAML file.
         size: Rows per cohort.
         runs: Runs to select rows from. By default all.
+        run_tags: Only runs with all of these tags.
         seeds: Models per cohort.
         dev: Tasks to measure models on: the first N, a file with ids, or the ids.
         benchmark: Benchmark to run.
@@ -279,7 +280,7 @@ def ablate(
     from mcp_bench.trainer.ablation.start import begin, run
 
     choices = {
-        "runs": runs, "size": size, "seeds": seeds, "dev": dev, "benchmark": benchmark,
+        "runs": runs, "run_tags": run_tags, "size": size, "seeds": seeds, "dev": dev, "benchmark": benchmark,
         "max_tokens": max_tokens, "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs,
         "engine": engine,
     }  # fmt: skip
