@@ -15,7 +15,7 @@ from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.mcp_server.world_session import ToolTableError, refuse_control
 from mcp_bench.servers.registry import load, registered
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.component
 
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 TOLD = "tool 'Reset' of benchmark 'resetting' has a name that is kept for control"
