@@ -11,8 +11,8 @@ from collections import Counter
 from rich.console import Console
 from rich.table import Table
 
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.scan.unseen import unseen_values
-from mcp_bench.recorder.store.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 
 ORACLE = "oracle"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mcp_bench.api.frame import Frame
 
 if TYPE_CHECKING:
-    from mcp_bench.api.runs import Run
     from mcp_bench.recorder.records import Flag
     from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
     from mcp_bench.recorder.taint import Evidence
@@ -155,12 +154,6 @@ class Episode:
         """Return what the agent printed, on `stdout` or `stderr`. It is the agent's text: do not trust it."""
         path = self._path / "logs" / f"{self.id}.{stream}.log"
         return path.read_text(errors="replace") if path.is_file() else ""
-
-    def in_run(self) -> Run:
-        """Return the run that it belongs to."""
-        from mcp_bench.api.runs import Run
-
-        return Run(self._path)
 
     def _reader(self) -> RunReader:
         from mcp_bench.recorder.store.reader import RunReader

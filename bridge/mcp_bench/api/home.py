@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_bench.api.episodes import Call, Episode, calls_of, episode_of
 from mcp_bench.api.frame import Frame
+from mcp_bench.api.names import Names, several
 from mcp_bench.api.runs import Run
 from mcp_bench.api.scores import Comparison, Score, comparison, score
 from mcp_bench.recorder.curation.selection import Selection
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.verify.verify import Verdict
 
 GROUPS = ("agent", "model", "benchmark", "split")
-Names = str | Sequence[str]
-"""One name, or several."""
 
 
 class UnreadableRunWarning(UserWarning):
@@ -113,7 +112,7 @@ class Home:
         Raises:
             UnknownNameError: there is none; the message lists near matches.
         """
-        from mcp_bench.recorder.store.find import run_paths
+        from mcp_bench.recorder.runs.find import run_paths
 
         with use_home(self.path):
             (path,) = run_paths([run])
@@ -126,7 +125,7 @@ class Home:
             UnknownNameError: there is none; the message lists near matches.
             WrongUseError: there are several.
         """
-        from mcp_bench.recorder.store.find import find_episode
+        from mcp_bench.recorder.runs.find import find_episode
         from mcp_bench.recorder.store.reader import RunReader
 
         with use_home(self.path):
@@ -324,8 +323,8 @@ class Home:
 
         The file contains grades, so only you can read it (mode 0600).
         """
-        from mcp_bench.recorder.store.find import run_paths
-        from mcp_bench.recorder.store.merged_runs import merge_runs
+        from mcp_bench.recorder.runs.find import run_paths
+        from mcp_bench.recorder.runs.merge import merge_runs
 
         with use_home(self.path):
             return merge_runs(run_paths(several(runs)), Path(out), lambda run: None)
@@ -350,7 +349,7 @@ class Home:
         self, runs: Sequence[str], tags: Sequence[str] = ()
     ) -> Iterator[tuple[Path, list[StoredEpisode]]]:
         """Yield the folders and episodes of runs; leave out, with a warning, those that cannot be read."""
-        from mcp_bench.recorder.store.find import run_paths
+        from mcp_bench.recorder.runs.find import run_paths
         from mcp_bench.recorder.store.reader import RunReader
 
         with use_home(self.path):
@@ -381,8 +380,3 @@ def _filter(
         domains=several(domains),
         tasks=several(tasks),
     )
-
-
-def several(names: Names) -> tuple[str, ...]:
-    """Return one name or several as a tuple."""
-    return (names,) if isinstance(names, str) else tuple(names)

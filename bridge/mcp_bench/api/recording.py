@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from mcp_bench.api.home import several
+from mcp_bench.api.names import Names, several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
 from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check_run
@@ -22,11 +22,11 @@ def record(
     benchmark: str = "saasworld",
     *,
     split: str | None = None,
-    tasks: str | Sequence[str] = (),
-    tags: str | Sequence[str] = (),
+    tasks: Names = (),
+    tags: Names = (),
     limit: int | None = None,
     server: str | None = None,
-    prompts: str | Sequence[str] = (),
+    prompts: Names = (),
     repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
@@ -46,7 +46,7 @@ def record(
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
-    run_tags: str | Sequence[str] = (),
+    run_tags: Names = (),
     note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -113,11 +113,11 @@ async def record_async(
     benchmark: str = "saasworld",
     *,
     split: str | None = None,
-    tasks: str | Sequence[str] = (),
-    tags: str | Sequence[str] = (),
+    tasks: Names = (),
+    tags: Names = (),
     limit: int | None = None,
     server: str | None = None,
-    prompts: str | Sequence[str] = (),
+    prompts: Names = (),
     repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
@@ -137,7 +137,7 @@ async def record_async(
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
-    run_tags: str | Sequence[str] = (),
+    run_tags: Names = (),
     note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -152,11 +152,11 @@ async def record_async(
 
 
 def resume(
-    run: str,
+    run: str | Run,
     *,
     jobs: int = 1,
     max_cost: float | None = None,
-    run_tags: str | Sequence[str] = (),
+    run_tags: Names = (),
     note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -166,14 +166,14 @@ def resume(
     """Resume a stopped run with its own settings, and retry its invalid episodes.
 
     Args:
-        run: Its id.
+        run: It, or its id.
         jobs: Number of episodes to run in parallel.
         max_cost: A new cost limit in US dollars, with what was spent before.
         run_tags: Tags to add to the run.
         note: A new note on the run.
         on_event: As for `record`, like the rest.
         progress: Whether to show the progress.
-        home: Where the run is stored.
+        home: Where the run is stored, if `run` is an id. By default as for `record`.
         env: Variables to add to the environment of this process.
 
     Raises:
@@ -185,11 +185,11 @@ def resume(
 
 
 async def resume_async(
-    run: str,
+    run: str | Run,
     *,
     jobs: int = 1,
     max_cost: float | None = None,
-    run_tags: str | Sequence[str] = (),
+    run_tags: Names = (),
     note: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -222,7 +222,10 @@ def _start(given: dict[str, Any]) -> RunProcess:
 def _start_again(given: dict[str, Any]) -> RunProcess:
     place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
     check_run(given["jobs"], given["max_cost"])
-    given["resume"] = given.pop("run")
+    run: str | Run = given.pop("run")
+    if isinstance(run, Run):
+        place["home"] = run.path.parent.parent
+    given["resume"] = run.id if isinstance(run, Run) else run
     given["run_tags"] = several(given["run_tags"])
     return _process(given, place)
 

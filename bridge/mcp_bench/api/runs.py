@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp_bench.api.episodes import Call, Episode, calls_of, episode_of
 from mcp_bench.api.frame import Frame
+from mcp_bench.api.names import Names, several
 
 if TYPE_CHECKING:
-    from mcp_bench.api.home import Home
-    from mcp_bench.bridge.run.events import Event
     from mcp_bench.recorder.records import RunInfo
     from mcp_bench.recorder.verify.verify import Verdict
 
@@ -67,13 +66,6 @@ class Run:
         return hash(self.path)
 
     @property
-    def home(self) -> Home:
-        """The home that it is in."""
-        from mcp_bench.api.home import Home
-
-        return Home(self.path.parent.parent)
-
-    @property
     def info(self) -> RunInfo:
         """What was recorded, with which settings, and the plan."""
         from mcp_bench.recorder.store.reader import RunReader
@@ -97,17 +89,13 @@ class Run:
 
         return read_annotations(self.path).note
 
-    def annotate(
-        self, *, add_tags: str | Sequence[str] = (), remove_tags: str | Sequence[str] = (),
-        note: str | None = None,
-    ) -> None:  # fmt: skip
+    def annotate(self, *, add_tags: Names = (), remove_tags: Names = (), note: str | None = None) -> None:
         """Change the tags and the note of the run: `mcp-bench annotate`. An empty note removes it.
 
         Raises:
             WrongUseError: a tag has other characters than a tag can have, or a text is too long.
             StorageError: the file cannot be written.
         """
-        from mcp_bench.api.home import several
         from mcp_bench.recorder.store.annotations import annotate
 
         annotate(self.path, add=several(add_tags), remove=several(remove_tags), note=note)
@@ -151,36 +139,12 @@ class Run:
 
     def verify(self) -> Verdict:
         """Check that the recordings have not been changed since they were made."""
-        (verdict,) = self.home.verify([self.id])
+        from mcp_bench.recorder.paths import use_home
+        from mcp_bench.recorder.verify.home import verify_home
+
+        with use_home(self.path.parent.parent):
+            (verdict,) = verify_home([self.id])
         return verdict
-
-    def resume(
-        self, *, jobs: int = 1, max_cost: float | None = None, run_tags: str | Sequence[str] = (),
-        note: str | None = None,
-        on_event: Callable[[Event], object] | None = None, progress: bool | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Run:  # fmt: skip
-        """Record what is left of the run, and retry invalid episodes: `mcp_bench.api.resume`."""
-        from mcp_bench.api.recording import resume
-
-        return resume(
-            self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
-            progress=progress, env=env, home=self.home.path,
-        )  # fmt: skip
-
-    async def resume_async(
-        self, *, jobs: int = 1, max_cost: float | None = None, run_tags: str | Sequence[str] = (),
-        note: str | None = None,
-        on_event: Callable[[Event], object] | None = None, progress: bool | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Run:  # fmt: skip
-        """Like `resume`, for use in an event loop."""
-        from mcp_bench.api.recording import resume_async
-
-        return await resume_async(
-            self.id, jobs=jobs, max_cost=max_cost, run_tags=run_tags, note=note, on_event=on_event,
-            progress=progress, env=env, home=self.home.path,
-        )  # fmt: skip
 
 
 def _sum(values: Sequence[Number | None]) -> Number | None:

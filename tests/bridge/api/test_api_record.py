@@ -79,7 +79,7 @@ def finish(hanging: Hanging) -> None:
     ]
     assert stopped.episodes()[1].invalid == "cancelled"
     hanging.flag.touch()
-    done = stopped.resume(progress=False)
+    done = resume(stopped, progress=False)
     assert done == stopped and done.stopped_by is None
     assert [one.outcome for one in done.episodes()] == ["solved", "solved"]
     assert (done.summary.done, done.summary.strict) == (2, 1.0)
@@ -224,7 +224,7 @@ def test_a_killed_referee_is_an_error_that_says_how_to_go_on() -> None:
 
     with pytest.raises(RunDiedError, match=r"signal SIGKILL.*resume\('run_"):
         record("oracle", "notebook", on_event=kill)
-    assert only_run().resume(progress=False).summary.done == 2
+    assert resume(only_run(), progress=False).summary.done == 2
 
 
 def script(hanging: Hanging) -> subprocess.Popen[str]:

@@ -15,7 +15,7 @@ from mcp_bench.recorder.errors import (
     StorageError,
 )
 from mcp_bench.recorder.paths import home
-from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError

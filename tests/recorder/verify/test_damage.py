@@ -106,8 +106,8 @@ def test_every_command_names_a_damaged_run(invoke: Invoke, tmp_path: Path, damag
 def test_lost_rows_are_told_as_verify_tells_them(invoke: Invoke, damage) -> None:
     bad = started()
     damage(bad.path)
-    told = invoke(verify).output
-    words = told[told.index("gone: the ledger has it as closed on") :].partition(" UTC")[0]
+    printed = invoke(verify).output
+    words = printed[printed.index("gone: the ledger has it as closed on") :].partition(" UTC")[0]
     for command in (report, show, scan):
         assert words in invoke(command).output
         assert f"mcp-bench delete {bad.id}" in invoke(command).output

@@ -313,7 +313,7 @@ def record(
 
     if config is not None:
         refuse_given(ctx, {*choices, "resume", "jobs"}, "--config takes all settings from its file")
-        sys.exit(record_file(ctx, config, as_json=as_json, dry_run=dry_run))
+        sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
     if resume is None:
         if line := project_line(ctx):
             click.echo(sanitize_line(line), err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from mcp_bench.bridge.matrix.run import CellResult
     from mcp_bench.bridge.run.choices import Choices
 
+ChoicesOf = Callable[[click.Context, dict[str, Any]], "Choices"]
+"""Returns what to record, from the values of the options of `record`."""
 BY = "agent,model,benchmark,split"
 
 
-def record_file(ctx: click.Context, path: Path, *, as_json: bool, dry_run: bool) -> int:
+def record_file(
+    ctx: click.Context, path: Path, choices_of: ChoicesOf, *, as_json: bool, dry_run: bool
+) -> int:
     """Check all cells of a file and record what is left of them; return the exit code.
 
     Raises:
@@ -30,7 +34,7 @@ def record_file(ctx: click.Context, path: Path, *, as_json: bool, dry_run: bool)
     from mcp_bench.bridge.matrix.plan import planned
     from mcp_bench.bridge.matrix.run import record_cells
 
-    plan = planned(read_matrix(path, ctx.command), _parser(ctx, path.parent))
+    plan = planned(read_matrix(path, ctx.command), _parser(ctx, path.parent, choices_of))
     for text in plan.warnings:
         click.echo(_sanitized(f"Warning: {text}"), err=True)
     if dry_run:
@@ -56,9 +60,8 @@ def record_file(ctx: click.Context, path: Path, *, as_json: bool, dry_run: bool)
     return 1 if incomplete else 0
 
 
-def _parser(ctx: click.Context, folder: Path) -> Parse:
+def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
     """Return what reads a cell as the command line that it stands for: checks and messages are the same."""
-    from mcp_bench.bridge.cli.record import choices_of
     from mcp_bench.bridge.matrix.settings import NOT_SETTINGS, arguments, settings_of
 
     def parse(cell: Cell) -> tuple[Choices, int]:
@@ -181,9 +184,9 @@ def _result(result: CellResult) -> dict[str, Any]:
 
 
 def _rows(runs: Sequence[str]) -> list[dict[str, Any]]:
+    from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes, summarise
-    from mcp_bench.recorder.store.find import run_paths
 
     if not runs:
         return []

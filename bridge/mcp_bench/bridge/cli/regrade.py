@@ -56,7 +56,7 @@ def regrade(
     import anyio
 
     from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
-    from mcp_bench.recorder.store.find import run_paths
+    from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.servers.hardening import harden
 
     harden()

@@ -12,7 +12,7 @@ from mcp_bench.bridge.matrix.plan import Plan, PlannedCell, run_of
 from mcp_bench.bridge.run.display import Display
 from mcp_bench.bridge.run.run import run_to_end
 from mcp_bench.bridge.run.setup import resume_run, start_run
-from mcp_bench.recorder.store.matrix_runs import matrix_runs
+from mcp_bench.recorder.runs.matrix import matrix_runs
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
 

@@ -43,7 +43,7 @@ from mcp_bench.servers.sanitize import sanitize_line
 def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -> tuple[Setup, RunFolder]:
     """Check all options, then create the run's folder. The caller closes it.
 
-    `matrix` is stored with the run: see `mcp_bench.recorder.store.matrix_runs`.
+    `matrix` is stored with the run: see `mcp_bench.recorder.runs.matrix`.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.

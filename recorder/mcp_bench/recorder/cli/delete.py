@@ -30,7 +30,7 @@ def delete(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     The ledger of the home keeps that they were deleted, so that `mcp-bench verify` does not report them as
     missing. A run that is being recorded is not deleted. Links in the folders are removed, not followed.
     """
-    from mcp_bench.recorder.store.find import run_paths
+    from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.store.run_folder import remove_run
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line

@@ -38,7 +38,7 @@ def merge(
     grade, and the table `annotations` the tags and notes of runs. The runs do not change. `mcp-bench verify`
     checks runs only, not the combined file.
     """
-    from mcp_bench.recorder.store.merged_runs import merge_runs
+    from mcp_bench.recorder.runs.merge import merge_runs
     from mcp_bench.recorder.verify.damage import undamaged
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line

@@ -79,9 +79,9 @@ def report(
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
     """
+    from mcp_bench.recorder.runs.matrix import runs_of_matrix
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
-    from mcp_bench.recorder.store.matrix_runs import runs_of_matrix
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable, why_not_resumed
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from mcp_bench.recorder.store.run_names import RUN_HELP, RUN_TAG_HELP
+from mcp_bench.recorder.runs.names import RUN_HELP, RUN_TAG_HELP
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -49,7 +49,7 @@ def show(
     --run and --run-tag choose the runs that are listed, and those in which EPISODE is searched for.
     """
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
-    from mcp_bench.recorder.store.find import find_episode, run_paths
+    from mcp_bench.recorder.runs.find import find_episode, run_paths
     from mcp_bench.recorder.store.reader import RunReader
 
     paths = run_paths(runs, tags=run_tags)
@@ -82,7 +82,7 @@ def show(
 
 def _runs_named(what: str | None, paths: Sequence[Path]) -> list[Path]:
     """Return the run that an argument names; nothing if it can only name an episode."""
-    from mcp_bench.recorder.store.run_names import run_id
+    from mcp_bench.recorder.runs.names import run_id
 
     known = {path.name: path for path in paths}
     if what is None or not (what in known or what.startswith(RUN_PREFIX)):

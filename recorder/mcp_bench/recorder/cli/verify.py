@@ -95,7 +95,7 @@ def _verified(
 
 def _accept(runs: tuple[str, ...], yes: bool, as_json: bool) -> list[Verdict]:
     """Show what is accepted, ask, and accept it."""
-    from mcp_bench.recorder.store.find import run_paths
+    from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.verify.accept import accept, to_accept
     from mcp_bench.servers.errors import WrongUseError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.isolation_levels import LEVELS
-from mcp_bench.recorder.store.run_names import RUN_HELP, RUN_TAG_HELP
+from mcp_bench.recorder.runs.names import RUN_HELP, RUN_TAG_HELP
 from mcp_bench.servers.errors import WrongUseError, suggestion
 
 DUPLICATES = ("exact", "near")

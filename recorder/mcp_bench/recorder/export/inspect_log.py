@@ -27,7 +27,7 @@ from mcp_bench.recorder.export.write import NothingToExportError, nothing_to_exp
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.writing import json_line
 from mcp_bench.recorder.formats.inspect import NO_MODEL, Logged, model_usage, moment, sample, summary
-from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import WrongUseError
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store import keys
-from mcp_bench.recorder.store.find import run_paths
 from mcp_bench.recorder.store.keys import Key, read_key
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written

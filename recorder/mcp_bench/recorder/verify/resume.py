@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.keys import key_for
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.damage import nothing_in

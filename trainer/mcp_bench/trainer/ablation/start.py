@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings

@@ -109,22 +109,22 @@ def _new(changes: Sequence[Mapping[str, Any]], collection: str, where: Mapping[s
 
 
 def _changed(changes: Sequence[Mapping[str, Any]], collection: str) -> str:
-    told = []
+    lines = []
     for change in changes:
         if change["collection"] != collection:
             continue
         before, after = change["before"], change["after"]
         if before is None:
-            told.append(f"{change['id']} is new")
+            lines.append(f"{change['id']} is new")
         elif after is None:
-            told.append(f"{change['id']} was deleted")
+            lines.append(f"{change['id']} was deleted")
         else:
             fields = sorted(
                 name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
             )
-            told.append(f"{change['id']}: {', '.join(fields)} changed")
-    listed = "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if told[_MOST:] else "")
-    return f"all changes there: {listed}" if told else ""
+            lines.append(f"{change['id']}: {', '.join(fields)} changed")
+    listed = "; ".join(lines[:_MOST]) + (f"; and {len(lines) - _MOST} more" if lines[_MOST:] else "")
+    return f"all changes there: {listed}" if lines else ""
 
 
 def _json(value: Any) -> str:

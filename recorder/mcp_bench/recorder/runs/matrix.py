@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.find import run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers.errors import UnknownNameError
 

@@ -1,0 +1,1 @@
+"""Find, combine and group runs."""
