@@ -12,7 +12,9 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from tests.support.recorded import Episode, planned, record
@@ -149,12 +151,31 @@ def test_the_rules_of_export_apply_when_they_are_named(
     assert "What is there" not in json.dumps(inside(tmp_path / "c.eval"))
 
 
+def test_a_run_tag_chooses_the_runs(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    folder, _ = record([(planned("a"), Episode())])
+    record([(planned("b"), Episode())])
+    annotate(folder.path, add=["baseline"])
+    assert written(invoke, tmp_path / "x.eval", "--run-tag", "baseline")["runs"] == [folder.id]
+
+
+def test_a_damaged_run_is_named_and_nothing_written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned("a"), Episode())])
+    broken, _ = record([(planned("b"), Episode())])
+    (broken.path / "recordings.db").write_bytes(b"no database")
+    result = invoke(export, "--format", "inspect", "--out", tmp_path / "x.eval")
+    assert isinstance(result.exception, StorageError)
+    assert broken.id in str(result.exception)
+    assert not (tmp_path / "x.eval").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--out", "x.jsonl"), "ends in .eval: --out x.eval"),
         (("--out", "x.eval", "--pairs"), "--pairs makes training data"),
         (("--out", "x.eval", "--shard-size", "2"), "--shard-size makes training data"),
+        (("--out", "x.eval", "--license", "mit"), "--license makes training data"),
+        (("--out", "x.eval", "--margin", "0.2"), "--margin makes training data"),
         (("--out", "x.eval", "--run", "run_0"), "run_0"),
     ],
 )

@@ -44,9 +44,8 @@ def facts(document: dict[str, Any], folding: Folding) -> Iterator[str]:
         if value:
             yield _fact(name, str(value))
     if document["run_note"]:
-        lines, note = folding.lines(document["run_note"], DETAIL_LINES, _WIDTH)
-        for at, line in enumerate([*lines, *filter(None, [note])]):
-            yield (click.style(f"{'run note':<{_WIDTH}}", bold=True) if at == 0 else " " * _WIDTH) + line
+        heading = click.style(f"{'run note':<{_WIDTH}}", bold=True)
+        yield from _block(heading, _WIDTH, document["run_note"], folding)
     for found in document["evidence_of_taint"]:
         yield _fact("evidence", f"{found['what']} in {found['where']}: {found['excerpt']}")
     for flag in document["flags"]:
@@ -87,13 +86,17 @@ def _assertions(
     indent = " " * (4 + width)
     for one in shown:
         word, colour = (words[0], "green") if one.get("passed") else (words[1], "red")
-        lines, note = folding.lines(one["required"], DETAIL_LINES, len(indent))
-        for at, line in enumerate([*lines, *filter(None, [note])]):
-            yield (f"    {click.style(f'{word:<{width}}', fg=colour)}" if at == 0 else indent) + line
+        mark = f"    {click.style(f'{word:<{width}}', fg=colour)}"
+        yield from _block(mark, len(indent), one["required"], folding)
         if one["found"]:
-            lines, note = folding.lines(one["found"], DETAIL_LINES, len(indent) + 7)
-            for at, line in enumerate([*lines, *filter(None, [note])]):
-                yield indent + ("found: " if at == 0 else " " * 7) + line
+            yield from _block(f"{indent}found: ", len(indent) + 7, one["found"], folding)
+
+
+def _block(start: str, indent: int, text: str, folding: Folding) -> Iterator[str]:
+    """Yield a text with `start` before its first line, and `indent` spaces before the others."""
+    lines, note = folding.lines(text, DETAIL_LINES, indent)
+    for at, line in enumerate([*lines, *filter(None, [note])]):
+        yield (start if at == 0 else " " * indent) + line
 
 
 def _fact(name: str, text: str) -> str:

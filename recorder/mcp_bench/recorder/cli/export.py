@@ -129,7 +129,8 @@ def export(
     if form == INSPECT:
         unfit = {
             "--pairs": pairs, "--steps": steps, "--shard-size": shard_size, "--compress": compress,
-            "--card": card, "--push": push, "--cohort": selected["cohort"],
+            "--card": card, "--license": license_id, "--push": push, "--margin": margin is not None,
+            "--cohort": selected["cohort"],
         }  # fmt: skip
         _export_logs(out, jobs, min_partial, selected, unfit, force=force, as_json=as_json)
         return

@@ -52,13 +52,13 @@ def show(
     from mcp_bench.recorder.runs.find import find_episode, run_paths
     from mcp_bench.recorder.store.reader import RunReader
 
+    if what is None and not runs and not model_calls:
+        show_runs(run_tags, as_json)
+        return
     paths = run_paths(runs, tags=run_tags)
     named = _runs_named(what, paths)
     if model_calls and (what is None or named):
         raise click.UsageError("--model-calls goes with an episode: name one")
-    if what is None and not runs:
-        show_runs(run_tags, as_json)
-        return
     if what is None or named:
         show_episodes(named or paths, as_json)
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from mcp_bench.servers.extras import install_extra
 
 MARKUP = 12
 """Tokens that a chat template puts around a message or a call. Qwen3's takes 5 to 13."""
@@ -35,7 +36,7 @@ class TokenCounter:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise MissingDependencyError(
-                "counting tokens needs the package tokenizers: pip install 'mcp-bench-kit[tokenizers]'"
+                f"counting tokens needs the package tokenizers: {install_extra('tokenizers')}"
             ) from error
         file = path / "tokenizer.json" if path.is_dir() else path
         try:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.extras import install_extra
 
 
 class HubError(BenchError):
@@ -26,7 +27,7 @@ def check_hub() -> None:
         import huggingface_hub  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            "--push needs the Python package huggingface_hub: pip install 'mcp-bench-kit[hub]'"
+            f"--push needs the Python package huggingface_hub: {install_extra('hub')}"
         ) from error
 
 

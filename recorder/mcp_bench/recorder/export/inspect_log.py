@@ -12,8 +12,8 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import groupby
@@ -22,13 +22,14 @@ from typing import Any
 
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.export.write import NothingToExportError, nothing_to_export, selection_document
 from mcp_bench.recorder.files.hashed_file import HashedFile
+from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line
 from mcp_bench.recorder.formats.inspect import NO_MODEL, Logged, model_usage, moment, sample, summary
-from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.trajectory import Trajectory
+from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
 
 ENDING = ".eval"
@@ -62,7 +63,8 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     if out.suffix != ENDING:
         raise WrongUseError(f"an Inspect log ends in {ENDING}: --out {out.with_suffix(ENDING)}")
     manifest_path = out.with_name(f"{out.name}.manifest.json")
-    chosen = curation.choose(run_paths(curation.selection.runs))
+    selection = curation.selection
+    chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
     groups = _groups(chosen)
@@ -70,21 +72,23 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     for path in (*names.values(), manifest_path):
         if path.exists() and not force:
             raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
-    temporary: dict[Path, Path] = {}
-    out.parent.mkdir(parents=True, exist_ok=True)
     files, runs, episodes = list[dict[str, Any]](), set[str](), list[str]()
-    try:
-        for run, of_run in groupby(_logged(curation, chosen), key=lambda logged: logged.episode.run):
+    with (
+        writing(out),
+        new_folder(out.parent),
+        Replacement() as replacement,
+        closing(curation.read(chosen)) as read,
+        closing(_logged(curation, read)) as made,
+    ):
+        for run, of_run in groupby(made, key=lambda logged: logged.episode.run):
             runs.add(run)
             with ExitStack() as open_logs:
                 logs: dict[_Group, _Log] = {}
                 for logged in of_run:
                     group = _group(logged.episode)
                     if group not in logs:
-                        path = names[group].with_name(f".{names[group].name}.tmp")
-                        temporary[names[group]] = path
-                        path.unlink(missing_ok=True)
-                        logs[group] = _Log(logged.episode, open_logs.enter_context(HashedFile(path)))
+                        file = open_logs.enter_context(HashedFile(replacement.beside(names[group])))
+                        logs[group] = _Log(logged.episode, file)
                         open_logs.callback(logs[group].close)
                     logs[group].add(logged)
                     episodes.append(logged.episode.id)
@@ -104,16 +108,9 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
             "runs": sorted(runs),
             "episodes": episodes,
         }
-        temporary[manifest_path] = manifest_path.with_name(f".{manifest_path.name}.tmp")
-        temporary[manifest_path].write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        for path, written in temporary.items():
-            written.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        for written in temporary.values():
-            with suppress(OSError):
-                written.unlink(missing_ok=True)
+        last = replacement.beside(manifest_path)
+        last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        replacement.commit(first=manifest_path)
     return manifest
 
 
@@ -211,12 +208,13 @@ class _Log:
         self._zip.writestr(entry, json_line(document), zipfile.ZIP_DEFLATED)
 
 
-def _logged(curation: Curation, chosen: list[Candidate]) -> Iterator[Logged]:
+def _logged(
+    curation: Curation, read: Iterable[tuple[Candidate, StoredEpisode, Trajectory]]
+) -> Generator[Logged]:
     """Yield the episodes. A leak is noted, and refused in the end."""
-    found = zip(chosen, curation.read(chosen), strict=True)
-    for run, of_run in groupby(found, key=lambda pair: pair[0].run):
+    for run, of_run in groupby(read, key=lambda found: found[0].run):
         with RunReader(run) as reader:
-            for _, (_, episode, conversation) in of_run:
+            for _, episode, conversation in of_run:
                 curation.guard.note(episode, curation.guard.leak(episode, conversation))
                 yield Logged(
                     episode,

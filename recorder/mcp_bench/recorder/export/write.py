@@ -6,21 +6,20 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.export.card import NAME as CARD
 from mcp_bench.recorder.export.card import card
 from mcp_bench.recorder.export.rows import Rows
 from mcp_bench.recorder.export.summary import Summary
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.layout import Layout, layout
+from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
 from mcp_bench.recorder.store.reader import StoredEpisode
@@ -107,7 +106,7 @@ def export(
         curation.guard.note(episode, leak)
         summary.add(episode)
 
-    with _writing(where.out), _folder(where.folder), _Replacement() as replacement:
+    with writing(where.out), new_folder(where.folder), Replacement() as replacement:
         with contextlib.closing(rows.rows(curation, chosen, note, encode)) as made:
             written = [_write(rows, where, replacement.beside(file), made) for file in files]
         curation.guard.check()
@@ -198,48 +197,3 @@ def nothing_to_export(curation: Curation) -> str:
     words = curation.words()
     dropped = ", ".join(f"{count} {words[rule]}" for rule, count in curation.dropped.items() if count)
     return f"nothing to export: of {curation.rows_in} episodes, {dropped}"
-
-
-class _Replacement:
-    """Temporary files that replace others together."""
-
-    def __init__(self) -> None:
-        self._temporary: dict[Path, Path] = {}
-
-    def beside(self, path: Path) -> Path:
-        """Return a temporary path for the file that will replace `path`."""
-        return self._temporary.setdefault(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
-
-    def commit(self, first: Path) -> None:
-        for path in [first, *(path for path in self._temporary if path != first)]:
-            self._temporary[path].replace(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for temporary in self._temporary.values():
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _folder(path: Path) -> Iterator[None]:
-    """Create a folder and those above it; remove them again if nothing is written."""
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):  # somebody else uses it
-            for folder in made:
-                folder.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

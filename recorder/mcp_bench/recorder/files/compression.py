@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mcp_bench.servers.errors import MissingDependencyError
+from mcp_bench.servers.extras import install_extra
 
 ZSTD_CHUNK = 1 << 14
 """Compressed bytes to decompress at once. The output can be a few thousand times as large."""
@@ -103,7 +104,7 @@ def _zstd() -> Any:
         import zstandard
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            "zstd needs the Python package zstandard: pip install 'mcp-bench-kit[zstd]'"
+            f"zstd needs the Python package zstandard: {install_extra('zstd')}"
         ) from error
     return zstandard
 

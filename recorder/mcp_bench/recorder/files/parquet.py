@@ -15,6 +15,7 @@ from typing import Any
 
 from mcp_bench.recorder.formats import Column
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
+from mcp_bench.servers.extras import install_extra
 
 GROUP_BYTES = 16 << 20
 """A row group is written once it holds this much text."""
@@ -154,6 +155,6 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            "Parquet needs the Python package pyarrow: pip install 'mcp-bench-kit[parquet]'"
+            f"Parquet needs the Python package pyarrow: {install_extra('parquet')}"
         ) from error
     return pyarrow, pyarrow.parquet

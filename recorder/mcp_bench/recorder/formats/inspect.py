@@ -1,8 +1,7 @@
 """An episode as a sample of Inspect's log format, version 2: https://inspect.aisi.org.uk/eval-logs.html
 
-The conversation is stored once, in `messages`, and once more where Inspect's viewer looks for the input of a
-model call (`events_data`): events refer to it, so a sample grows with its conversation and not with its
-square.
+Events refer to the input of a model call (`events_data`) and have only its output, so a sample grows with
+its conversation and not with its square.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mcp_bench.recorder.conversations.align import matched
+from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.formats.facts import KEY, facts_apart
 from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.store.reader import StoredEpisode
@@ -206,18 +205,11 @@ def _events(logged: Logged, messages: Sequence[dict[str, Any]]) -> Iterator[dict
     begins = {"input": episode.prompt, "target": "", "id": episode.task}
     yield event("sample_init", at, sample=begins, state={})
     tools = [tool.function.model_dump() for tool in conversation.tools]
-    calls = {
-        call.id: logged.calls[number]
-        for turn, numbers in zip(
-            conversation.messages, matched(conversation.messages, logged.calls), strict=True
-        )
-        for call, number in zip(turn.tool_calls, numbers, strict=True)
-        if number is not None
-    }
+    moments = timeline(conversation.messages, logged.calls)
     arguments = {
         call.id: call.function.arguments for turn in conversation.messages for call in turn.tool_calls
     }
-    for place, (message, row) in enumerate(zip(conversation.messages, messages, strict=True)):
+    for place, (message, row, when) in enumerate(zip(conversation.messages, messages, moments, strict=True)):
         if message.role == "assistant":
             yield event(
                 "model", at, model=logged.model, input=[], input_refs=[[0, place]], tools=tools,
@@ -225,9 +217,8 @@ def _events(logged: Logged, messages: Sequence[dict[str, Any]]) -> Iterator[dict
             )  # fmt: skip
             tools = []  # stated once: they are the same for all turns
         elif message.role == "tool":
-            made = calls.get(message.tool_call_id or "")
-            begun = at if made is None else made.started_us
-            at = max(at, begun if made is None else made.ended_us or begun)
+            begun = at if when.started_us is None else when.started_us
+            at = max(at, when.ended_us or begun)
             failed = {"error": _error(message)} if message.is_error else {}
             yield event(
                 "tool", begun, type="function", id=message.tool_call_id or "", function=message.name or "",

@@ -12,6 +12,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.extras import install_extra
 from mcp_bench.servers.sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def check(path: Path) -> None:
             import_module(name)
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                f"--html needs the Python package {name}: pip install 'mcp-bench-kit[report]'"
+                f"--html needs the Python package {name}: {install_extra('report')}"
             ) from error
 
 

@@ -6,9 +6,7 @@ Such a run stores, under `matrix` in its settings, an object with the `name` of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -44,18 +42,15 @@ class MatrixRun:
         return self.done >= self.planned
 
 
-def matrix_runs(
-    matrix: str | None, unreadable: list[StorageError], *, paths: Iterable[Path] | None = None
-) -> list[MatrixRun]:
+def matrix_runs(matrix: str | None, unreadable: list[StorageError]) -> list[MatrixRun]:
     """Return the newest run of each cell, oldest first.
 
     Args:
         matrix: Its name; None: of all matrices.
         unreadable: Collects the errors of runs that cannot be read.
-        paths: Folders of the runs to look at. Default: all.
     """
     newest: dict[tuple[str, str], MatrixRun] = {}
-    for path in run_paths() if paths is None else paths:
+    for path in run_paths():
         try:
             with RunReader(path) as reader:
                 found = _read(reader, matrix)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +15,7 @@ from pydantic_core import from_json
 
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import CHUNK, LARGE, body_bytes
-from mcp_bench.recorder.records import Flag, RecordedCall
+from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 
 OVERLAP = 4096
@@ -205,3 +206,14 @@ def _call(
         return RecordedCall.model_validate({**call.model_dump(), "arguments": json.loads(arguments)})
     except (ValidationError, RecursionError):
         return call
+
+
+def run_info(row: Mapping[str, Any]) -> RunInfo:
+    """Return the run of a row of the table `runs`."""
+    fields = {name: row[name] for name in RunInfo.model_fields}
+    return RunInfo(**fields | {name: json.loads(row[name]) for name in ("settings", "plan")})
+
+
+def no_run(file: Path) -> str:
+    """Return what is wrong with a database without such a row."""
+    return f"{file} holds no run: its setup was cut off. Delete it with `mcp-bench delete {file.parent.name}`"

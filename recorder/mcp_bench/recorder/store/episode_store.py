@@ -67,12 +67,10 @@ class EpisodeStore:
             cursor = db.execute("SELECT * FROM runs ORDER BY created_us LIMIT 1")
             found = cursor.fetchone()
         if found is None:
-            raise CorruptDatabaseError(
-                f"{self._frames.path} holds no run: its setup was cut off. Remove its folder"
-            )
-        row = dict(zip([column[0] for column in cursor.description], found, strict=True))
-        row |= {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
-        self._info = RunInfo(**{name: row[name] for name in RunInfo.model_fields})
+            raise CorruptDatabaseError(episode_rows.no_run(self._frames.path))
+        self._info = episode_rows.run_info(
+            dict(zip([column[0] for column in cursor.description], found, strict=True))
+        )
         return self._info
 
     def seal(self) -> bytes | None:

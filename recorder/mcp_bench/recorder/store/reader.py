@@ -203,11 +203,8 @@ class RunReader:
             StorageError: its writer was killed before it was stored.
         """
         for row in self._query("SELECT * FROM runs LIMIT 1"):
-            fields = {name: row[name] for name in RunInfo.model_fields}
-            return RunInfo(
-                **fields | {"settings": json.loads(row["settings"]), "plan": json.loads(row["plan"])}
-            )
-        raise StorageError(f"{self._file} holds no run: its setup was cut off. Remove its folder")
+            return episode_rows.run_info(dict(row))
+        raise StorageError(episode_rows.no_run(self._file))
 
     def planned_tasks(self) -> set[str]:
         """Return the ids of the tasks in the run's plan, attempted or not."""
@@ -227,9 +224,6 @@ class RunReader:
     def annotations(self) -> Annotations:
         """The operator's words about the run."""
         return known_annotations(self.path)
-
-    def splits(self) -> set[str]:
-        return {split for (split,) in self._query("SELECT DISTINCT split FROM episodes")}
 
     def episode_ids(self) -> list[str]:
         return [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]

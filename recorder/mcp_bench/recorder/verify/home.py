@@ -34,7 +34,8 @@ def verify_home(
     ledger = LedgerCheck(None if key is None else Ledger(home() / NAME, key), own=key == own)
     present = {path.parent.name for path in runs_dir().glob(f"*/{RECORDINGS}")}
     gone = {run for run, _ in ledger.missing(present)}  # `verify_ledger` names them
-    wanted = {run_id(run, gone | {path.name for path in run_paths()}) for run in runs}
+    known = gone | {path.name for path in run_paths()} if runs else gone
+    wanted = {run_id(run, known) for run in runs}
     paths = [] if wanted and wanted <= gone else run_paths(sorted(wanted - gone), tags=tags)
     for path in paths:
         if path.name not in gone:
