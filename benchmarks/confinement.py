@@ -1,11 +1,9 @@
 """Measure what starting, confining, limiting and ending an agent costs, without a world or a recording.
 
 Run it with `.venv/bin/python benchmarks/confinement.py`. Rounds are interleaved, so that machine drift
-affects all cases alike. The agent is `true`, then a Python that makes system calls. To compare with an older
-version, run the same file with that version's Python.
+affects all cases alike. The agent is `true`, then a Python that makes system calls.
 """
 
-import inspect
 import os
 import statistics
 import sys
@@ -13,13 +11,13 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import anyio
 
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.isolation.levels import BY_NAME
-from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, agent_process
+from mcp_bench.bridge.process.agent import INTERPRETER, agent_process
+from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.plugins.contracts import Installation
 
@@ -35,15 +33,6 @@ print((time.perf_counter() - start) / {CALLS} * 1e9)
 IDLE_SECONDS = 5.0
 
 
-def limits(folder: Path) -> dict[str, Any]:
-    """Return the argument for limits, if this version has any."""
-    if "limits" not in inspect.signature(AgentProcess.launch).parameters:
-        return {}
-    from mcp_bench.bridge.process.limits import AgentLimits
-
-    return {"limits": (AgentLimits(), folder)}
-
-
 async def launched(level: str, argv: list[str], idle: float = 0.0) -> tuple[float, str, float]:
     """Return the seconds from launch to end, the output, and the supervisor's share of a processor."""
     with EpisodeFolder() as folder, ExitStack() as held, tempfile.TemporaryDirectory() as logs:
@@ -52,7 +41,9 @@ async def launched(level: str, argv: list[str], idle: float = 0.0) -> tuple[floa
         confinement = held.enter_context(BY_NAME[level].confined(needs))
         start = time.perf_counter()
         async with agent_process(b"", out, Path(logs, "err")) as process:
-            await process.launch(argv, {}, folder.workdir, confinement=confinement, **limits(folder.path))
+            await process.launch(
+                argv, {}, folder.workdir, confinement=confinement, limits=(AgentLimits(), folder.path)
+            )
             if idle:
                 before = cpu_seconds(process.supervisor_pid)
                 await anyio.sleep(idle)

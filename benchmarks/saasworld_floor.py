@@ -10,7 +10,7 @@ import random
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -24,7 +24,7 @@ from mcp_bench.servers.saasworld.authoring.family import all_families
 from mcp_bench.servers.saasworld.tasks import build, parse
 
 TASKS = 300
-accepted: Counter[bool] = Counter()
+refused: Counter[bool] = Counter()
 """Number of the random agent's calls; the key is True for refused calls."""
 WORD = re.compile(r"[\w.@-]{3,}")
 
@@ -56,7 +56,7 @@ async def play_random(session: WorldSession, task: Task, reference: Reference) -
         names = [n for n in schema["properties"] if n in schema.get("required", ()) or draw.random() < 0.3]
         arguments = {name: drawn(schema["properties"][name], seen, draw) for name in names}
         result = await session.call(tool.name, arguments)
-        accepted[result.is_error] += 1
+        refused[result.is_error] += 1
         seen += WORD.findall(result.text)[:200]
 
 
@@ -80,8 +80,8 @@ AGENTS: dict[str, Callable[..., Any]] = {
 }
 
 
-async def measure() -> Iterator[tuple[str, str, list[float], int]]:
-    rows = []
+async def measure() -> list[tuple[str, str, list[float], int]]:
+    rows = list[tuple[str, str, list[float], int]]()
     for name, play in AGENTS.items():
         for split in ("train", "test"):
             partial, strict = [], 0
@@ -92,7 +92,7 @@ async def measure() -> Iterator[tuple[str, str, list[float], int]]:
                 partial.append(grade.partial)
                 strict += grade.strict
             rows.append((name, split, partial, strict))
-    return iter(rows)
+    return rows
 
 
 def size() -> None:
@@ -123,7 +123,7 @@ def main() -> None:
     for name, split, partial, strict in anyio.run(measure):
         mean, share = statistics.mean(partial), strict / len(partial)
         print(f"{name:8} {split:6} {len(partial):5} {mean:8.4f} {share:7.4f}")
-    print(f"calls of the random agent: {accepted[False]} accepted, {accepted[True]} refused")
+    print(f"calls of the random agent: {refused[False]} accepted, {refused[True]} refused")
 
 
 if __name__ == "__main__":

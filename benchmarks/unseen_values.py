@@ -6,14 +6,15 @@ a false alarm.
 """
 
 import re
+import sys
 from collections import Counter
 
-from rich.console import Console
-from rich.table import Table
+from load import table
 
-from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.scan.unseen import unseen_values
 from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.verify.damage import readable
+from mcp_bench.servers.sanitize import sanitize_line
 
 ORACLE = "oracle"
 Group = tuple[str, str, str, str]
@@ -28,7 +29,10 @@ def level(task: str) -> str:
 def main() -> None:
     episodes, calls, flagged = Counter[Group](), Counter[Group](), Counter[tuple[Group, bool]]()
     solved, values = Counter[Group](), Counter[str]()
-    for path in run_paths():
+    paths, problems = readable()
+    for problem in problems:
+        print(sanitize_line(f"left out: {problem}"), file=sys.stderr)
+    for path in paths:
         with RunReader(path) as reader:
             for one in reader.episodes():
                 if one.agent == ORACLE or one.invalid is not None or one.ended_us is None:
@@ -40,27 +44,17 @@ def main() -> None:
                 solved[group] += bool(one.strict)
                 flagged[group, bool(one.strict)] += bool(found)
                 values.update(f"{unseen.tool}: {unseen.value}" for unseen in found)
-    table = Table(box=None, pad_edge=False)
-    for name in (
-        "agent",
-        "model",
-        "split",
-        "level",
-        "episodes",
-        "calls",
-        "solved",
-        "flagged",
-        "of the solved",
-    ):
-        table.add_column(name)
+    heads = ("agent", "model", "split", "level", "episodes", "calls", "solved", "flagged", "of the solved")
+    rows = []
     for group in sorted(episodes):
         solved_too = flagged[group, True]
         both = solved_too + flagged[group, False]
         counts = (episodes[group], calls[group], solved[group])
-        table.add_row(*group, *map(str, counts), f"{both} ({both / episodes[group]:.1%})", str(solved_too))
-    Console(width=200).print(table)
+        shown = (*map(sanitize_line, group), *map(str, counts))
+        rows.append((*shown, f"{both} ({both / episodes[group]:.1%})", str(solved_too)))
+    print(table(heads, rows))
     for text, count in values.most_common(15):
-        print(f"{count:6} {text[:100]}")
+        print(sanitize_line(f"{count:6} {text[:100]}"))
 
 
 if __name__ == "__main__":
