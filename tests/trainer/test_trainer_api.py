@@ -51,7 +51,8 @@ def test_every_option_is_a_parameter_with_its_default(function: object, command:
             assert option.name in parameters, option.name
             default = parameters[option.name].default
             if isinstance(option, click.Option) and not option.multiple and not option.required:
-                assert default in (None, inspect.Parameter.empty) or str(default) == str(option.default)
+                expected = option.to_info_dict()["default"]
+                assert default is inspect.Parameter.empty or str(default) == str(expected), option.name
     assert set(parameters) - {option.name for option in command.params} <= {"report", "on_wait"}
 
 
@@ -66,9 +67,10 @@ def test_a_plan_is_that_of_the_command() -> None:
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
-    for resume in (resume_sft, resume_loop, resume_ablation):
-        with pytest.raises(WrongUseError, match=r"no training run|no loop|is not an ablation"):
-            resume(tmp_path)
+    wrong = {resume_sft: "no training run", resume_loop: "no loop", resume_ablation: "is not an ablation"}
+    for again, words in wrong.items():
+        with pytest.raises(WrongUseError, match=words):
+            again(tmp_path)
     with pytest.raises(WrongUseError, match="no runs to select rows from"):
         ablate("tiny-cpu", 4)
     with pytest.raises(WrongUseError, match="belongs to dev, not to train"):

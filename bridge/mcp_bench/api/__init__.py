@@ -18,8 +18,9 @@ from mcp_bench.api.runs import Run, Summary
 from mcp_bench.api.scores import Compared, Comparison, Difference, Flip, PassK, Score
 from mcp_bench.bridge.run.events import EpisodeEnded, EpisodeStarted, Event, RunEnded, RunStarted
 from mcp_bench.recorder.curation.selection import Selection
-from mcp_bench.recorder.errors import RunLockedError, StorageError
-from mcp_bench.recorder.records import PlannedEpisode, RunInfo
+from mcp_bench.recorder.errors import LeakError, NothingToExportError, RunLockedError, StorageError
+from mcp_bench.recorder.records import Flag, PlannedEpisode, RunInfo
+from mcp_bench.recorder.taint import Evidence
 from mcp_bench.recorder.trajectory import Message, ModelCall, ToolCall, ToolSchema, Trajectory, Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
 from mcp_bench.servers.grading import AssertionResult, Grade
@@ -35,14 +36,18 @@ __all__ = [
     "EpisodeEnded",
     "EpisodeStarted",
     "Event",
+    "Evidence",
+    "Flag",
     "Flip",
     "Frame",
     "Grade",
     "Home",
+    "LeakError",
     "Manifest",
     "Message",
     "MissingDependencyError",
     "ModelCall",
+    "NothingToExportError",
     "PassK",
     "PlannedEpisode",
     "Run",

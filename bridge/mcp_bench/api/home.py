@@ -16,9 +16,9 @@ from mcp_bench.api.runs import Run
 from mcp_bench.api.scores import Comparison, Score, comparison, score
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.paths import home as default_home
-from mcp_bench.recorder.paths import use_home
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.home import home as default_home
+from mcp_bench.servers.home import use_home
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.importers.run import Outcome
@@ -45,6 +45,8 @@ class Manifest:
     """`rows_in`, `dropped` by each rule, and `rows_out`."""
     episodes: Sequence[str]
     """Ids."""
+    unchecked: Mapping[str, str]
+    """By the name of a benchmark: why its rows could not be compared with held-out tasks."""
     document: Mapping[str, Any]
     """The whole manifest, which is in the file `<name>.manifest.json`, too."""
 
@@ -168,7 +170,7 @@ class Home:
         )  # fmt: skip
         by_run: dict[Path, list[Episode]] = {}
         for episode in found:
-            by_run.setdefault(self.path / "runs" / episode.run, []).append(episode)
+            by_run.setdefault(episode._path, []).append(episode)
         calls: list[Call] = []
         for path, episodes in by_run.items():
             with RunReader(path) as reader:
@@ -235,8 +237,8 @@ class Home:
 
         Args:
             out: File to write: Parquet if the name ends in .parquet, otherwise JSON lines.
-            selection: Which episodes. By default those of the split train with a partial score of 0.5 or
-                more; with `steps`, of any score.
+            selection: Which episodes. By default those of the split train. Its `min_partial` is by default
+                0.5; with `steps` or a cohort, 0.
             format: trl (the default), openai, prime-rl, verifiers, atif, sharegpt, or a package's own.
             pairs: Write preference pairs instead; `min_partial` of the selection then applies to the better
                 attempt.
@@ -255,23 +257,18 @@ class Home:
             WrongUseError: the file exists, or options do not go together.
             StorageError: the files cannot be written.
         """
-        from dataclasses import replace
-
         from mcp_bench.recorder.curation.pipeline import Curation
         from mcp_bench.recorder.export.kinds import rows_of
         from mcp_bench.recorder.export.write import Extras
         from mcp_bench.recorder.export.write import export as write
 
-        if selection is None:
-            selection = Selection(min_partial=0.0) if steps else Selection()
-        rows = rows_of(format, pairs=pairs, margin=margin, steps=steps, least=selection.min_partial)
-        if pairs:
-            selection = replace(selection, min_partial=0.0)
+        selection, rows = rows_of(selection or Selection(), format, pairs=pairs, margin=margin, steps=steps)
         extras = Extras(card=card, license_id=license_id)
         path = Path(out)
         with use_home(self.path):
+            curation = Curation(selection, jobs)
             found = write(
-                rows, path, Curation(selection, jobs), compress=compress, shard_size=shard_size, force=force,
+                rows, path, curation, compress=compress, shard_size=shard_size, force=force,
                 extras=extras,
             )  # fmt: skip
         return Manifest(
@@ -281,6 +278,7 @@ class Home:
             sha256=found["sha256"],
             funnel=found["funnel"],
             episodes=tuple(found["episodes"]),
+            unchecked=dict(curation.guard.unchecked),
             document=found,
         )
 

@@ -15,8 +15,10 @@ from typing import Any
 
 import mcp_bench.recorder.errors  # noqa: F401 - so that its errors are known here
 from mcp_bench.api.progress import Progress, Silent, shown, terminal
+from mcp_bench.bridge.run.child import Request
 from mcp_bench.bridge.run.events import Event, RunEnded, RunStarted, decode, line
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.home import VARIABLE
 from mcp_bench.servers.sanitize import sanitize
 
 MODULE = "mcp_bench.bridge.run.child"
@@ -39,13 +41,13 @@ class RunProcess:
     """
 
     def __init__(
-        self, request: Mapping[str, Any], home: Path, env: Mapping[str, str] | None,
+        self, request: Request, home: Path, env: Mapping[str, str] | None,
         on_event: OnEvent | None, progress: bool | None,
     ) -> None:  # fmt: skip
         """Start the process.
 
         Args:
-            request: `mcp_bench.bridge.run.child.Request`, without `parent` and `terminal`.
+            request: what to record. `parent` and `terminal` are set here.
             home: where recordings are stored.
             env: variables to add to those of this process.
             on_event: called with each event.
@@ -73,11 +75,12 @@ class RunProcess:
                 stdout=self._words if stderr is None else stderr,
                 stderr=self._words if stderr is None else stderr,
                 pass_fds=[theirs.fileno()],
-                env={**os.environ, **(env or {}), "MCP_BENCH_HOME": str(home)},
+                env={**os.environ, **(env or {}), VARIABLE: str(home)},
                 start_new_session=True,  # Ctrl-C in a terminal reaches only this process, which passes it on
             )
         with suppress(OSError):  # it is gone: that is reported below
-            self._control.sendall(line({**request, "parent": os.getpid(), "terminal": stderr is not None}))
+            here = {"parent": os.getpid(), "terminal": stderr is not None}
+            self._control.sendall(line({**request.model_dump(), **here}))
 
     def wait(self) -> RunEnded:
         """Return the result when the run has ended.
@@ -89,11 +92,8 @@ class RunProcess:
         early: BaseException | None = None
         while True:
             try:
-                while data := self._control.recv(CHUNK):
+                while data := self._receive():
                     self._take(data)
-                self._process.wait()
-                break
-            except ConnectionError:
                 self._process.wait()
                 break
             except BaseException as error:
@@ -125,10 +125,13 @@ class RunProcess:
         while True:
             await anyio.wait_readable(self._control)
             with suppress(BlockingIOError):
-                try:
-                    return self._control.recv(CHUNK)
-                except ConnectionError:
-                    return b""
+                return self._receive()
+
+    def _receive(self) -> bytes:
+        try:
+            return self._control.recv(CHUNK)
+        except ConnectionError:
+            return b""
 
     def _take(self, data: bytes) -> None:
         *lines, self._received = (self._received + data).split(b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,10 +12,15 @@ from typing import Any, Literal
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
-from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check_run
+from mcp_bench.bridge.run.child import Request
+from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check
 from mcp_bench.bridge.run.events import RunEnded
-from mcp_bench.recorder.paths import home as default_home
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.home import VARIABLE, home_in
+from mcp_bench.servers.home import home as default_home
+
+PLACE = ("on_event", "progress", "home", "env")
+"""Parameters that are not of the run."""
 
 
 def record(
@@ -202,7 +208,7 @@ async def resume_async(
 
 def _start(given: dict[str, Any]) -> RunProcess:
     """Check the parameters of `record`, and start."""
-    place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
+    place = {name: given.pop(name) for name in PLACE}
     jobs, command = given.pop("jobs"), given.pop("agent_command")
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}
@@ -215,13 +221,16 @@ def _start(given: dict[str, Any]) -> RunProcess:
         given["retries"] = _retries(environ)
     if given["isolation"] is None:
         given["isolation"] = environ.get("MCP_BENCH_ISOLATION") or "auto"
-    check_run(jobs)
-    return _process({"jobs": jobs, "choices": asdict(Choices(**given))}, place)
+    try:
+        choices = asdict(Choices(**given))
+    except WrongUseError as error:
+        error.args = (re.sub(r"^(home|options)\b", r"agent_\g<0>", str(error)),)  # the names here
+        raise
+    return _process({"jobs": jobs, "choices": choices}, place)
 
 
 def _start_again(given: dict[str, Any]) -> RunProcess:
-    place = {name: given.pop(name) for name in ("on_event", "progress", "home", "env")}
-    check_run(given["jobs"], given["max_cost"])
+    place = {name: given.pop(name) for name in PLACE}
     run: str | Run = given.pop("run")
     if isinstance(run, Run):
         place["home"] = run.path.parent.parent
@@ -231,9 +240,12 @@ def _start_again(given: dict[str, Any]) -> RunProcess:
 
 
 def _process(request: dict[str, Any], place: dict[str, Any]) -> RunProcess:
-    home = place.pop("home")
-    folder = default_home() if home is None else Path(home).expanduser().absolute()
-    return RunProcess(request, folder, **place)
+    home, env = place.pop("home"), place["env"] or {}
+    if home is not None:
+        folder = Path(home).expanduser().absolute()
+    else:
+        folder = home_in(env) if env.get(VARIABLE) else default_home()
+    return RunProcess(check(Request, request), folder, **place)
 
 
 def _run(ended: RunEnded) -> Run:

@@ -54,7 +54,12 @@ class Run:
         self._info: RunInfo | None = None
 
     def __repr__(self) -> str:
-        found = self.summary
+        from mcp_bench.recorder.errors import StorageError
+
+        try:
+            found = self.summary
+        except StorageError:  # deleted, or damaged
+            return f"<Run {self.id}>"
         score = "" if found.partial is None else f", partial {found.partial:.3f}, strict {found.strict:.3f}"
         on = f"{self.info.agent} on {self.info.benchmark}"
         return f"<Run {self.id}: {on}, {found.done} of {found.episodes} episodes done{score}>"
@@ -139,8 +144,8 @@ class Run:
 
     def verify(self) -> Verdict:
         """Check that the recordings have not been changed since they were made."""
-        from mcp_bench.recorder.paths import use_home
         from mcp_bench.recorder.verify.home import verify_home
+        from mcp_bench.servers.home import use_home
 
         with use_home(self.path.parent.parent):
             (verdict,) = verify_home([self.id])

@@ -1,4 +1,4 @@
-"""Errors of the store. Each message names the path and what to do."""
+"""Errors of the store and of exports. Each message names the path and what to do."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ class ChangedSchemaError(StorageError):
 
 class RunLockedError(StorageError):
     """Another process is writing this run."""
+
+
+class NothingToExportError(BenchError):
+    """No recording passed the rules. The text has the number that each rule dropped."""
+
+
+class LeakError(BenchError):
+    """Rows of an export are, or resemble, held-out tasks. The text lists them."""
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from mcp_bench.api import (
     WrongUseError,
     open_home,
 )
+from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode as Story
@@ -173,8 +174,21 @@ def test_exports_are_those_of_the_command(home: Home, bench: Bench, tmp_path: Pa
     assert set(manifest.episodes) == {one.id for one in home.episodes(agents="codex") if one.partial}
     with pytest.raises(WrongUseError, match="already exists"):
         home.export(tmp_path / "ours.jsonl", chosen)
-    pairs = home.export(tmp_path / "pairs.jsonl", Selection(on_leak="allow", agents=("oracle",)), force=True)
-    assert pairs.rows == 2
+
+
+def test_a_cohort_and_steps_have_any_score_by_default(bench_home: Path, tmp_path: Path) -> None:
+    record([(planned("t0"), Story(partial=0.2)), (planned("t0", repeat=1), Story(partial=0.9))])
+    for number, (cohort, grade) in enumerate([("low", 0.2), ("high", 0.9)]):
+        chosen = Selection(cohort=cohort, size=1, on_leak="allow")
+        found = open_home().export(tmp_path / f"{number}.jsonl", chosen)
+        assert [open_home().episode(name).partial for name in found.episodes] == [grade]
+    better = open_home().export(tmp_path / "all.jsonl", Selection(on_leak="allow"))
+    assert (better.rows, better.document["selection"]["min_partial"]) == (1, 0.5)
+
+
+def test_preference_pairs_are_exported(bench_home: Path, tmp_path: Path) -> None:
+    record([(planned("t0"), Story(partial=0.2)), (planned("t0", repeat=1), Story(partial=0.9))])
+    assert open_home().export(tmp_path / "pairs.jsonl", Selection(on_leak="allow"), pairs=True).rows == 1
 
 
 def test_runs_are_verified_merged_and_deleted(home: Home, tmp_path: Path) -> None:
@@ -183,7 +197,7 @@ def test_runs_are_verified_merged_and_deleted(home: Home, tmp_path: Path) -> Non
     assert codex.verify().state == "verified"
     assert home.merge(tmp_path / "all.db")["episodes"] == 5
     home.delete_run(oracle.id)
-    assert home.runs() == [codex]
+    assert home.runs() == [codex] and repr(oracle) == f"<Run {oracle.id}>"
     assert [verdict.state for verdict in home.verify()] == ["verified"]
     with RunFolder.reopen(codex.path), pytest.raises(RunLockedError):
         home.delete_run(codex.id)
@@ -217,5 +231,8 @@ def test_a_damaged_run_is_named_and_hides_no_other(home: Home) -> None:
 
 def test_times_are_exact(home: Home) -> None:
     one: Any = home.episodes()[0]
-    assert datetime.now(UTC) >= one.started
-    assert one.seconds is not None and 0 <= one.seconds < 600
+    with RunReader(home.run(one.run).path) as reader:
+        stored = reader.episode(one.id)
+    assert one.started == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=stored.started_us)
+    assert stored.ended_us is not None
+    assert one.seconds == pytest.approx((stored.ended_us - stored.started_us) / 1e6)

@@ -194,6 +194,14 @@ def test_a_run_has_one_writer(hanging: Hanging) -> None:
         caller.communicate(timeout=60)
 
 
+def test_the_home_can_come_from_the_environment(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    with pytest.raises(UnknownNameError):
+        record("orcle", env={"MCP_BENCH_HOME": str(place)})
+    run = record("oracle", "notebook", limit=1, progress=False, env={"MCP_BENCH_HOME": str(place)})
+    assert run.path.parent == place / "runs" and open_home().runs() == []
+
+
 def test_errors_are_those_of_the_command() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown agent 'orcle' \(did you mean oracle\?\)"):
         record("orcle")
@@ -201,12 +209,13 @@ def test_errors_are_those_of_the_command() -> None:
 
 
 @pytest.mark.full
-def test_an_error_in_a_callback_stops_the_run() -> None:
+@pytest.mark.parametrize("kind", [LookupError, BrokenPipeError])
+def test_an_error_in_a_callback_stops_the_run(kind: type[Exception]) -> None:
     def fail(event: Event) -> None:
         if isinstance(event, EpisodeEnded):
-            raise LookupError("mine")
+            raise kind("mine")
 
-    with pytest.raises(LookupError, match="mine") as raised:
+    with pytest.raises(kind, match="mine") as raised:
         record("oracle", "notebook", on_event=fail)
     run = only_run()
     assert raised.value.__notes__ == [f"The recordings are kept. Go on with mcp_bench.api.resume({run.id!r})"]

@@ -108,6 +108,9 @@ def test_a_matrix_is_recorded_extended_and_reported(bench, script: Write, matrix
     assert (idle["agent"], idle["episodes"]) == ("priced", 2)
     assert "did you mean notes?" in bench.run("report", "--matrix", "note", code=2).stderr
 
+    path = matrix(f"{both}tasks: [{{limit: 1}}]")  # back to what is recorded already
+    assert "notes: 2 cells (2 complete)" in bench.run("record", "--config", path, "--dry-run").stdout
+
 
 def example() -> tuple[str, list[list[str]]]:
     """Return the first example of the docs, and the words of the plan that they show."""
@@ -216,6 +219,18 @@ tasks: [{split: train}, {task: colour}]
         "unknown task 'colour'",
     ):
         assert said in done.stderr, (said, done.stderr)
+
+
+def test_a_file_cannot_read_standard_input(bench, matrix: Any) -> None:
+    path = matrix("agents: [{agent: noop, server: 'true', prompt-file: '-'}]")
+    assert "standard input can be read only once" in bench.run("record", "--config", path, code=2).stderr
+
+
+def test_a_matrix_says_what_a_projects_file_set(bench, matrix: Any) -> None:
+    (bench.home.parent / "mcp-bench.toml").write_text("[record]\nlimit = 1\n")
+    path = matrix("agents: [{agent: noop}]")
+    done = bench.run("record", "--config", path, "--dry-run")
+    assert "limit" in done.stderr and "mcp-bench.toml" in done.stderr
 
 
 def test_what_does_not_go_with_a_file_is_refused(bench, matrix: Any) -> None:

@@ -102,7 +102,10 @@ def test_the_lower_call_limit_applies(bench, script: Write) -> None:
         (["--max-cost", "0"], "'--max-cost'"),
         (["--max-cost", "nan"], "'--max-cost'"),
         (["--retries", "-1"], "'--retries'"),
-        (["--server", "true", "--max-calls", "3"], "--max-calls does not go with --server"),
+        (
+            ["--server", "true", "--max-calls", "3"],
+            "--server records without a benchmark: leave out --max-calls",
+        ),
     ],
 )
 def test_bad_options_are_refused(bench, args: list[str], hint: str) -> None:

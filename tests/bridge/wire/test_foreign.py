@@ -155,9 +155,15 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
         (("--server", " ", *SCRIPT), "is empty"),
         (("--server", "cat", "--agent", "noop"), "--prompt or --prompt-file"),
         (("--server", "cat", "--agent", "noop", "--prompt", " "), "a prompt is empty"),
-        (("--server", "cat", "--agent", "noop", "--prompt", "x", "--split", "dev"), "--split does not go"),
-        (("--server", "cat", "--agent", "noop", "--prompt", "x", "--benchmark", "b"), "--benchmark does not"),
-        (("--agent", "noop", "--prompt", "x"), "--prompt needs --server"),
+        (
+            ("--server", "cat", "--agent", "noop", "--prompt", "x", "--split", "dev"),
+            "without a benchmark: leave out --split",
+        ),
+        (
+            ("--server", "cat", "--agent", "noop", "--prompt", "x", "--benchmark", "b"),
+            "leave out --benchmark",
+        ),
+        (("--agent", "noop", "--prompt", "x"), "a prompt needs --server: leave out --prompt"),
         (("--server", "cat", "--agent", "oracle", "--prompt", "x"), "replays a benchmark's solutions"),
         (
             ("--server", "http://127.0.0.1:1/mcp", "--agent", "priced", "--prompt", "x"),

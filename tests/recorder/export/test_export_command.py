@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.export.write import NothingToExportError
+from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.export.write import NothingToExportError
+from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import Episode, planned, record

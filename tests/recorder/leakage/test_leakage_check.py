@@ -10,7 +10,7 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.leakage import leakage
-from mcp_bench.recorder.leakage.guard import LeakError
+from mcp_bench.recorder.errors import LeakError
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.errors import WrongUseError

@@ -14,11 +14,11 @@ from mcp_bench.recorder.errors import (
     RunLockedError,
     StorageError,
 )
-from mcp_bench.recorder.paths import home
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.home import home
 from tests.support import ROOT
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 

@@ -18,10 +18,11 @@ from mcp_bench.recorder.cli.scan import scan
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.paths import home, runs_dir
+from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.home import home
 from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.unit

@@ -1,13 +1,16 @@
 """Training tasks give away nothing of test tasks."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_bench.recorder.leakage.similarity import Signature, signature, similarity
-from mcp_bench.servers.saasworld.secret import ENVIRONMENT
+from mcp_bench.servers.home import use_home
+from mcp_bench.servers.saasworld.secret import ENVIRONMENT, secret_path
 from mcp_bench.servers.saasworld.tasks import build, listing
 
 pytestmark = pytest.mark.component
@@ -47,6 +50,14 @@ def leaks(train: int, dev: int, held_out: int) -> list[tuple[str, str]]:
         for one, ours in trained.items()
         if any(similarity(a, b) >= NEAR_DUPLICATE for a, b in zip(ours, theirs, strict=True))
     ]
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_the_secret_is_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool) -> None:
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "usual"))
+    with use_home(tmp_path / "chosen") if chosen else nullcontext():
+        assert secret_path() == tmp_path / ("chosen" if chosen else "usual") / "saasworld.secret"
 
 
 @pytest.fixture(autouse=True)

@@ -311,12 +311,12 @@ def record(
 
     harden()
 
+    if resume is None and (line := project_line(ctx)):
+        click.echo(sanitize_line(line), err=True)
     if config is not None:
         refuse_given(ctx, {*choices, "resume", "jobs"}, "--config takes all settings from its file")
         sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
     if resume is None:
-        if line := project_line(ctx):
-            click.echo(sanitize_line(line), err=True)
         chosen = choices_of(ctx, choices)
         if dry_run:
             show_run(chosen, as_json=as_json)
@@ -361,24 +361,12 @@ def refuse_given(ctx: click.Context, among: Collection[str], why: str) -> None:
 
 def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
     """Refuse benchmark options together with --server, and the reverse."""
-    with_server = was_given(ctx, "server", choices)
-    clashing = (
-        {
-            "benchmark": "--benchmark",
-            "split": "--split",
-            "tasks": "--task",
-            "tags": "--tag",
-            "limit": "--limit",
-            "max_calls": "--max-calls",
-        }
-        if with_server
-        else {"prompts": "--prompt", "prompt_files": "--prompt-file"}
-    )
-    for name, option in clashing.items():
-        if was_given(ctx, name, choices):
-            raise click.UsageError(
-                f"{option} {'does not go with --server' if with_server else 'needs --server'}"
-            )
+    from mcp_bench.bridge.run.choices import OF_BENCHMARKS
+
+    if was_given(ctx, "server", choices):
+        refuse_given(ctx, OF_BENCHMARKS, "--server records without a benchmark")
+    else:
+        refuse_given(ctx, ("prompts", "prompt_files"), "a prompt needs --server")
 
 
 def text(file: TextIO) -> str:

@@ -33,6 +33,7 @@ def record_file(
     from mcp_bench.bridge.matrix.file import read_matrix
     from mcp_bench.bridge.matrix.plan import planned
     from mcp_bench.bridge.matrix.run import record_cells
+    from mcp_bench.bridge.run.events import SIGNAL
 
     plan = planned(read_matrix(path, ctx.command), _parser(ctx, path.parent, choices_of))
     for text in plan.warnings:
@@ -44,7 +45,7 @@ def record_file(
         click.echo(_sanitized(line), err=True)
     results = record_cells(plan)
     incomplete = [result for result in results if not result.complete]
-    stopped = any(result.why == "signal" for result in results)
+    stopped = any(result.why == SIGNAL for result in results)
     runs = tuple(result.run for result in results if result.run is not None)
     if as_json:
         facts = {**_matrix(plan), "complete": not incomplete, "stopped": stopped}
@@ -129,10 +130,12 @@ def _before(plan: Plan) -> Iterator[str]:
 
 
 def _after(plan: Plan, results: Sequence[CellResult], incomplete: Sequence[CellResult]) -> Iterator[str]:
+    from mcp_bench.bridge.run.events import SIGNAL
+
     done = len(results) - len(incomplete)
     yield f"{plan.name}: {done} of {_count(len(results), 'cell')} complete"
     for result in incomplete:
-        why = "stopped" if result.why == "signal" else result.why
+        why = "stopped" if result.why == SIGNAL else result.why
         what = f"{result.planned.cell.name}: {_count(result.left, 'episode')} left"
         yield f"  {what} ({why})" if why else f"  {what}"
     if incomplete:
@@ -187,10 +190,11 @@ def _rows(runs: Sequence[str]) -> list[dict[str, Any]]:
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes, summarise
+    from mcp_bench.recorder.verify.accept import with_accepted
 
     if not runs:
         return []
-    return summarise(stored_episodes(run_paths(runs), [], []), [*groups(BY), *CONDITIONS])
+    return with_accepted(summarise(stored_episodes(run_paths(runs), [], []), [*groups(BY), *CONDITIONS]))
 
 
 def _count(number: int, noun: str) -> str:

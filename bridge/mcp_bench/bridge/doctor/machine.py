@@ -20,8 +20,8 @@ from mcp_bench.bridge.isolation.support import subreaper
 from mcp_bench.bridge.telemetry import ENDPOINTS
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.isolation_levels import SEALING
-from mcp_bench.recorder.paths import home
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS, install_extra
+from mcp_bench.servers.home import home
 
 GIB = 1 << 30
 LITTLE = 2 * GIB

@@ -19,7 +19,7 @@ from mcp_bench.bridge.isolation.checkouts import sources
 from mcp_bench.bridge.isolation.level import Access
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.plugins.contracts import Installation, Launch
-from mcp_bench.recorder.paths import home
+from mcp_bench.servers.home import home
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.home import home
 
 VARIABLE = "MCP_BENCH_TOKEN"
 FILE = "http-token"

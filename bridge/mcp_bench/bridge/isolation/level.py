@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from mcp_bench.bridge.isolation import confine
 from mcp_bench.bridge.isolation.support import Support
-from mcp_bench.recorder.paths import home
+from mcp_bench.servers.home import home
 
 
 @dataclass(frozen=True)

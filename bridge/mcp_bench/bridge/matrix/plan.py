@@ -132,14 +132,14 @@ def _planned(
     values = values_of(choices, version)
     stored = CellOfRun(name=file.name, cell=cell.name, digest=digest_of(values), values=values)
     run = run_of(stored, current)
-    before = next((run for run in current if run.cell.cell == cell.name), None)
+    before = next((run for run in reversed(current) if run.cell.cell == cell.name), None)
     changed = differences(before.cell.values, values) if run is None and before is not None else ""
     return PlannedCell(cell, choices, jobs, stored, 0, run, changed)
 
 
 def run_of(cell: CellOfRun, current: Sequence[MatrixRun]) -> MatrixRun | None:
-    """Return the run of a cell, which it keeps when it gets another name."""
-    same = [run for run in current if run.cell.digest == cell.digest]
+    """Return the newest run of a cell, which it keeps when it gets another name."""
+    same = [run for run in reversed(current) if run.cell.digest == cell.digest]
     return next((run for run in same if run.cell.cell == cell.cell), next(iter(same), None))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,13 +11,12 @@ import click
 
 from mcp_bench.bridge.matrix.plan import Plan, PlannedCell, run_of
 from mcp_bench.bridge.run.display import Display
+from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.bridge.run.run import run_to_end
 from mcp_bench.bridge.run.setup import resume_run, start_run
 from mcp_bench.recorder.runs.matrix import matrix_runs
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
-
-SIGNAL = "signal"
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,7 @@ def record_cells(plan: Plan) -> list[CellResult]:
         except KeyboardInterrupt:  # between the checks of the cell and its first episode
             result = CellResult(one, run, one.left, before, SIGNAL)
         except BaseException as error:
-            failures = dict.fromkeys(str(failure) for failure in bench_errors(error))
-            if not failures:
-                raise
-            why = "; ".join(failures)
-            click.echo(sanitize(f"Error: {why}"), err=True)
-            result = CellResult(one, run, one.left, before, why)
+            result = CellResult(one, run, one.left, before, failure(error))
         spent += result.cost - before
         if result.left and (why := over_budget(plan, spent)) and result.why != SIGNAL:
             result = replace(result, why=why)
@@ -106,11 +101,25 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
     if begun is None:
         setup, run = start_run(one.choices, matrix=one.stored.model_dump())
     else:
-        setup, run = resume_run(begun.id, max_cost)
+        setup, run = resume_run(begun.id, max_cost, one.choices.run_tags, one.choices.note)
     limit = min(math.inf if max_cost is None else max_cost, budget)
+    go_on = f"mcp-bench record --config {shlex.quote(str(plan.path))}"
     with run:
-        # never the limit that the run was started with: the file may have another one now
-        ended = run_to_end(setup, run, one.jobs, limit, display_of)
+        try:
+            # never the limit that the run was started with: the file may have another one now
+            ended = run_to_end(setup, run, one.jobs, limit, display_of, go_on)
+            why = ended.stopped_by or (f"{ended.invalid} invalid" if ended.invalid else "")
+        except Exception as error:  # what it has cost counts
+            why = failure(error)
         left, (cost, _) = len(run.pending()), run.recording.reported_costs()
-    why = ended.stopped_by or (f"{ended.invalid} invalid" if ended.invalid else "")
     return CellResult(one, run.id, left, cost, why)
+
+
+def failure(error: BaseException) -> str:
+    """Print and return why a cell failed; raise what is no failure of ours again."""
+    failures = dict.fromkeys(str(failure) for failure in bench_errors(error))
+    if not failures:
+        raise error
+    why = "; ".join(failures)
+    click.echo(sanitize(f"Error: {why}"), err=True)
+    return why

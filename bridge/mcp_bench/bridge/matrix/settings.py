@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import click
 from pydantic import BeforeValidator, Field
 
+from mcp_bench.servers.errors import WrongUseError
+
 NOT_SETTINGS = frozenset({"as_json", "config", "config_schema", "dry_run", "resume"})
 """Parameters of `record` that say what it shall do, not how it shall record."""
 
@@ -27,14 +29,20 @@ class Setting:
     option: click.Option
 
     def words(self, value: Any, folder: Path) -> list[str]:
-        """Return a value as on the command line. Files are relative to `folder`."""
+        """Return a value as on the command line. Files are relative to `folder`.
+
+        Raises:
+            WrongUseError: a file is standard input.
+        """
         if self.option.is_flag:
             return [f"--{self.key}"] if value else []
         if self.shape == "pairs":
             return [f"--{self.key}={name}={word}" for name, word in value.items()]
         values = value if self.shape == "many" else [value]
         if isinstance(self.option.type, click.File):
-            values = [name if name == "-" else str(folder / name) for name in values]
+            if "-" in values:
+                raise WrongUseError(f"{self.key}: -: standard input can be read only once. Name a file")
+            values = [str(folder / name) for name in values]
         return [f"--{self.key}={word_of(one)}" for one in values]
 
     def field(self) -> tuple[Any, Any]:

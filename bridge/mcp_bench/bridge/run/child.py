@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_bench.bridge.run.choices import AboveZero, Count
 from mcp_bench.bridge.run.events import Event, encode, line
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
@@ -37,24 +38,23 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.store.run_folder import RunFolder
 
 STOP = b"stop\n"
-FLUSH_SECONDS = 10.0
-"""For the last events, if the caller is slow to read them."""
+POLL_SECONDS = 1.0
 
 
 class Request(BaseModel):
     """What to record: either new episodes or the rest of a run."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    parent: int
+    parent: int = 0
     """The caller's process."""
-    terminal: bool
+    terminal: bool = False
     """Whether stderr is the user's terminal, on which to show progress. Else its lines become events."""
-    jobs: int
+    jobs: Count
     choices: dict[str, Any] | None = None
     """Fields of `Choices`."""
     resume: str | None = None
-    max_cost: float | None = None
+    max_cost: AboveZero | None = None
     """With `resume`: the new limit in US dollars."""
     run_tags: tuple[str, ...] = ()
     """With `resume`: tags to add to the run."""
@@ -65,8 +65,9 @@ class Request(BaseModel):
 class Channel:
     """Sends lines to the caller from a thread, so that a slow caller never stops the referee."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, caller: int) -> None:
         self._control = control
+        self._caller = caller
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, name="events", daemon=True)
         self._sender.start()
@@ -78,9 +79,10 @@ class Channel:
         self.send(encode(event))
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send what is left. A caller that is busy or suspended is waited for."""
         self._waiting.put(None)
-        self._sender.join(FLUSH_SECONDS)
+        while self._sender.is_alive() and os.getppid() == self._caller:
+            self._sender.join(POLL_SECONDS)
 
     def _send_all(self) -> None:
         with suppress(OSError):  # the caller is gone
@@ -117,14 +119,14 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     orders = control.makefile("rb")
     request = Request.model_validate_json(orders.readline())
-    channel = Channel(control)
+    channel = Channel(control, request.parent)
     if not request.terminal:
         sys.stderr = Lines(channel).text()
     try:
         watch(orders, request.parent)
         record(request, channel)
     except KeyboardInterrupt:  # if the caller asked for it, it does not look at this
-        channel.send({"error": ["BenchError"], "text": "a signal stopped the run before its first episode"})
+        channel.send({"error": ["BenchError"], "text": "a signal stopped the run"})
     except BaseException as error:
         failures = list(bench_errors(error))
         if not failures:

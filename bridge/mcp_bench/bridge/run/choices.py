@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -23,6 +22,7 @@ OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls")
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,17 @@ def check_types(values: Mapping[str, Any]) -> None:
     Raises:
         WrongUseError: a value does not fit.
     """
+    check(_types(), values)
+
+
+def check(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """Return the model of some values.
+
+    Raises:
+        WrongUseError: a value does not fit.
+    """
     try:
-        _types().model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -127,15 +136,3 @@ def is_http_url(text: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:  # such as unbalanced brackets
         return False
-
-
-def check_run(jobs: int, max_cost: float | None = None) -> None:
-    """Check what a run is resumed with.
-
-    Raises:
-        WrongUseError: a value has the wrong type or is out of range.
-    """
-    if type(jobs) is not int or jobs < 1:
-        raise WrongUseError(f"jobs is {jobs!r}: it must be a whole number, 1 or more")
-    if max_cost is not None and not (isinstance(max_cost, int | float) and 0 < max_cost < math.inf):
-        raise WrongUseError(f"max_cost is {max_cost!r}: it must be a number above 0")

@@ -97,7 +97,10 @@ class Display:
         if self._live:
             self._live.refresh()
         elif self._clock() - self._last_line >= SILENCE_SECONDS:
-            self.say(f"[{self.progress.done}/{self._pace.total}] {self.status()}")
+            self.say(self.status_line())
+
+    def status_line(self) -> str:
+        return f"[{self.progress.done}/{self._pace.total}] {self.status()}"
 
     def status(self) -> str:
         """Return the status of the run in one line."""

@@ -9,6 +9,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+SIGNAL = "signal"
+"""`stopped_by` of a run that a signal stopped."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:

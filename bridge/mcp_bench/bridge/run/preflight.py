@@ -26,8 +26,9 @@ from mcp_bench.bridge.wire.admission import refusal, shown_token
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, peer_of
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.paths import home, runs_dir
+from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers import contracts
+from mcp_bench.servers.home import home
 
 SECONDS = 60.0
 NEEDED = ("runs", "folder", "server")

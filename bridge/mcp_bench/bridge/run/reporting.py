@@ -24,7 +24,6 @@ class ReportingDisplay(Display):
         """Add `report`, which gets the events, and `status`, which gets a line whenever it has changed."""
         super().__init__(total, jobs, title, calls)
         self._run = run.id
-        self._total = total
         self._report = report
         self._status = status
         self._last_status = ""
@@ -58,13 +57,13 @@ class ReportingDisplay(Display):
                 cost_usd=usage.cost_usd,
                 retried=wait is not None,
                 done=self.progress.done,
-                total=self._total,
+                total=self._pace.total,
             )
         )
 
     def tick(self) -> None:
         super().tick()
-        text = f"[{self.progress.done}/{self._total}] {self.status()}"
+        text = self.status_line()
         if text != self._last_status:
             self._last_status = text
             self._status({"status": text})

@@ -31,8 +31,8 @@ JITTER = 0.25
 class Retries:
     """How often an episode is retried, and how long the first retry waits."""
 
-    limit: int = 2
-    wait: float = 5.0
+    limit: int
+    wait: float
     """Seconds before the first retry. It doubles each time, up to five minutes, and up to a quarter is added
     at random, so that episodes that failed together do not retry together."""
 

@@ -17,7 +17,7 @@ from mcp_bench.bridge.isolation.canaries import canaries_in_place
 from mcp_bench.bridge.process.agent import end_all_at_once
 from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker, Spending
 from mcp_bench.bridge.run.display import Display
-from mcp_bench.bridge.run.events import RunEnded
+from mcp_bench.bridge.run.events import SIGNAL, RunEnded
 from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
@@ -40,14 +40,16 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
 
 def run_to_end(
     setup: Setup, run: RunFolder, jobs: int, max_cost: float | None,
-    display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display,
+    display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display, go_on: str | None = None,
 ) -> RunEnded:  # fmt: skip
     """Run every pending episode, show the progress and the result on stderr, and return the result.
 
     Args:
         max_cost: in US dollars; overrides the run's own limit.
         display_of: makes the display, from what `Display` takes.
+        go_on: the command that continues, if it is not the one that resumes this run.
     """
+    resume = go_on or f"mcp-bench record --resume {run.id}"
     total = len(run.pending())
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
     jobs = 1 if one_at_a_time else jobs
@@ -71,10 +73,10 @@ def run_to_end(
         stopped = True
         try:
             with canaries_in_place(run):
-                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, breaker, display)
+                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, breaker, display, resume)
         finally:
             if stopped:
-                display.say(f"Stopped. Resume with: {resume_command(run)}")
+                display.say(f"Stopped. Resume with: {resume}")
     progress = display.progress
     tainted = run.grades.tainted()
     click.echo(f"{run.id}: {progress}", err=True)
@@ -88,13 +90,13 @@ def run_to_end(
             err=True,
         )
     if breaker.cut_short and not stopped:
-        advice = f"Fix the cause, then resume with: {resume_command(run)}"
+        advice = f"Fix the cause, then resume with: {resume}"
         if spending.limit_reached:
-            advice = f"Resume with: {resume_command(run)} --max-cost MORE"
+            advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
         click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
     elif progress.invalid and not stopped:
-        click.echo(f"Retry the invalid episodes with: {resume_command(run)}", err=True)
-    stopped_by = "signal" if stopped else breaker.reason if breaker.cut_short else None
+        click.echo(f"Retry the invalid episodes with: {resume}", err=True)
+    stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
     return summary(run, total, progress, len(tainted), stopped_by)
 
 
@@ -135,13 +137,10 @@ def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def resume_command(run: RunFolder) -> str:
-    return f"mcp-bench record --resume {run.id}"
-
-
 async def run_until_stopped(
-    setup: Setup, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display
-) -> bool:
+    setup: Setup, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display,
+    resume: str,
+) -> bool:  # fmt: skip
     """Run all episodes; return whether a signal stopped them. A second signal exits at once."""
     stopped = False
     async with anyio.create_task_group() as tasks:
@@ -151,7 +150,7 @@ async def run_until_stopped(
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     if stopped:
-                        display.say(f"Stopped at once. Resume with: {resume_command(run)}")
+                        display.say(f"Stopped at once. Resume with: {resume}")
                         display.close()
                         end_all_at_once()
                         remove_all()

@@ -52,7 +52,11 @@ def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -
     if matrix is not None:
         info.settings["matrix"] = dict(matrix)
     run = RunFolder.create(info)
-    annotate_run(run, choices.run_tags, choices.note)
+    try:
+        annotate_run(run, choices.run_tags, choices.note)
+    except BaseException:
+        run.close()
+        raise
     return setup, run
 
 
@@ -136,17 +140,13 @@ def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[
 
 
 def annotate_run(run: RunFolder, tags: Sequence[str], note: str | None) -> None:
-    """Add tags and a note to a run that is open; close it if they cannot be written.
+    """Add tags and a note to a run.
 
     Raises:
         BenchError: a tag is not allowed, or their file cannot be written.
     """
-    try:
-        if tags or note is not None:
-            annotate(run.path, add=tags, note=note)
-    except BaseException:
-        run.close()
-        raise
+    if tags or note is not None:
+        annotate(run.path, add=tags, note=note)
 
 
 def prepare_split(bench: Benchmark, split: str | None) -> None:
@@ -193,8 +193,9 @@ def resume_run(
         setup = dry_run(setup)
         if run.pending():
             look_at_endpoint(setup)
+        setup = isolated(setup, run.info.isolation)
         annotate_run(run, run_tags, note)
-        return isolated(setup, run.info.isolation), run
+        return setup, run
     except BaseException:
         run.close()
         raise

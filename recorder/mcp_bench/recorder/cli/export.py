@@ -144,10 +144,8 @@ def export(
         from mcp_bench.recorder.export.hub import check_hub
 
         check_hub()
-    if min_partial is None:
-        min_partial = 0.0 if selected["cohort"] or steps else 0.5
-    rows = rows_of(form, pairs=pairs, margin=margin, steps=steps, least=min_partial)
-    selection = Selection(min_partial=0.0 if pairs else min_partial, **given(selected))
+    selection = Selection(min_partial=min_partial, **given(selected))
+    selection, rows = rows_of(selection, form, pairs=pairs, margin=margin, steps=steps)
     curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(

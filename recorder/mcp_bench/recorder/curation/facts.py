@@ -63,8 +63,8 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
         yield EpisodeRule("not_verified", words, verified)
     yield EpisodeRule(
         "below_threshold",
-        f"with a partial score below {chosen.min_partial:g}",
-        lambda e: (e.partial or 0.0) >= chosen.min_partial,
+        f"with a partial score below {chosen.least:g}",
+        lambda e: (e.partial or 0.0) >= chosen.least,
     )
     if chosen.strict:
         yield EpisodeRule("not_strict", "not strictly solved", lambda e: bool(e.strict))

@@ -8,6 +8,7 @@ one. Memory holds one conversation at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.home import VARIABLE, home
 
 MANY = 400
 """Number of conversations from which a second process pays off. Starting one takes a second."""
@@ -116,7 +118,9 @@ class Curation:
         if jobs is None:
             jobs = min(cores(), MOST_JOBS) if len(chosen) >= MANY else 1
         here = partial(self._looked, look)
-        with closing(in_order(_parts(chosen), here, partial(_elsewhere, self.selection, look), jobs)) as made:
+        with closing(
+            in_order(_parts(chosen), here, partial(_elsewhere, home(), self.selection, look), jobs)
+        ) as made:
             for found, unchecked in made:
                 self.guard.unchecked.update(unchecked)
                 yield found
@@ -245,8 +249,9 @@ def _parts(chosen: Sequence[Candidate]) -> list[list[_Place]]:
 
 
 def _elsewhere(
-    selection: Selection, look: Look[Found]
+    of: Path, selection: Selection, look: Look[Found]
 ) -> Callable[[Sequence[_Place]], Iterator[tuple[Found, dict[str, str]]]]:
+    os.environ[VARIABLE] = str(of)  # this process has no other work
     return partial(Curation(selection)._looked, look)
 
 

@@ -28,8 +28,8 @@ class Selection:
         WrongUseError: a value is out of range or unknown, or an option that it needs is missing.
     """
 
-    min_partial: float = field(
-        default=0.5,
+    min_partial: float | None = field(
+        default=None,
         metadata={
             "help": "Minimum partial score, the share of a task's assertions that hold. Default: 0.5; 0 with "
             "--cohort or --steps.",
@@ -186,6 +186,13 @@ class Selection:
             "metavar": "refuse|drop|allow",
         },
     )
+
+    @property
+    def least(self) -> float:
+        """The minimum partial score that applies."""
+        if self.min_partial is not None:
+            return self.min_partial
+        return 0.5 if self.cohort is None else 0.0
 
     def __post_init__(self) -> None:
         for name, value in (

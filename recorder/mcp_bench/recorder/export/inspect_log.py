@@ -22,7 +22,8 @@ from typing import Any
 
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.write import NothingToExportError, nothing_to_export, selection_document
+from mcp_bench.recorder.errors import NothingToExportError
+from mcp_bench.recorder.export.write import nothing_to_export, selection_document
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line

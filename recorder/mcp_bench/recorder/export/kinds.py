@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.export.pairs import MIN_MARGIN, Pairs
 from mcp_bench.recorder.export.rows import Episodes, Rows
 from mcp_bench.recorder.export.steps import Steps
@@ -10,17 +13,20 @@ from mcp_bench.servers.registry import load
 
 
 def rows_of(
-    form: str | None = None, *, pairs: bool = False, margin: float | None = None, steps: bool = False,
-    least: float = 0.0,
-) -> Rows:  # fmt: skip
-    """Return the kind of rows: one for each episode, pairs of attempts, or one for each call.
+    selection: Selection, form: str | None = None, *, pairs: bool = False, margin: float | None = None,
+    steps: bool = False,
+) -> tuple[Selection, Rows]:  # fmt: skip
+    """Return the selection with the minimum partial score that it has by default, and the kind of rows.
+
+    Rows are one for each episode, pairs of attempts, or one for each call. With pairs, the minimum applies to
+    the better attempt only.
 
     Args:
+        selection: which episodes.
         form: format of rows for episodes; trl by default.
         pairs: make preference pairs instead.
         margin: minimum difference between the grades of a pair.
         steps: make a row for each call instead, labelled by a replay.
-        least: minimum grade of the better attempt of a pair.
 
     Raises:
         UnknownNameError: there is no such format.
@@ -32,7 +38,8 @@ def rows_of(
     if margin is not None and not pairs:
         raise WrongUseError("--margin has no effect without --pairs")
     if pairs:
-        return Pairs(least=least, margin=MIN_MARGIN if margin is None else margin)
+        kind = Pairs(least=selection.least, margin=MIN_MARGIN if margin is None else margin)
+        return replace(selection, min_partial=0.0), kind
     if steps:
-        return Steps()
-    return Episodes(load("format", form or "trl")())
+        return replace(selection, min_partial=selection.min_partial or 0.0), Steps()
+    return replace(selection, min_partial=selection.least), Episodes(load("format", form or "trl")())

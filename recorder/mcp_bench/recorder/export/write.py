@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.export.card import NAME as CARD
 from mcp_bench.recorder.export.card import card
 from mcp_bench.recorder.export.rows import Rows
@@ -24,11 +25,7 @@ from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.verify.damage import undamaged
-from mcp_bench.servers.errors import BenchError, WrongUseError
-
-
-class NothingToExportError(BenchError):
-    """No recording passed the rules. The text has the number that each rule dropped."""
+from mcp_bench.servers.errors import WrongUseError
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from typing import Any, Self
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
-from mcp_bench.recorder.paths import home, runs_dir
+from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_written
 from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.home import home
 
 SOURCE_ERROR = "source_error"
 """Invalid reason of an attempt that failed to run according to its source."""

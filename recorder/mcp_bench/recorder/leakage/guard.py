@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcp_bench.recorder.errors import LeakError
 from mcp_bench.recorder.importers.attempt import IMPORTED
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.held_out import PRIVATE
@@ -11,15 +12,10 @@ from mcp_bench.recorder.leakage.split_index import Leak, Row
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
-from mcp_bench.servers.errors import BenchError
 
 TEST = "test"
 SHOWN = 10
 """Number of rows that the error lists."""
-
-
-class LeakError(BenchError):
-    """Rows of an export are, or resemble, held-out tasks. The text lists them."""
 
 
 def guarded(exported: Sequence[str], *, allow: bool) -> tuple[str, ...]:

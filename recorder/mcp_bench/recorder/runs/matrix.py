@@ -43,13 +43,13 @@ class MatrixRun:
 
 
 def matrix_runs(matrix: str | None, unreadable: list[StorageError]) -> list[MatrixRun]:
-    """Return the newest run of each cell, oldest first.
+    """Return the runs of a matrix, oldest first.
 
     Args:
         matrix: Its name; None: of all matrices.
         unreadable: Collects the errors of runs that cannot be read.
     """
-    newest: dict[tuple[str, str], MatrixRun] = {}
+    runs = list[MatrixRun]()
     for path in run_paths():
         try:
             with RunReader(path) as reader:
@@ -58,11 +58,8 @@ def matrix_runs(matrix: str | None, unreadable: list[StorageError]) -> list[Matr
             unreadable.append(error)
             continue
         if found is not None:
-            # a changed cell is a new run: it takes the place of the old one
-            key = (found.cell.name, found.cell.cell)
-            newest.pop(key, None)
-            newest[key] = found
-    return list(newest.values())
+            runs.append(found)
+    return runs
 
 
 def runs_of_matrix(matrix: str) -> list[str]:
@@ -72,10 +69,11 @@ def runs_of_matrix(matrix: str) -> list[str]:
         UnknownNameError: there is no such matrix.
     """
     found = matrix_runs(None, [])
-    ids = [run.id for run in found if run.cell.name == matrix]
-    if not ids:
+    # a changed cell has a new run, which takes the place of the old one
+    newest = {run.cell.cell: run.id for run in found if run.cell.name == matrix}
+    if not newest:
         raise UnknownNameError("matrix", matrix, {run.cell.name for run in found})
-    return ids
+    return list(newest.values())
 
 
 def _read(reader: RunReader, matrix: str | None) -> MatrixRun | None:

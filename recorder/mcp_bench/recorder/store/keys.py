@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.paths import home
+from mcp_bench.servers.home import home
 
 NAME = "key"
 SECRET_BYTES = 32

@@ -45,10 +45,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
-from mcp_bench.recorder.paths import home
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store import keys
 from mcp_bench.recorder.store.keys import Key
+from mcp_bench.servers.home import home
 
 NAME = "ledger"
 HASH_BYTES = 16

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.home import home
 
 ENVIRONMENT = "MCP_BENCH_SAASWORLD_SECRET"
 MIN_BYTES = 16
@@ -28,11 +29,7 @@ def secret_path() -> Path:
     """Return `$MCP_BENCH_SAASWORLD_SECRET`, or `saasworld.secret` in the home of mcp-bench."""
     if named := os.environ.get(ENVIRONMENT):
         return Path(named).expanduser().absolute()
-    if home := os.environ.get("MCP_BENCH_HOME"):
-        return Path(home).expanduser().absolute() / "saasworld.secret"
-    from platformdirs import user_data_path
-
-    return user_data_path("mcp-bench", appauthor=False) / "saasworld.secret"
+    return home() / "saasworld.secret"
 
 
 def read_secret() -> bytes:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.home import home
 from mcp_bench.trainer.loop.settings import LoopSettings
 
 Outcome = dict[str, Any]

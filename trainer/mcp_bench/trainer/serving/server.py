@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 
-from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.home import home
 from mcp_bench.servers.sanitize import sanitize
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint

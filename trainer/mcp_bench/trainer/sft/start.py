@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from mcp_bench.recorder.paths import home
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.home import home
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
 from mcp_bench.trainer.sft import processes
