@@ -13,11 +13,12 @@ from tests.support.agents import plain_user
 from tests.support.attacks.arena import Arena
 from tests.support.bench_commands import FIXTURES, Bench
 from tests.support.levels import these_levels
+from tests.support.requirements import needs, skip
 
 NOBODY = 61990
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; others are one"),
+    needs("root", os.geteuid() == 0, "only root can become another user; others are one"),
     pytest.mark.system,
 ]
 
@@ -38,10 +39,10 @@ def bench(bench_home: Path) -> PlainBench:
     bench = PlainBench(bench_home)
     for place in (FIXTURES, Path(__file__)):
         if not all(above.stat().st_mode & 0o005 == 0o005 for above in place.parents):
-            pytest.skip(f"{place} cannot be read by other users")
+            skip("root", f"{place} cannot be read by other users")
     done = bench.run("doctor", "--help", code=None)
     if done.returncode:
-        pytest.skip(f"another user cannot run mcp-bench here: {done.stderr[-200:]}")
+        skip("root", f"another user cannot run mcp-bench here: {done.stderr[-200:]}")
     return bench
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mcp_bench.plugins import agent_folder
 from mcp_bench.plugins.agent_folder import AgentFolder, hold, walk_beneath
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.unit
 
@@ -147,7 +148,7 @@ def test_a_swap_between_looking_and_opening(home: Path, held: AgentFolder) -> No
 
 def test_other_users_files_are_not_read(home: Path, held: AgentFolder) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
+        skip("root", "only root can give a file away")
     (home / PLACE).write_text(LINE)
     os.chown(home / PLACE, 61_990, 61_990)
     assert list(held.lines(PLACE)) == []

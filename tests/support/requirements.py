@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NoReturn
 
 import pytest
 
@@ -15,7 +16,7 @@ def needs(name: str, met: bool, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not met and name not in REQUIRED, reason=f"{name}: {reason}")
 
 
-def skip(name: str, reason: str) -> None:
+def skip(name: str, reason: str) -> NoReturn:
     """Skip the running test for want of a requirement, or fail it where that is required."""
     if name in REQUIRED:
         pytest.fail(f"MCP_BENCH_REQUIRE names {name}: {reason}")

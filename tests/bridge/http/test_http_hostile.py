@@ -92,7 +92,7 @@ async def test_a_deeply_nested_body_is_forwarded_and_recorded(tmp_path: Path) ->
         async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as client:
             assert (await client.post(proxy.url, content=NESTED)).status_code >= 400
             ping = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
-            assert (await client.post(proxy.url, content=ping)).status_code
+            assert (await client.post(proxy.url, content=ping)).status_code < 500
         assert NESTED in proxy.bodies("client")
 
 

@@ -1,6 +1,5 @@
 """Interactive use through its real interfaces: the SDK's client, or raw lines for clients that misbehave."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -55,8 +54,11 @@ def wait_until_ended(home: Path) -> None:
 
 
 def wait_until_free(path: Path) -> None:
+    """Wait until nobody locks a file; fail after a minute."""
+    # the command's limit ends a wait that the lock call itself cannot
     with path.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        number = lock.fileno()
+        subprocess.run(["flock", "--timeout", "60", str(number)], pass_fds=[number], check=True)
 
 
 @pytest.fixture

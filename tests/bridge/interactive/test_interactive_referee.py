@@ -14,6 +14,7 @@ import pytest
 from mcp.client import Client
 
 from mcp_bench.bridge.interactive.control import PROTOCOL
+from tests.bridge.interactive.conftest import wait_until_ended
 
 pytestmark = pytest.mark.system
 
@@ -173,10 +174,7 @@ def test_a_killed_referee_is_replaced(bench, lines) -> None:
 
 def test_quit_after_ends_an_unused_referee(bench) -> None:
     bench.run("up", "--quit-after", "5")
-    with (bench.home / "referee" / "lock").open() as lock:
-        import fcntl
-
-        fcntl.flock(lock, fcntl.LOCK_EX)  # granted when the referee is gone
+    wait_until_ended(bench.home)
     bench.run("status", code=1)
 
 

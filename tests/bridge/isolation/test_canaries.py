@@ -21,6 +21,7 @@ from mcp_bench.bridge.isolation.canaries import (
 )
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import planned, run_info
+from tests.support.requirements import needs
 
 pytestmark = pytest.mark.system
 
@@ -73,7 +74,7 @@ def test_canary_files_of_a_run(bench_home: Path) -> None:
     assert not [word for word in words.values() if word.encode() in stored], "the recording may be given away"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the trusted processes are closed to all but root")
+@needs("root", os.geteuid() == 0, "the trusted processes are closed to all but root")
 def test_the_canary_variable(bench, script: Callable[[str], str]) -> None:
     done = bench.run(
         "record", "--agent", "script", "--agent-option", script(PRYING), "--benchmark", "notebook",

@@ -12,6 +12,7 @@ import pytest
 
 from mcp_bench.bridge.isolation.checkouts import readable_samples, sources
 from tests.support.levels import each_level
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.system
 
@@ -33,7 +34,7 @@ print(json.dumps(sorted(found)))
 @pytest.fixture
 def below_usr() -> Iterator[Path]:
     if not os.access(TOP, os.W_OK):
-        pytest.skip(f"only root can write to {TOP}")
+        skip("root", f"only root can write to {TOP}")
     with tempfile.TemporaryDirectory(dir=TOP, prefix="mcp-bench-test-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.levels import each_level
+from tests.support.requirements import needs
 
 pytestmark = pytest.mark.system
 
@@ -55,7 +56,7 @@ while True:
     assert (episode["termination"], episode["exit_code"], episode["answer"]) == ("max_calls", 3, "asked")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give an agent another user")
+@needs("root", os.geteuid() == 0, "only root can give an agent another user")
 def test_parallel_episodes_have_separate_users(bench, script: Callable[[str], str]) -> None:
     source = """
 Server().connect()

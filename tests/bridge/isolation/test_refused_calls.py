@@ -9,6 +9,7 @@ import pytest
 
 from mcp_bench.bridge.isolation import confine
 from tests.support.levels import each_level
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.system
 
@@ -68,7 +69,7 @@ def test_each_refused_call_fails(bench, script: Callable[[str], str], level: str
 def test_the_numbers_are_those_of_libseccomp() -> None:
     found = ctypes.util.find_library("seccomp")
     if found is None:
-        pytest.skip("libseccomp is not installed")
+        skip("libseccomp", "it is not installed")
     known = ctypes.CDLL(found).seccomp_syscall_resolve_name_arch
     tables = {**confine.REFUSED, **confine.OF_OTHERS, **confine.BY_KIND, "prlimit64": confine.PRLIMIT64}
     for name, row in tables.items():

@@ -17,6 +17,7 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
 from tests.support.recorded import Episode, planned, record
+from tests.support.requirements import skip
 
 pytestmark = [pytest.mark.full, pytest.mark.component]
 Invoke = Callable[..., Result]
@@ -79,7 +80,7 @@ def read_by(python: str, folder: Path, packages: list[str], code: str, data: Pat
     install = [inside, "-m", "pip", "install", "--quiet", *packages]
     done = subprocess.run(install, capture_output=True, text=True, timeout=SECONDS)
     if done.returncode:
-        pytest.skip(f"cannot be installed here: {done.stderr[-300:]}")
+        skip("pypi", f"cannot be installed here: {done.stderr[-300:]}")
     done = subprocess.run([inside, "-c", code, data], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -108,7 +109,7 @@ def written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> Callable[[str, 
 def test_harbor_reads_atif(written: Callable[[str, str], Path], tmp_path: Path) -> None:
     python = next((found for minor in (12, 13, 14) if (found := working(f"python3.{minor}"))), None)
     if python is None:
-        pytest.skip("Harbor needs Python 3.12")
+        skip("python3.12", "Harbor needs it")
     lines = read_by(python, tmp_path / "env", ["--no-deps", *HARBOR], ATIF, written("atif", "rows.jsonl"))
     assert lines == ["3 oracle 1", "3 oracle 1"]
 
