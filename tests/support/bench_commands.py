@@ -36,7 +36,8 @@ class Bench:
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
         ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0", "MCP_BENCH_ISOLATION": "none"}
-        return {**base, **ours, **self.environ}
+        shared = {name: os.environ[name] for name in ("MCP_BENCH_CACHE",) if name in os.environ}
+        return {**base, **ours, **shared, **self.environ}
 
     def start(self, *args: str | Path) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
