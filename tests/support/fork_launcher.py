@@ -9,8 +9,11 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+PASSED_ON = (signal.SIGTERM, signal.SIGINT)
 
 
 def send(connection: socket.socket, request: dict[str, Any], streams: tuple[int, int, int]) -> None:
@@ -20,6 +23,7 @@ def send(connection: socket.socket, request: dict[str, Any], streams: tuple[int,
 
 def main() -> None:
     path, run, *args = sys.argv[1:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until it is known to whom
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(path)
         send(
@@ -31,8 +35,14 @@ def main() -> None:
         for stream in range(3):  # so that readers see the end of its output
             os.dup2(nowhere, stream)
         pid = int(connection.recv(64))
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: os.kill(pid, number))
+
+        def pass_on(number: int, _: object) -> None:
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, number)
+
+        for number in PASSED_ON:
+            signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         code = os.waitstatus_to_exitcode(int(connection.recv(64)))
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)
