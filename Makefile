@@ -12,6 +12,9 @@ DEMO := demo-out/loop-0/history.json
 NODE_TOOLS := tests/node/node_modules/.package-lock.json
 ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 
+# Where this is set, pytest would rewrite the assertions of all tests again in each worker.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: acp-agents demo unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit

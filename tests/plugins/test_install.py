@@ -15,6 +15,7 @@ from json5 import loads as loads5
 from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.places import SETTINGS
 from tests.support.agents.node_clis import node_environ
+from tests.support.forked import run_module
 
 pytestmark = pytest.mark.system
 
@@ -28,11 +29,9 @@ def home(tmp_path: Path) -> Path:
 def run(
     home: Path, *args: str, code: int = 0, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "mcp_bench.bridge.cli.root", "install", *args],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})},
-        cwd=home.parent, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})}
+    argv = ["install", *args]
+    done = run_module("mcp_bench.bridge.cli.root", argv, env=environ, cwd=home.parent, timeout=120)
     assert done.returncode == code, (done.stdout, done.stderr)
     return done
 

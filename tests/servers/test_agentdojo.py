@@ -79,6 +79,36 @@ def test_parent_does_not_import_the_package() -> None:
     assert subprocess.check_output([sys.executable, "-I", "-c", look], text=True) == "[]\n"
 
 
+DEFERRED = """
+import sys
+from mcp_bench.servers.agentdojo.benchmark import BENCHMARK
+list(BENCHMARK.tasks())
+sdks = ("anthropic", "cohere", "google.genai", "openai", "pandas", "polars")
+print([name for name in sdks if name in sys.modules])
+from agentdojo.agent_pipeline.llms import google_llm
+print(google_llm.EMPTY_FUNCTION_NAME in open(google_llm.__file__).read())
+"""
+
+
+def test_worker_does_not_import_the_sdks_of_models() -> None:
+    """They take longer than all the rest. What stands for a constant of theirs is that constant."""
+    shown = subprocess.check_output([sys.executable, "-I", "-c", DEFERRED], text=True)
+    assert shown == "[]\nTrue\n"
+
+
+@pytest.mark.full
+def test_what_is_deferred_is_there_when_it_is_needed() -> None:
+    """The parts of AgentDojo that the worker leaves out come with the first request for them."""
+    then = (
+        "import mcp_bench.servers.agentdojo.benchmark, sys;"
+        "from agentdojo.agent_pipeline.llms.google_llm import EMPTY_FUNCTION_NAME, GoogleLLM;"
+        "from agentdojo.agent_pipeline import AgentPipeline, GroundTruthPipeline;"
+        "import pandas; print(EMPTY_FUNCTION_NAME, GoogleLLM.__name__, AgentPipeline.__name__)"
+    )
+    shown = subprocess.check_output([sys.executable, "-I", "-c", then], text=True)
+    assert shown == "<empty-function-name> GoogleLLM AgentPipeline\n"
+
+
 async def test_ninety_two_tasks_in_even_splits(dojo: RemoteBenchmark) -> None:
     found = list(dojo.tasks())
     assert found == list(dojo.tasks("all"))

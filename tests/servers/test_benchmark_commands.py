@@ -3,10 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.forked import run_module
 
 pytestmark = pytest.mark.component
 
@@ -15,8 +16,7 @@ def run(home: Path, *args: str, code: int = 0, columns: int | None = 100) -> sub
     environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
     if columns is not None:
         environ["COLUMNS"] = str(columns)
-    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *args]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    done = run_module("mcp_bench.bridge.cli.root", args, env=environ, cwd=Path.cwd(), timeout=120)
     assert done.returncode == code, done
     return done
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mcp_bench.recorder.store.run_folder import take_in_journal
-from tests.support.forked import run_module
+from tests.support.forked import module_command, run_module
 
 ROOT_MODULE = "mcp_bench.bridge.cli.root"
 FIXTURES = Path(__file__).with_name("fixture_dist")
@@ -29,10 +29,15 @@ class Bench:
     def command(self, *args: str | Path) -> list[str]:
         return [sys.executable, "-m", ROOT_MODULE, *map(str, args)]
 
+    def warm_command(self, *args: str | Path) -> list[str]:
+        """Return a command that starts quickly: see `tests.support.forked` for what differs from `command`."""
+        return [*module_command(ROOT_MODULE, *map(str, args))] if self.forked else self.command(*args)
+
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "PYTHONPATH": str(FIXTURES)}
         ours = {"MCP_BENCH_HOME": str(self.home), "MCP_BENCH_RETRIES": "0", "MCP_BENCH_ISOLATION": "none"}
-        return {**base, **ours, **self.environ}
+        shared = {name: os.environ[name] for name in ("MCP_BENCH_CACHE",) if name in os.environ}
+        return {**base, **ours, **shared, **self.environ}
 
     def start(self, *args: str | Path) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE

@@ -4,7 +4,10 @@ A command spends one to three seconds importing the MCP SDK and the model SDKs, 
 starts like a new interpreter: its own environment, folder, arguments, streams and `sys.path`. With
 `MCP_BENCH_TEST_PROCESSES=real`, as in `make test-full`, each command is an interpreter of its own instead.
 
-`run_module` runs a module to its end. `script_command` returns a command line that an agent can start as a server.
+`run_module` runs a module to its end. `script_command` and `module_command` return a command line that anybody can
+start, such as an agent that starts a server. It waits for the fork, passes SIGTERM and SIGINT on, and ends as the fork
+ends; killing it ends the fork, a moment later. The fork has the streams, the environment and the folder of the
+command, but not its process id, session, terminal and limits.
 """
 
 from __future__ import annotations
@@ -46,13 +49,17 @@ _servers: dict[int, str] = {}
 
 
 def script_command(script: Path, *args: str) -> tuple[str, ...]:
-    """Return a command that runs a Python script as `python SCRIPT ARGS` does, in a fork of the warm process.
-
-    The command waits for the script, forwards SIGTERM, and ends as the script ends; killing it ends the script.
-    """
+    """Return a command that runs a Python script as `python SCRIPT ARGS` does, in a fork of the warm process."""
     if REAL:
         return (sys.executable, str(script), *args)
     return (sys.executable, "-I", "-S", fork_launcher.__file__, _server(), str(script), *args)
+
+
+def module_command(module: str, *args: str) -> tuple[str, ...]:
+    """Return a command that runs a module as `python -m MODULE ARGS` does, in a fork of the warm process."""
+    if REAL:
+        return (sys.executable, "-m", module, *args)
+    return (sys.executable, "-I", "-S", fork_launcher.__file__, _server(), module, *args)
 
 
 def run_module(

@@ -70,7 +70,7 @@ def test_an_agent_that_notices_its_own_loop_has_failed_by_itself(bench, record) 
     assert len(bench.grades()) == 1
 
 
-@agents("codex", "gemini", "qwen-code", "opencode", "acp-codex", "acp-gemini", "acp-opencode")
+@agents(*REAL_AGENTS)  # all: another test waits for a timeout of a real agent, 40 seconds
 def test_a_model_that_never_answers_is_waited_for(bench, record, endpoint: ModelEndpoint, name: str) -> None:
     """That is not a failure: the model could be slow."""
     endpoint.fault = Fault(gate=Gate(), after=1)

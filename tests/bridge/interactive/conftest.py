@@ -66,7 +66,7 @@ def client(bench) -> Callable[..., Client]:
     """Return a function that makes an SDK client of `mcp-bench ARGS`. `mode` selects the protocol version."""
 
     def make(mode: str, *args: str) -> Client:
-        command, *rest = bench.command(*args)
+        command, *rest = bench.warm_command(*args)
         server = StdioServerParameters(
             command=command, args=rest, env=bench.environment(), cwd=bench.home.parent
         )
@@ -124,11 +124,14 @@ def said(answer: dict) -> tuple[str, bool]:
 
 @pytest.fixture
 def lines(bench):
-    """Return a function that opens a raw connection to `mcp-bench ARGS`."""
+    """Return a function that opens a raw connection to `mcp-bench ARGS`.
+
+    With `own`, the command is an interpreter of its own, which a test can kill.
+    """
 
     @contextmanager
-    def connect(*args: str) -> Iterator[Lines]:
-        command = bench.command(*args)
+    def connect(*args: str, own: bool = False) -> Iterator[Lines]:
+        command = bench.command(*args) if own else bench.warm_command(*args)
         pipe = subprocess.PIPE
         with subprocess.Popen(
             command,

@@ -26,7 +26,7 @@ def served(bench):
 
     @contextmanager
     def serve(*args: str, sees: Callable[[str], None] = lambda line: None) -> Iterator[str]:
-        command = bench.command("serve", "notebook", "--http", "0", *args)
+        command = bench.warm_command("serve", "notebook", "--http", "0", *args)
         with subprocess.Popen(
             command, env=bench.environment(), stderr=subprocess.PIPE, text=True, cwd=bench.home.parent
         ) as process:

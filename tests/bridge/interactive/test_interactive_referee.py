@@ -95,7 +95,7 @@ def test_concurrent_up_commands_start_one_referee(bench) -> None:
 
 
 def test_concurrent_connects_start_one_referee(bench, lines) -> None:
-    commands = [bench.command("connect", "notebook") for _ in range(2)]
+    commands = [bench.warm_command("connect", "notebook") for _ in range(2)]
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
     with ExitStack() as stack:
         pipe = subprocess.PIPE

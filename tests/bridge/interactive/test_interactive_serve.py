@@ -273,7 +273,7 @@ def test_requests_before_the_end_of_input_are_answered(bench) -> None:
     ]
     text = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     done = subprocess.run(
-        bench.command("serve", "notebook"), input=text, env=bench.environment(), capture_output=True, text=True,
+        bench.warm_command("serve", "notebook"), input=text, env=bench.environment(), capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]
@@ -285,7 +285,7 @@ def test_standard_input_may_be_a_file(bench, tmp_path) -> None:
     (tmp_path / "in").write_text('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
     with (tmp_path / "in").open() as source:
         done = subprocess.run(
-            bench.command("serve", "notebook"), stdin=source, env=bench.environment(), capture_output=True,
+            bench.warm_command("serve", "notebook"), stdin=source, env=bench.environment(), capture_output=True,
             text=True, timeout=120,
         )  # fmt: skip
     assert json.loads(done.stdout)["id"] == 1
@@ -298,7 +298,7 @@ def test_a_run_without_a_task_leaves_nothing(bench, lines) -> None:
 
 
 def test_an_interactive_run_cannot_be_resumed(bench, lines) -> None:
-    with lines("serve", "notebook") as server:
+    with lines("serve", "notebook", own=True) as server:
         server.call("next_task")
         server.process.kill()
         server.process.wait()

@@ -1,8 +1,7 @@
 """Step labels: the effect of each call, found by a replay."""
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -19,6 +18,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
+from tests.support.forked import run_module
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
@@ -60,11 +60,9 @@ def exported(out: Path, *options: str) -> Any:
 
 def test_each_call_of_real_attempts_has_a_label(tmp_path: Path) -> None:
     argv = ["record", "--agent", "oracle", "--limit", "3", "--isolation", "none"]
-    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *argv]
     for drop in ("0", "0.5"):
-        subprocess.run(
-            [*command, "--agent-option", f"drop={drop}"], check=True, capture_output=True, timeout=120
-        )
+        chosen = [*argv, "--agent-option", f"drop={drop}"]
+        run_module("mcp_bench.bridge.cli.root", chosen, env=os.environ, cwd=tmp_path).check_returncode()
     done = exported(tmp_path / "s.jsonl")
     assert done.exit_code == 0, done.exception
     rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]

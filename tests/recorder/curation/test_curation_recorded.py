@@ -9,7 +9,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export as export_command
+from tests.support.forked import run_module
 
 pytestmark = pytest.mark.system
 
@@ -26,9 +26,10 @@ Row = dict[str, Any]
 
 
 def bench(home: Path, *args: str | int | Path) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "MCP_BENCH_HOME": str(home)}
-    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *map(str, args)]
-    done = subprocess.run(argv, env=environ, cwd=home.parent, capture_output=True, text=True, timeout=300)
+    shared = {name: os.environ[name] for name in ("PATH", "MCP_BENCH_CACHE")}
+    environ = {**shared, "HOME": str(home.parent), "MCP_BENCH_HOME": str(home)}
+    argv = [*map(str, args)]
+    done = run_module("mcp_bench.bridge.cli.root", argv, env=environ, cwd=home.parent, timeout=300)
     assert done.returncode == 0, (args, done.stdout, done.stderr)
     return done
 

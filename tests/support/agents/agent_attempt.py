@@ -15,9 +15,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.contracts import (
     Agent,
     AgentOutput,
+    Installation,
     LaunchRequest,
     McpServer,
     Tools,
@@ -29,6 +31,17 @@ from tests.support.desk.desk_script import PROMPT
 from tests.support.forked import script_command
 
 SECONDS = 240
+
+_found: dict[tuple[object, ...], Installation] = {}
+"""Each program is asked for its version once: some take three seconds to answer."""
+
+
+def installation(agent: Agent, environ: Mapping[str, str]) -> Installation:
+    """Find an agent's program, or return what was found for such an agent before."""
+    key = (type(agent), getattr(agent, "command", agent.name), environ["PATH"])
+    if key not in _found:
+        _found[key] = agent.find(environ)
+    return _found[key]
 
 
 @dataclass
@@ -88,19 +101,20 @@ class Attempt:
         spoil: Callable[[Path], None] = lambda home: None,
     ) -> subprocess.Popen[bytes]:
         """Launch it in a new process group. `spoil` can change the files that the plugin has written."""
+        agent = self.agent.for_options(options or {}) if type(self.agent) is Acp else self.agent
         request = LaunchRequest(
             prompt=self.prompt,
             home=self.home,
             workdir=self.workdir,
             server=self.server,
-            installation=self.agent.find(self.environ),
+            installation=installation(agent, self.environ),
             model=model,
             base_url=base_url,
             tools=tools,
             options=options or {},
             environ=self.environ,
         )
-        launch = self.agent.prepare(request)
+        launch = agent.prepare(request)
         spoil(self.home)
         (self.folder / "stdin").write_bytes(launch.stdin)
         with (

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 
-from agentdojo.task_suite.load_suites import get_suites
-
+# before the others, which import AgentDojo
+from mcp_bench.servers.agentdojo.deferred import get_suites
 from mcp_bench.servers.agentdojo.facts import CONTEXT, NAME, REPLAY_IGNORES, VACUOUS_TASKS, VERSION
 from mcp_bench.servers.agentdojo.grading import Suite, UserTask, fresh
 from mcp_bench.servers.agentdojo.splits import SPLITS, assign
