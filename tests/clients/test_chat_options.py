@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mcp_bench.clients.chat.__main__ import choose_provider
-from mcp_bench.clients.chat.provider import OVERFLOW
 from mcp_bench.clients.chat.toolbox import model_names
 from mcp_bench.clients.connection import Tool
 from tests.support.model_endpoint.endpoint import ModelEndpoint
@@ -75,20 +74,3 @@ def test_tool_names_fit_every_api_and_stay_apart() -> None:
     assert all(
         len(name) <= 64 and set(name) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for name in named
     )
-
-
-@pytest.mark.parametrize(
-    ("message", "overflow"),
-    [
-        ("This model's maximum context length is 4096 tokens. However, you requested 5000.", True),
-        ("prompt is too long: 200001 tokens > 200000 maximum", True),
-        ("the request exceeds the available context size. try increasing the context size", True),
-        ("The input token count (1100000) exceeds the maximum number of tokens allowed", True),
-        ("Input length 9000 exceeds the model's context window", True),
-        ("max_tokens is too large: 9000", False),
-        ("Unknown parameter: 'temperature'", False),
-        ("tool_use ids were found without tool_result blocks", False),
-    ],
-)
-def test_overflow_is_told_from_other_bad_requests(message: str, overflow: bool) -> None:
-    assert bool(OVERFLOW.search(message)) == overflow

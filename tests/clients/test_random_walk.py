@@ -29,7 +29,7 @@ def test_the_same_seed_makes_the_same_calls(desk: Any) -> None:
 
 LEAVES = st.sampled_from(
     [{"type": kind} for kind in ("string", "integer", "number", "boolean", "null")]
-    + [{"enum": ["a", 1]}, {"type": ["integer", "null"]}]
+    + [True, {"enum": ["a", 1]}, {"type": ["integer", "null"]}]
 )
 SCHEMAS = st.recursive(
     LEAVES,

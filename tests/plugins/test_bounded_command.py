@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.plugins import bounded_command, reaper
 from mcp_bench.plugins.bounded_command import Answer, answer_of
 from mcp_bench.plugins.reaper import NOT_STARTED
 from tests.support import ROOT
@@ -41,6 +42,11 @@ def ask(tmp_path: Path) -> Callable[..., Answer]:
 def test_the_answer_of_a_program(ask: Callable[..., Answer]) -> None:
     assert ask("echo 1.2; echo words >&2; exit 3") == Answer(3, b"1.2\n", b"words\n")
     assert ask("kill -TERM $$").code == 128 + signal.SIGTERM
+    assert [ask(f"exit {code}").code for code in (124, 126)] == [
+        124,
+        126,
+    ]  # what shells mean is not our business
+    assert ask("kill -PIPE $$; echo still here").stdout == b""
     assert ask("cat").stdout == b""  # nothing to read
     assert ask("pwd; env").stdout.decode().splitlines()[0].startswith("/")
 
@@ -66,6 +72,15 @@ def test_the_time_limit_ends_everything(ask: Callable[..., Answer], fifo: Path) 
     os.set_blocking(reader, True)
     with os.fdopen(reader) as output:
         assert output.read() in ("", "started\n")
+
+
+def test_a_reaper_that_never_reports_is_given_up(
+    ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a process that cannot be killed has its output open."""
+    monkeypatch.setattr(bounded_command, "REPORT_SECONDS", 0.2)
+    monkeypatch.setattr(reaper, "END_SECONDS", 0.2)
+    assert ask("kill -STOP $PPID", seconds=0.2).late
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])

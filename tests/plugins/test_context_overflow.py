@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from mcp_bench.clients.chat.provider import ContextOverflowError, refusal
+from mcp_bench.clients.events import ClientError
 from mcp_bench.plugins.output import overflowed
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.real_agents import REAL_AGENTS, agents
@@ -39,7 +41,9 @@ VLLM = "This model's maximum context length is 8192 tokens. However, you request
     ],
 )
 def test_every_wording_is_known(words: str) -> None:
+    """To the plugins, and to our own client, which cannot import them."""
     assert overflowed(words)
+    assert isinstance(refusal(400, None, words, "none"), ContextOverflowError)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,8 @@ def test_every_wording_is_known(words: str) -> None:
         "You exceeded your current quota: input_token_count, limit: 1000000, context window",
         "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
         "Incorrect API key provided",
+        "Unknown parameter: 'temperature'",
+        "tool_use ids were found without tool_result blocks",
         "stream disconnected before completion",
         "500 The test asked for this error.",
         "",
@@ -57,6 +63,14 @@ def test_every_wording_is_known(words: str) -> None:
 )
 def test_other_trouble_is_the_endpoints(words: str) -> None:
     assert not overflowed(words)
+    assert isinstance(refusal(400, None, words, "none"), ClientError)
+
+
+def test_a_large_request_is_an_overflow_unless_by_the_minute() -> None:
+    minute = "Request too large for model `x` on tokens per minute (TPM): Limit 12000, Requested 13000"
+    assert isinstance(refusal(413, None, minute, "none"), ClientError)
+    assert isinstance(refusal(413, None, "Payload Too Large", "none"), ContextOverflowError)
+    assert isinstance(refusal(400, "context_length_exceeded", "no words", "none"), ContextOverflowError)
 
 
 @agents("gemini", "qwen-code", "claude-code", "opencode", "acp-gemini", "acp-opencode")

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.claude_code.agent import ClaudeCode
+from mcp_bench.plugins.cli_agent import CliAgent
 from mcp_bench.plugins.codex.agent import Codex
 from mcp_bench.plugins.contracts import Home, Installation, Launch, LaunchRequest, McpServer
 from mcp_bench.plugins.devin.agent import Devin
 from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.needs import LoginMissingError
 from mcp_bench.plugins.opencode.agent import OpenCode
+from mcp_bench.plugins.output import Session
 from mcp_bench.plugins.qwen_code.agent import QwenCode
+from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.system
 
@@ -165,3 +169,46 @@ def test_a_directory_is_no_login(tmp_path: Path, agent: Any) -> None:
         (tmp_path / "user" / name).mkdir(parents=True)
     with pytest.raises(LoginMissingError):
         prepare(agent, tmp_path / "episode", {"HOME": str(tmp_path / "user")})
+
+
+def over_acp(tmp_path: Path, command: str, login: str) -> Launch:
+    options = {"command": command, "login": login}
+    environ = {"HOME": str(tmp_path / "user"), "EMPTY": ""}
+    return prepare(Acp().for_options(options), tmp_path / login.replace("/", "-"), environ, options=options)
+
+
+def test_a_named_file_is_lent_beside_the_agents_own(tmp_path: Path) -> None:
+    own = login_file(tmp_path / "user/.gemini/oauth_creds.json")
+    named = login_file(tmp_path / "user/.x/key.json")
+    lent = over_acp(tmp_path, "gemini --acp", "~/.x/key.json").login
+    assert lent is not None and set(lent.paths) == {own, own.parent, named, named.parent}
+
+
+@pytest.mark.parametrize("word", ["~/", "a/b", "~/../x", "/etc/passwd"])
+def test_a_login_over_acp_is_a_file_below_home(tmp_path: Path, word: str) -> None:
+    login_file(tmp_path / "user/a/b")
+    with pytest.raises(WrongUseError, match="should be a file below your HOME"):
+        over_acp(tmp_path, "helper acp", word)
+
+
+@pytest.mark.parametrize("word", ["MISSPELT_KEY", "EMPTY"])
+def test_a_named_variable_has_to_be_set(tmp_path: Path, word: str) -> None:
+    with pytest.raises(LoginMissingError, match=f"the variable {word} is not set"):
+        over_acp(tmp_path, "helper acp", word)
+
+
+class Plain(CliAgent[Session]):
+    """A third party's agent that says nothing about its endpoint."""
+
+    name = "plain"
+
+    def arguments(self, request: LaunchRequest) -> list[str]:
+        return []
+
+    def read_session(self, output: Any, server: Any) -> Session:
+        return Session()
+
+
+def test_an_unknown_way_to_an_endpoint_is_no_bug_of_the_plugin(tmp_path: Path) -> None:
+    with pytest.raises(WrongUseError, match="leave out --base-url"):
+        prepare(Plain(), tmp_path, {}, base_url="http://127.0.0.1:1/v1")

@@ -49,6 +49,34 @@ COMMENTED = """{
 """
 
 
+def test_a_file_that_cannot_be_written_stays_alone(home: Path) -> None:
+    """The limit on the size of a file stands for a full disk."""
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    path.write_text(COMMENTED)
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", sys.executable, "-m", "mcp_bench.bridge.cli.root"]
+    done = subprocess.run(
+        [*limited, "install", "gemini"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=home.parent, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1 and f"cannot write {path}: File too large" in done.stderr
+    assert path.read_text() == COMMENTED and list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_beside_the_file_is_not_followed(home: Path) -> None:
+    """A repository could bring one, where a temporary file is to be."""
+    other = home / "other"
+    other.write_text("mine")
+    (home.parent / ".codex").mkdir()
+    (home.parent / ".codex/.config.toml.new").symlink_to(other)
+    run(home, "codex", "--scope", "project", code=1)
+    assert other.read_text() == "mine"
+    (home.parent / ".codex/.config.toml.new").unlink()
+    run(home, "codex", "--scope", "project")
+    assert (home.parent / ".codex/config.toml").stat().st_mode & 0o777 == 0o600
+
+
 def test_other_entries_stay_and_twice_changes_nothing(home: Path) -> None:
     path = home / ".gemini/settings.json"
     path.parent.mkdir()

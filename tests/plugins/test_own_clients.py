@@ -23,6 +23,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.plugins.own_clients.noop import Noop
+from mcp_bench.plugins.own_clients.one_action import OneAction
 from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
 from tests.support import DESK_SERVER
@@ -262,3 +263,12 @@ def test_an_agent_that_is_not_installed_says_how(tmp_path: Path, monkeypatch: py
     rows = {row["agent"]: row for row in json.loads(CliRunner().invoke(agents, ["--json"]).stdout)}
     assert rows["codex"]["installed"] is False
     assert "install" in rows["codex"]["problem"]
+
+
+def test_one_action_is_the_chat_agent_with_a_flag(request_for: Callable[..., LaunchRequest]) -> None:
+    """Its fork is the same as its command, as a launch that skips the imports should be."""
+    request = request_for(model="m", environ={"OPENAI_API_KEY": KEY})
+    chat, limited = Chat().prepare(request), OneAction().prepare(request)
+    assert set(limited.argv) - set(chat.argv) == {"--one-action"}
+    assert limited.warm_start is not None and "--one-action" in limited.argv
+    assert limited.argv[-len(limited.warm_start.arguments) :] == limited.warm_start.arguments

@@ -24,8 +24,9 @@ OPTIONAL_SHARE = 0.3
 """Probability of giving an optional argument."""
 
 
-def drawn(schema: Mapping[str, Any], seen: Sequence[str], chance: random.Random) -> Any:
+def drawn(schema: object, seen: Sequence[str], chance: random.Random) -> Any:
     """Return a value for a JSON Schema: a member of an enum, a small number, or a word seen before."""
+    schema = schema if isinstance(schema, dict) else {}  # `true` allows anything
     if schema.get("enum"):
         return chance.choice(schema["enum"])
     kind = schema.get("type", "string")
@@ -39,7 +40,7 @@ def drawn(schema: Mapping[str, Any], seen: Sequence[str], chance: random.Random)
         case "boolean":
             return chance.random() < 0.5
         case "array":
-            return [drawn(schema.get("items") or {}, seen, chance)]
+            return [drawn(schema.get("items"), seen, chance)]
         case "object":
             return drawn_object(schema, seen, chance)
         case "null":

@@ -13,6 +13,8 @@ from mcp_bench.plugins import reaper
 
 NOTICE_SECONDS = 0.5
 """After so long, a user wants to know what is being waited for."""
+REPORT_SECONDS = 30.0
+"""For the reaper to start and to report, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,23 @@ def answer_of(
             start_new_session=True,
         ) as process,
     ):
+        limit = seconds + reaper.END_SECONDS + REPORT_SECONDS
         try:
-            stdout, stderr = process.communicate(timeout=NOTICE_SECONDS if notice else None)
-        except subprocess.TimeoutExpired:
-            if notice:
-                notice()
-            stdout, stderr = process.communicate()
+            stdout, stderr = communicated(process, limit, notice)
+        except subprocess.TimeoutExpired:  # a process that cannot be killed has the pipe
+            process.kill()
+            return Answer(reaper.LATE, b"", b"")
         finally:
             lifeline.close()  # before the wait for its end
     return Answer(process.returncode, stdout, stderr)
+
+
+def communicated(
+    process: subprocess.Popen[bytes], limit: float, notice: Callable[[], object] | None
+) -> tuple[bytes, bytes]:
+    if notice is not None:
+        try:
+            return process.communicate(timeout=NOTICE_SECONDS)
+        except subprocess.TimeoutExpired:
+            notice()
+    return process.communicate(timeout=limit)

@@ -85,6 +85,7 @@ def capability_words(capabilities: dict[str, bool]) -> list[str]:
         "needs_model": "needs --model",
         "plays_reference": "is given the solution",
         "http": "speaks HTTP",
+        "native": "works in your own HOME (--home native)",
     }
     kept = [] if capabilities["builtin_tools_off"] else ["keeps its built-in tools"]
     return [*kept, *(text for key, text in words.items() if capabilities[key])]

@@ -91,8 +91,11 @@ class CliAgent(ABC, Generic[SessionT]):
 
         Raises:
             LoginMissingError: there is no login.
+            WrongUseError: an endpoint is named, and the program can use no other one than its own.
         """
         environ = request.environ
+        if request.base_url and not self.needs.own_endpoint:
+            raise WrongUseError(f"{self.name} asks its makers' models only: leave out --base-url")
         if url := self.endpoint(request):
             return self.use_endpoint(request, url), None
         names = self.login_variables(request)
@@ -111,11 +114,17 @@ class CliAgent(ABC, Generic[SessionT]):
         return next(filter(None, (request.base_url, *map(request.environ.get, named))), None)
 
     def use_endpoint(self, request: LaunchRequest, url: str) -> dict[str, str]:
-        """Return the variables that direct requests to `url`, with a key."""
-        return {
-            self.needs.endpoint_variables[0]: url,
-            self.needs.login[0]: first_set(request.environ, self.needs.login) or PLACEHOLDER,
-        }
+        """Return the variables that direct requests to `url`, with a key.
+
+        Raises:
+            WrongUseError: `needs` names no variables for that.
+        """
+        variables, keys = self.needs.endpoint_variables, self.needs.endpoint_login
+        if not (variables and keys):
+            raise WrongUseError(
+                f"the plugin of {self.name} does not know how to use another endpoint: leave out --base-url"
+            )
+        return {variables[0]: url, keys[0]: first_set(request.environ, keys) or PLACEHOLDER}
 
     def login_variables(self, request: LaunchRequest) -> Sequence[str]:
         """Return the user's variables that log in; the first one that is set counts."""

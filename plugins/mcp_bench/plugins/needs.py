@@ -103,6 +103,11 @@ class Needs:
     endpoint_keys: tuple[str, ...] = ()
     """Variables in which its plugin passes it the key of another endpoint, besides those of `login`."""
 
+    @property
+    def endpoint_login(self) -> tuple[str, ...]:
+        """The user's variables that can hold the key of another endpoint."""
+        return tuple(name for name in self.login if name not in self.bound)
+
     def endpoint_for(self, environ: Mapping[str, str], base_url: str | None = None) -> str | None:
         """Return where its model requests would go, or None if that is unknown."""
         candidates = [base_url if self.own_endpoint else None]

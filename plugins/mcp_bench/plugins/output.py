@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 from mcp_bench.plugins.contracts import Fault, McpServer, Transcript
 from mcp_bench.plugins.text_files import json_lines as json_lines
@@ -15,6 +15,7 @@ from mcp_bench.plugins.text_files import parse as parse
 from mcp_bench.plugins.text_files import tail as tail
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 
+SESSION_ID = re.compile(r"[0-9a-f-]{36}")
 ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The exceptions that reading an event of an unexpected shape can raise."""
 
@@ -34,6 +35,11 @@ OVERFLOW = re.compile(
 UNAUTHORIZED = re.compile(r"\b401\b|authentication_error|\bunauthorized\b", re.IGNORECASE)
 """The status of a wrong key, or its name in OpenAI's and Anthropic's errors."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
+
+
+def is_session_id(text: object) -> TypeGuard[str]:
+    """Return whether a text has the form of a UUID. Else it must not become part of a file's name."""
+    return isinstance(text, str) and SESSION_ID.fullmatch(text) is not None
 
 
 class Turns:

@@ -6,11 +6,27 @@ import os
 from pathlib import Path
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Replace the text in a file; a reader sees the old text or the new one."""
+def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
+    """Replace the text in a file; a reader sees the old text or the new one.
+
+    Args:
+        path: of the file.
+        text: its new content.
+        mode: its permissions, from its creation; None for those that the umask leaves.
+
+    Raises:
+        OSError: it cannot be written. The file is as it was.
+    """
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(beside, flags, 0o666 if mode is None else 0o600), "w", encoding="utf-8") as file:
+        try:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise

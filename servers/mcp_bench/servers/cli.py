@@ -92,8 +92,9 @@ def show(columns: list[str], rows: list[list[str]]) -> None:
     import shutil
     import sys
 
-    # a prompt can contain terminal escapes
-    table = [columns, *([clean(cell) for cell in row] for row in rows)]
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    table = [columns, *(list(map(sanitize_line, row)) for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]
     width = shutil.get_terminal_size(fallback=(sys.maxsize, 0)).columns
     left = max(width - sum(widths) - 2 * len(widths), 20)
@@ -101,7 +102,3 @@ def show(columns: list[str], rows: list[list[str]]) -> None:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         text = row[-1] if len(row[-1]) <= left else row[-1][: left - 1] + "…"
         click.echo("  ".join([*cells, text]))
-
-
-def clean(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -59,6 +59,7 @@ CASES = [
     (["train", "plan", "tiny"], ["tiny-cpu"]),
     (["record", "--resume", "run_"], [RUN]),
     (["report", "--run", "run_1m"], [RUN]),
+    (["install", "c"], ["claude-code", "codex", "cursor"]),
     (["show", "ep_"], [EPISODE]),
     (["show", ""], [RUN]),
 ]

@@ -144,6 +144,51 @@ def test_outside_a_repository_only_the_folder_itself_counts(here: Path, monkeypa
     assert len(shown()["files"]) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# was [tool.mcp-bench.record]\n",
+        "[tool.mcp-bench-kit]\nx = 1\n",
+        'x = "[tool.mcp-bench]"\ntool = 1\n',
+    ],
+)
+def test_a_file_of_another_project_is_no_ones_business(here: Path, text: str) -> None:
+    (here / "pyproject.toml").write_text(text)
+    found = shown()
+    assert (found["files"], found["problems"]) == ([], [])
+
+
+def test_the_table_of_a_shared_file_is_a_table(here: Path) -> None:
+    (here / "pyproject.toml").write_text("[[tool.mcp-bench]]\nrecord = {}\n")
+    error = refusal("status")
+    assert str(here / "pyproject.toml") in error and "should be a table" in error
+
+
+def test_places_that_cannot_be_searched_have_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a closed folder, or a user without a home."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"/{'x' * 300}")
+    assert shown()["files"] == []
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", "~")
+    assert shown()["files"] == []
+    monkeypatch.setenv("MCP_BENCH_CONFIG", "~/mine.toml")
+    assert "MCP_BENCH_CONFIG=~/mine.toml" in refusal("status")
+
+
+def test_config_shows_a_nested_command(own) -> None:
+    file = own('[train.sft]\ntokenizer = "mine"\n')
+    rows = {row["option"]: (row["value"], row["origin"]) for row in shown("train", "sft")["settings"]}
+    assert rows["tokenizer"] == ("mine", str(file))
+
+
+def test_the_model_of_the_file_that_names_the_agent_stays(own, project) -> None:
+    """In any order of its lines."""
+    own('[record]\nagent = "claude-code"\nmodel = "opus"\n')
+    project('[record]\nmodel = "gpt-x"\nagent = "codex"\n')
+    rows = {row["option"]: row["value"] for row in shown("record")["settings"]}
+    assert (rows["agent"], rows["model"]) == ("codex", "gpt-x")
+
+
 def test_a_variable_names_another_file_or_none(project, here: Path, monkeypatch) -> None:
     project("[record]\njobs = 4\n")
     other = here / "other.toml"

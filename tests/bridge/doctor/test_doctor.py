@@ -213,6 +213,14 @@ def test_a_server_error_is_a_hint_and_redirects_are_not_followed(bench, listener
     assert row["level"] == "ok" and len(listener.requests) == 2
 
 
+def test_a_node_that_does_not_start_is_a_problem_of_node(bench, bin_folder: Path, listener: Listener) -> None:
+    program(bin_folder, "qwen", "echo 0.24.4")
+    (bin_folder / "node").write_text("#!/missing/interpreter\n")
+    (bin_folder / "node").chmod(0o755)
+    row = findings(document(bench, "qwen-code", "--base-url", listener.url, code=1), "qwen-code")["node"]
+    assert "does not start: No such file" in row["text"] and "Node.js 22" in row["advice"]
+
+
 def test_devin_refuses_an_endpoint(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "devin", "echo devin 1.0")
     row = findings(document(bench, "devin", "--base-url", listener.url, code=1), "devin")["endpoint"]
@@ -221,7 +229,8 @@ def test_devin_refuses_an_endpoint(bench, bin_folder: Path, listener: Listener) 
 
 def test_an_agent_by_its_acp_command(bench, bin_folder: Path) -> None:
     row = findings(document(bench, "acp", code=1), "acp")["program"]
-    assert row["level"] == "hint" and "--agent-command" in row["advice"]
+    assert row["level"] == "problem" and "--agent-command" in row["advice"]
+    assert "Problems: acp." in bench.run("doctor", "acp", code=1).stdout
     program(bin_folder, "kimi", "echo 2.1.0")
     result = document(bench, "--agent-command", "kimi acp", code=0)
     assert findings(result, "acp")["program"]["text"] == f"2.1.0, {bin_folder / 'kimi'}"

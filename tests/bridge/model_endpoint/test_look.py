@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from typing import Any
 
 import pytest
 
-from mcp_bench.bridge.model_endpoint.look import EndpointDownError, ModelEndpoint, look
+from mcp_bench.bridge.model_endpoint.look import EndpointDownError, ModelEndpoint, endpoint_of, look
+from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.needs import LoginMissingError, ModelApi
+from mcp_bench.plugins.opencode.agent import OpenCode
+from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.http.model_api import Answer, listed, refused
 from tests.support.http.model_api import ModelApi as Api
@@ -96,6 +100,31 @@ def test_wrong_keys_and_models_in_every_api(kind: ModelApi, path: str, post: str
     assert text.startswith("login_missing: the model endpoint") and "refuses the key" in text
     assert "HTTP 401: Incorrect API key provided: ***" in text and KEY not in text
     assert "Set OPENAI_API_KEY to a key of this endpoint" in text
+
+
+def test_a_long_message_shows_no_part_of_the_key() -> None:
+    long = refused(401, f"{'x ' * 146}{KEY}")
+    with Api({LIST: long}) as api, pytest.raises(LoginMissingError) as missing:
+        ask(api, model=None)
+    assert KEY[:5] not in str(missing.value) and "x ***" in str(missing.value)
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "environ", "names"),
+    [
+        (OpenCode(), {}, {}, ("OPENAI_API_KEY",)),
+        (Gemini(), {}, {}, ("GEMINI_API_KEY",)),
+        (Chat(), {}, {}, ("OPENAI_API_KEY",)),
+        (Chat(), {"provider": "anthropic"}, {}, ("ANTHROPIC_API_KEY",)),
+        (Chat(), {}, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, ("ANTHROPIC_API_KEY",)),
+    ],
+)
+def test_only_keys_for_this_endpoint_are_named(
+    agent: Any, options: dict[str, str], environ: dict[str, str], names: tuple[str, ...]
+) -> None:
+    url = environ.get("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/v1")
+    endpoint = endpoint_of(agent, url, options, environ, {}, "model", native=False)
+    assert endpoint is not None and endpoint.key_names == names
 
 
 def test_without_a_model_the_list_decides_on_the_key() -> None:

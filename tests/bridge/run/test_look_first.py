@@ -56,6 +56,14 @@ def test_an_endpoint_that_is_down_is_found_first(bench, codex, nowhere: str) -> 
     assert not (bench.home / "runs").exists()
 
 
+@pytest.mark.parametrize("url", ["http://[bad", "127.0.0.1:8000/v1"])
+def test_a_variable_with_a_wrong_url_is_named(bench, url: str) -> None:
+    bench.environ["OPENAI_BASE_URL"] = url
+    done = bench.run(*RECORD, "--agent", "chat", code=2)
+    assert "OPENAI_BASE_URL should be a URL" in done.stderr and "Traceback" not in done.stderr
+    assert not (bench.home / "runs").exists()
+
+
 def test_a_wrong_key_is_a_missing_login(bench, codex, api: ModelApi) -> None:
     for agent in (("chat",), ("codex",), ("codex", "--capture-llm")):
         done = bench.run(*RECORD, "--base-url", f"{api.url}/v1", "--agent", *agent, code=1)

@@ -95,6 +95,12 @@ def _registered(kind: Kind) -> Callable[[str], Iterable[str]]:
     return lambda incomplete: registered(kind)
 
 
+def _installed_for(incomplete: str) -> Iterable[str]:
+    from mcp_bench.plugins.install.places import SETTINGS
+
+    return SETTINGS
+
+
 def _splits(incomplete: str) -> Iterable[str]:
     return ("train", "dev", "test", "all")
 
@@ -144,13 +150,13 @@ NAMES: dict[str, Callable[[str], Iterable[str]]] = {
     "config.words": _registered("command"),
     "export.form": _registered("format"),
     "import.form": _registered("importer"),
+    "install.agent": _installed_for,
     "leakage.form": _registered("importer"),
     "recipe": _recipes,
     "record.resume": _runs,
-    "run": _runs,
     "runs": _runs,
     "split": _splits,
     "splits": _splits,
     "what": _runs_and_episodes,
 }
-"""By a parameter's name, or a command's and its: options of one name mean the same everywhere."""
+"""By a parameter's name, or by a command's and its, where that means something else."""

@@ -47,8 +47,8 @@ def config(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     root = ctx.find_root()
     files = settings_files()
     settings, problems = read_settings(root, files)
+    root.default_map = default_map(settings)  # contexts below take their part when they are made
     chosen = _named(root, words)
-    root.default_map = default_map(settings)
     if words:
         rows = list(_rows(chosen, settings, every=True))
     else:

@@ -171,7 +171,8 @@ class _Table:
             return
         group = self.context.command
         children = group.list_commands(self.context) if isinstance(group, click.Group) else []
-        for key, value in table.items():
+        # the agent first: it decides which of a weaker file's settings stay
+        for key, value in sorted(table.items(), key=lambda item: item[0] != "agent"):
             if isinstance(group, click.Group) and key in children and isinstance(value, dict):
                 child = group.get_command(self.context, key)
                 assert child is not None  # noqa: S101 - it is listed

@@ -63,15 +63,17 @@ def doctor(
 
 def show(diagnosis: Diagnosis) -> None:
     for check, findings in diagnosis.results:
-        click.secho(clean(check.subject), bold=True)
+        click.secho(one_line(check.subject), bold=True)
         for finding in findings:
             level = click.style(f"{finding.level:<7}", fg=COLOURS[finding.level])
-            click.echo(f"  {level}  {finding.check}: {clean(finding.text)}")
+            click.echo(f"  {level}  {finding.check}: {one_line(finding.text)}")
             if finding.advice:
-                click.echo(f"           -> {clean(finding.advice)}")
+                click.echo(f"           -> {one_line(finding.advice)}")
     click.echo(f"\n{diagnosis.verdict()}")
 
 
-def clean(text: str) -> str:
-    """Replace characters in other programs' output that would move the cursor or start a line."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+def one_line(text: str) -> str:
+    """Return other programs' output in one line that is safe for a terminal."""
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    return sanitize_line(" ".join(text.split()))

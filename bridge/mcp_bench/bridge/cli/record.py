@@ -74,7 +74,7 @@ def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     if value is None:
         return None
 
-    from mcp_bench.bridge.run.choices import is_http_url
+    from mcp_bench.bridge.model_endpoint.url import is_http_url
 
     if not is_http_url(value):
         raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")

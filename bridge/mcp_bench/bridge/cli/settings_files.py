@@ -6,6 +6,7 @@ The root command looks for them at every start, so this module imports the TOML 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class SettingsFile:
 def user_path() -> Path:
     """Return where the user's own file is, or would be."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(configured) if configured.startswith("/") else Path("~/.config").expanduser()
+    base = Path(configured) if configured.startswith("/") else _home() / ".config"
     return base / "mcp-bench" / "config.toml"
 
 
@@ -55,9 +56,9 @@ def settings_files() -> list[SettingsFile]:
     if named == "none":
         return []
     if named:
-        return [_read(Path(named).expanduser(), own=True)]
+        return [_read(_expanded(named), own=True)]
     own = user_path()
-    found = [_read(own, own=True)] if own.is_file() else []
+    found = [_read(own, own=True)] if _there(own.is_file) else []
     project = _project_file()
     return found if project is None else [*found, project]
 
@@ -65,10 +66,10 @@ def settings_files() -> list[SettingsFile]:
 def _project_file() -> SettingsFile | None:
     """Return the nearest file, at or above the working directory."""
     for folder in _searched():
-        if (file := folder / PROJECT_NAME).is_file():
+        if _there((file := folder / PROJECT_NAME).is_file):
             return _read(file, own=False)
         shared = folder / SHARED_NAME
-        if shared.is_file() and (found := _read_shared(shared)) is not None:
+        if _there(shared.is_file) and (found := _read_shared(shared)) is not None:
             return found
     return None
 
@@ -82,12 +83,34 @@ def _searched() -> list[Path]:
         here = Path.cwd()
     except FileNotFoundError:  # it was deleted
         return []
-    home = Path("~").expanduser()
-    folders = [here, *here.parents]
+    home = _home()
+    folders = [here, *here.parents[:-1]]  # / is the home of users without one
     for number, folder in enumerate(folders, start=1):
-        if folder == home or (folder / ".git").exists():
+        if folder == home or _there((folder / ".git").exists):
             return folders[:number]
     return [here]
+
+
+def _home() -> Path:
+    try:
+        return Path("~").expanduser()
+    except RuntimeError:  # a user without HOME and without an entry in the table of users
+        return Path("/")
+
+
+def _expanded(named: str) -> Path:
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as error:
+        raise WrongUseError(f"${VARIABLE}={named}: {error}") from error
+
+
+def _there(test: Callable[[], bool]) -> bool:
+    """Return a path's `is_file` or `exists`, and false below a folder that is closed to this user."""
+    try:
+        return test()
+    except OSError:
+        return False
 
 
 def _read(path: Path, *, own: bool) -> SettingsFile:
@@ -102,7 +125,13 @@ def _read_shared(path: Path) -> SettingsFile | None:
         return None  # it need not be about mcp-bench
     if SHARED_TABLE not in data:
         return None
-    return SettingsFile(path, False, _parsed(path, data)["tool"]["mcp-bench"])
+    tools = _parsed(path, data).get("tool")
+    tables = tools.get("mcp-bench") if isinstance(tools, dict) else None
+    if tables is None:
+        return None  # the name stood in a comment, or began another one
+    if not isinstance(tables, dict):
+        raise WrongUseError(f"{path}: tool.mcp-bench should be a table, as in [tool.mcp-bench.record]")
+    return SettingsFile(path, False, tables)
 
 
 def _bytes(path: Path) -> bytes:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_bench.bridge.doctor.endpoint import reach
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
 from mcp_bench.bridge.doctor.run_checks import text_and_advice
+from mcp_bench.plugins.bounded_command import answer_of
 from mcp_bench.plugins.contracts import Agent, Installation
 from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.reaper import NOT_STARTED
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load
 
@@ -39,7 +41,7 @@ def agent_check(
         by_command = getattr(agent, "for_options", None)
         if by_command is not None and command is None:
             advice = f"name the agent's command: mcp-bench doctor {name} --agent-command 'kimi acp'"
-            yield hint("program", "covers many agents; none was checked", advice)
+            yield (problem if named else hint)("program", "covers many agents; none was checked", advice)
             return
         if by_command is not None:
             agent = by_command({"command": command})
@@ -95,10 +97,14 @@ def node(needs: Needs, environ: Mapping[str, str]) -> Iterator[Finding]:
             "node", "node is not on PATH", f"if it does not start, install Node.js {needs.node} or newer"
         )
         return
-    done = subprocess.run(
-        [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=NODE_SECONDS
-    )
-    printed = done.stdout.decode(errors="replace").strip()
+    with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
+        answer = answer_of([program, "--version"], env=environ, cwd=folder, seconds=NODE_SECONDS)
+    if answer.late or answer.code == NOT_STARTED:
+        words = answer.stderr.decode(errors="replace").strip()
+        text = f"no version within {NODE_SECONDS:g} s" if answer.late else f"it does not start: {words}"
+        yield problem("node", f"{program}: {text}", f"install Node.js {needs.node} or newer again")
+        return
+    printed = answer.stdout.decode(errors="replace").strip()
     if numbers(printed)[:1] >= (needs.node,):
         yield ok("node", f"Node.js {printed.removeprefix('v')}, {program}")
     else:
@@ -114,11 +120,10 @@ def login(name: str, needs: Needs, environ: Mapping[str, str], elsewhere: bool) 
     """
     if not needs.login and not needs.login_files:
         return
-    variables = [name for name in needs.login if environ.get(name)]
-    if elsewhere:
-        variables = [name for name in variables if name not in needs.bound]
+    names = needs.endpoint_login if elsewhere else needs.login
+    variables = [name for name in names if environ.get(name)]
     files = [] if elsewhere else [file for file in needs.login_files if file.is_there(environ)]
-    ways = [f"set {' or '.join(needs.login)}"] if needs.login else []
+    ways = [f"set {' or '.join(names)}"] if names else []
     if variables:
         yield ok("login", f"{variables[0]} is set")
     elif files:

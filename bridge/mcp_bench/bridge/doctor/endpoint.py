@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from mcp_bench.bridge.doctor.finding import Finding, hint, ok, problem
-from mcp_bench.bridge.model_endpoint.request import NoResponseError, send, without_secrets
+from mcp_bench.bridge.model_endpoint.request import NoResponseError, send
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 
 ADVICE = "check the network and HTTPS_PROXY, or name another endpoint with --base-url"
 
 
 def reach(url: str) -> Finding:
     """Send one request to a URL, through the user's proxy if any. Any answer is fine, such as 401 or 404."""
-    try:
-        address = without_secrets(url)
-    except ValueError:
-        address = ""
-    if not address.startswith(("http://", "https://")):
+    if not is_http_url(url):
         return problem("endpoint", "its URL is not valid", "use a URL that starts with http:// or https://")
+    address = without_secrets(url)
     try:
         status = send(address, read=False).status
     except NoResponseError as error:

@@ -93,5 +93,5 @@ def message_in(body: bytes, key: str) -> str:
         text = found if isinstance(found, str) else text
     except (ValueError, RecursionError):
         pass
-    line = " ".join(text.split())[:WORDS]
-    return line.replace(key, "***") if len(key) > 4 else line
+    clean = text.replace(key, "***") if len(key) > 4 else text
+    return " ".join(clean.split())[:WORDS]

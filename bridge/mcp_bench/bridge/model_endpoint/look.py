@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mcp_bench.bridge.model_endpoint.apis import APIS, message_in, names_in
-from mcp_bench.bridge.model_endpoint.request import NoResponseError, Response, send, without_secrets
+from mcp_bench.bridge.model_endpoint.request import NoResponseError, Response, send
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginMissingError, ModelApi, Needs
 from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
@@ -39,7 +40,7 @@ class ModelEndpoint:
     key: str | None = None
     """What the agent will send; None if that is not known."""
     key_names: tuple[str, ...] = ()
-    """The user's variables that can hold a key."""
+    """The user's variables that can hold a key for it."""
     model: str | None = None
     proxies: bool = False
     """Whether the agent gets the user's HTTPS_PROXY."""
@@ -63,6 +64,9 @@ def endpoint_of(
         launched: the variables that the agent is started with: its key is one of them.
         model: that the user named.
         native: the agent has the user's own configuration, which can name another endpoint.
+
+    Raises:
+        WrongUseError: the URL in a variable is not one that a client can open.
     """
     needs = getattr(agent, "needs", None)
     if not isinstance(needs, Needs) or not needs.model:
@@ -78,13 +82,18 @@ def endpoint_of(
         url = needs.endpoint_for(environ)
     if url is None:
         return None
+    if not is_http_url(url):
+        source = next((name for name in needs.endpoint_variables if environ.get(name) == url), "its address")
+        raise WrongUseError(
+            f"the model endpoint of {agent.name}: {source} should be a URL that starts with http:// or "
+            f"https://. {NOTHING}"
+        )
     of_options = getattr(agent, "api", None)
     api = needs.api if of_options is None else of_options(options, environ)
-    keys = [name for name in (*needs.login, *needs.endpoint_keys) if name not in needs.bound]
-    if own:
-        keys = [name for name in keys if name in environ]  # never the key of another API
+    of_api = getattr(agent, "key_names", None)  # never the key of another API
+    names = needs.endpoint_login if of_api is None else of_api(options, environ)
+    keys = (*names, *needs.endpoint_keys)
     key = next(filter(None, map(launched.get, keys)), PLACEHOLDER if own else None)
-    names = tuple(name for name in needs.login if name not in needs.bound)
     return ModelEndpoint(agent.name, url, api, key, names, model, proxies=native)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 
@@ -82,13 +81,3 @@ def no_response(error: Exception) -> NoResponseError:
         words = f"no answer within {SECONDS:g} s"
     connected = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, OSError))
     return NoResponseError("no answer" if connected else "unreachable", words)
-
-
-def without_secrets(url: str) -> str:
-    """Return a URL's scheme, host, port and path only; the rest can contain a key.
-
-    Raises:
-        ValueError: it is not a URL.
-    """
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

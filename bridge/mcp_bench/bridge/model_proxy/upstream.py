@@ -36,14 +36,14 @@ def upstream(
     named = base_url or next(filter(None, map(environ.get, needs.endpoint_variables)), None)
     if named is not None:
         return named
-    keys = [name for name in needs.login if name not in needs.bound]
+    free = {name: value for name, value in environ.items() if name not in needs.bound}
+    found = needs.endpoint_for(free)
+    if found is None:
+        raise WrongUseError(f"the endpoint of {agent.name!r} depends on the model: name it with --base-url")
+    keys = needs.endpoint_login
     if keys and not any(map(environ.get, keys)):
         raise WrongUseError(
             f"{OPTION} needs an API key for {agent.name!r}: set {' or '.join(keys)}, or name an endpoint "
             "of your own with --base-url. Any other login only works at the agent's own endpoint"
         )
-    free = {name: value for name, value in environ.items() if name not in needs.bound}
-    found = needs.endpoint_for(free)
-    if found is None:
-        raise WrongUseError(f"the endpoint of {agent.name!r} depends on the model: name it with --base-url")
     return found

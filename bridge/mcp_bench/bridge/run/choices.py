@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.recorder.isolation_levels import LEVELS, SEALING
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
@@ -127,12 +127,3 @@ def _types() -> type[BaseModel]:
     required: Any = {name: (hint, ...) for name, hint in hints.items()}
     made: type[BaseModel] = create_model("Types", __config__=strict, **required)
     return made
-
-
-def is_http_url(text: str) -> bool:
-    """Return whether a client can open a URL: otherwise an agent would spend its time on retries."""
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:  # such as unbalanced brackets
-        return False

@@ -109,19 +109,28 @@ class ContextOverflowError(Exception):
 
 
 OVERFLOW = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens"
-    r"|(input|prompt).{0,40}(exceeds|longer than).{0,60}(token|length|context)",
-    re.IGNORECASE,
+    r"""
+    context[ _-]?(length|window|size|limit|overflow)  # OpenAI's code, and most words: vLLM, SGLang, llama.cpp
+    | (maximum|max)[ ](prompt[ ]length|context)       # xAI, Mistral
+    | (prompt|input)[ ]is[ ]too[ ]long                # Anthropic, Bedrock
+    | exceeds?[ ]the[ ]maximum[ ]number[ ]of[ ]tokens # Gemini
+    | range[ ]of[ ]input[ ]length                     # DashScope
+    | inputs?`?[ ]tokens[ ]\+                         # Text Generation Inference
+    | too[ ]many[ ](input[ ])?tokens                  # Cohere
+    | (input|prompt)\b.{0,40}\b(exceeds|longer[ ]than)\b.{0,60}\b(tokens?|length)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
-"""The wordings of endpoints; there is no common code."""
+"""The wordings of endpoints; there is no common code. They are those of `mcp_bench.plugins.output`."""
+RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
+"""A limit of tokens per minute is not an overflow, whatever its status is."""
 
 
 def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:
     """Return the error for a failed status. Its text never has the key."""
     clean = message.replace(api_key, "***") if len(api_key) > 4 else message
-    if status == 413 or (
-        status in (400, 422) and (code == "context_length_exceeded" or OVERFLOW.search(message))
-    ):
+    worded = status == 413 or (status in (400, 422) and OVERFLOW.search(message))
+    if code == "context_length_exceeded" or (worded and not RATE.search(message)):
         return ContextOverflowError(clean)
     no_model = status == 404 and (code == "model_not_found" or "model" in message.lower())
     kind: ErrorKind = "login" if status == 401 else "usage" if no_model else "endpoint"

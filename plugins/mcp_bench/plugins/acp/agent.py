@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from mcp_bench.plugins.acp.login import named_login
+from mcp_bench.plugins.acp.login import joined, named_login
 from mcp_bench.plugins.acp.profile import Profile
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import fault, read_session
@@ -148,7 +148,7 @@ class AcpAgent(Acp):
             [f"--plan={path}"],
             stdin=request.prompt.encode(),
             env={**opening.env, **env},
-            login=lent or opening.user_login,
+            login=joined([loan for loan in (lent, opening.user_login) if loan]),
         )
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:

@@ -6,7 +6,6 @@ back to the model next show which answer made them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,7 +14,14 @@ from mcp_bench.plugins.acp.session import AcpSession
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import LaunchRequest, LentLogin, McpServer
 from mcp_bench.plugins.gemini.agent import Gemini, rule
-from mcp_bench.plugins.gemini.session import model_names, result_text, text_of, usage_of
+from mcp_bench.plugins.gemini.session import (
+    log_lines,
+    model_names,
+    result_text,
+    text_of,
+    thought_text,
+    usage_of,
+)
 from mcp_bench.plugins.output import ODD, Turns
 
 Lines = list[dict[str, Any]]
@@ -30,20 +36,13 @@ def configure(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]
 
 
 def add_log(session: AcpSession, home: AgentFolder, server: McpServer) -> None:
-    """Take the conversation, model and usage from its log, if there is one. `home` is HOME."""
-    lines = log(home, session.id)
+    """Take the conversation, model and usage from its log, if there is one. `home` is `~/.gemini`."""
+    lines = [line for line in log_lines(home, session.id) if isinstance(line.get("id"), str)]
     answers = list({line["id"]: line for line in lines if is_answer(line)}.values())
     if answers:
         session.turns = conversation(lines, model_names(server))
         session.usage = usage_of(None, answers)
         session.model = str(answers[-1].get("model"))
-
-
-def log(home: AgentFolder, session: str | None) -> Lines:
-    if not re.fullmatch(r"[0-9a-f-]{36}", session or ""):
-        return []
-    lines = home.lines(f".gemini/tmp/*/chats/session-*-{(session or '')[:8]}.jsonl")
-    return [line for line in lines if isinstance(line.get("id"), str)]
 
 
 def is_answer(line: Mapping[str, Any]) -> bool:
@@ -65,7 +64,7 @@ def conversation(lines: Lines, names: Mapping[str, str]) -> Turns:
             if is_answer(line):
                 seen.add(line["id"])
                 turns.end()
-                turns.reasoning("\n\n".join(filter(None, map(thought, line.get("thoughts") or ()))))
+                turns.reasoning("\n\n".join(filter(None, map(thought_text, line.get("thoughts") or ()))))
                 turns.text(text_of(line["content"]))
             elif line["type"] == "user":
                 seen.add(line["id"])
@@ -81,7 +80,3 @@ def add_call(
     name, result = str(response["name"]), response["response"]
     turns.call(response["id"], names.get(name, name), dict(call.get("args") or {}))
     turns.result(response["id"], result_text(result), is_error="error" in result)
-
-
-def thought(one: Mapping[str, Any]) -> str:
-    return "\n\n".join(filter(None, (one["subject"] and f"**{one['subject']}**", one["description"])))

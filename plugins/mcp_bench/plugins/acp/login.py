@@ -17,15 +17,18 @@ def named_login(request: LaunchRequest) -> tuple[dict[str, str], LentLogin | Non
 
     Raises:
         WrongUseError: a file is not below HOME: the agent would not look for it there.
-        LoginMissingError: a file does not exist.
+        LoginMissingError: a file does not exist, or a variable is not set.
     """
     words = [word.strip() for word in request.options.get("login", "").split(",") if word.strip()]
-    variables = {word: value for word in words if (value := request.environ.get(word))}
+    names = [word for word in words if "/" not in word]
+    for name in names:
+        if not request.environ.get(name):
+            raise LoginMissingError(f"agent option login: the variable {name} is not set")
     files = [login_file(request, word) for word in words if "/" in word]
     for file in files:
         if not file.is_there(request.environ):
             raise LoginMissingError(f"agent option login: there is no file {file.at(request.environ)}")
-    return variables, lend(request, files)
+    return {name: request.environ[name] for name in names}, lend(request, files)
 
 
 def login_file(request: LaunchRequest, word: str) -> LoginFile:
@@ -36,7 +39,8 @@ def login_file(request: LaunchRequest, word: str) -> LoginFile:
     """
     home = Path(request.environ.get("HOME") or "/")
     path = home / word.removeprefix("~/")
-    if ".." in path.parts or not path.is_relative_to(home):
+    rooted = word.startswith(("~/", "/"))
+    if not rooted or ".." in path.parts or not path.parent.is_relative_to(home):
         raise WrongUseError(
             f"agent option login={word}: should be a file below your HOME, such as ~/.kimi/key"
         )
@@ -44,15 +48,17 @@ def login_file(request: LaunchRequest, word: str) -> LoginFile:
 
 
 def lend(request: LaunchRequest, files: Sequence[LoginFile]) -> LentLogin | None:
-    """Lend those of the files that exist, by links at the same places in the private HOME.
+    """Lend files by links at the same places in the private HOME.
 
     In the user's own HOME they are in place already.
     """
-    there = [file for file in files if file.is_there(request.environ)]
     if request.native:
-        loans = [file.lent(request.environ) for file in there]
-    else:
-        loans = [file.lend(request.environ, request.home / file.folder) for file in there]
+        return joined([file.lent(request.environ) for file in files])
+    return joined([file.lend(request.environ, request.home / file.folder) for file in files])
+
+
+def joined(loans: Sequence[LentLogin]) -> LentLogin | None:
+    """Return several loans as one, or None if there are none."""
     if not loans:
         return None
     paths = tuple(dict.fromkeys(path for loan in loans for path in loan.paths))

@@ -128,7 +128,7 @@ def open_gemini(request: LaunchRequest) -> Opening:
 
 
 def read_gemini(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
-    acp_gemini.add_log(session, output.private, server)
+    acp_gemini.add_log(session, output.private.below(".gemini"), server)
 
 
 def open_opencode(request: LaunchRequest) -> Opening:
@@ -167,11 +167,7 @@ def open_qwen(request: LaunchRequest) -> Opening:
 def read_qwen(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
     """Take the conversation from its own file, which has every request, side work included."""
     own = qwen_session.QwenSession()
-    names, prefix = qwen_session.model_names(server), f"mcp__{server.name}__"
-    if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
-        for line in output.private.lines(f".qwen/projects/*/chats/{session.id}.jsonl"):
-            with suppress(*ODD):
-                qwen_session.add(own, line, names, prefix)
+    qwen_session.add_log(own, output.private.below(".qwen"), session.id, server)
     take(session, own)
 
 

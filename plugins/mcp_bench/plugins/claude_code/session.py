@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, json_lines
+from mcp_bench.plugins.output import ODD, Session, is_session_id, json_lines
 from mcp_bench.recorder.trajectory import Usage
 
 SYNTHETIC = "<synthetic>"
@@ -105,7 +105,7 @@ def usage_of(session: ClaudeSession, home: AgentFolder) -> Usage | None:
         if models:
             return final_usage(models, session)
     with suppress(*ODD):
-        if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
+        if is_session_id(session.id):
             return counted(home.lines(f"projects/*/{session.id}.jsonl"))
     return None
 

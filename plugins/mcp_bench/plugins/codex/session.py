@@ -6,7 +6,6 @@ The file has more than the events on stdout: which calls are parallel, and the u
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, Turns, parse, plus
+from mcp_bench.plugins.output import ODD, Session, Turns, is_session_id, parse, plus
 from mcp_bench.recorder.trajectory import Usage
 
 
@@ -29,7 +28,7 @@ def read_session(home: AgentFolder, events: Iterable[Mapping[str, Any]], server:
     session = CodexSession(events=list(events))
     started = next((event for event in session.events if event.get("type") == "thread.started"), {})
     thread = started.get("thread_id")
-    if isinstance(thread, str) and re.fullmatch(r"[0-9a-f-]{36}", thread):
+    if is_session_id(thread):
         for line in home.lines(f"sessions/*/*/*/rollout-*{thread}.jsonl"):
             with suppress(*ODD):
                 add(session, line, server)

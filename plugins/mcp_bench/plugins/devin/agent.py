@@ -17,13 +17,11 @@ from mcp_bench.plugins.contracts import (
     Capabilities,
     Fault,
     LaunchRequest,
-    LentLogin,
     McpServer,
 )
 from mcp_bench.plugins.devin.session import exported, read_session
 from mcp_bench.plugins.needs import LoginFile, Needs
 from mcp_bench.plugins.output import Session, tail
-from mcp_bench.servers.errors import WrongUseError
 
 FILE = LoginFile(
     "credentials.toml",
@@ -49,11 +47,6 @@ class Devin(CliAgent[Session]):
         builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True
     )
     needs = Needs(login_files=(FILE,), log_in="devin auth login", own_endpoint=False)
-
-    def log_in(self, request: LaunchRequest) -> tuple[dict[str, str], LentLogin | None]:
-        if request.base_url:
-            raise WrongUseError("devin asks its makers' models only: leave out --base-url")
-        return super().log_in(request)
 
     def setup(self, request: LaunchRequest, env: Mapping[str, str]) -> None:
         config_path(request).write_text(json.dumps(configuration(request)), encoding="utf-8")

@@ -5,13 +5,13 @@ The format: https://github.com/laude-institute/harbor/blob/main/docs/rfcs/0001-t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
+from mcp_bench.plugins.claude_code.session import model_names
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.plugins.output import ODD, Session, parse, plus
 from mcp_bench.recorder.trajectory import Usage
@@ -32,7 +32,7 @@ def read_session(home: AgentFolder, server: McpServer) -> Session:
     for name in (EXPORTED, *home.find(f"{TRANSCRIPTS}/*.json")):
         document = read_json(home, name)
         if isinstance(document, dict) and isinstance(document.get("steps"), list):
-            names = model_names(server)
+            names = model_names(server)  # Devin's rules name tools in the same way
             with suppress(*ODD):
                 session.model = document["agent"].get("model_name")
             for step in document["steps"]:
@@ -49,11 +49,6 @@ def read_json(home: AgentFolder, name: str) -> Any:
     with suppress(OSError, ValueError, RecursionError):
         return parse(home.read(name))
     return None
-
-
-def model_names(server: McpServer) -> dict[str, str]:
-    """Map the names that Devin's rules give the server's tools to their own."""
-    return {f"mcp__{server.name}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}": tool for tool in server.tools}
 
 
 def add(session: Session, step: Mapping[str, Any], names: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, json_lines
+from mcp_bench.plugins.output import ODD, Session, is_session_id, json_lines
 from mcp_bench.recorder.trajectory import Usage
 
 NAME_LENGTH = 63
@@ -75,12 +75,22 @@ def add_event(session: GeminiSession, event: Mapping[str, Any]) -> None:
 def logged(home: AgentFolder, session_id: str | None) -> list[dict[str, Any]]:
     """Return the model's messages from the session's log, each in its last version."""
     messages: dict[str, dict[str, Any]] = {}
-    if re.fullmatch(r"[0-9a-f-]{36}", session_id or ""):
-        for line in home.lines(f"tmp/*/chats/session-*-{(session_id or '')[:8]}.jsonl"):
-            with suppress(*ODD):
-                if line["type"] == "gemini":
-                    messages[line["id"]] = line
+    for line in log_lines(home, session_id):
+        with suppress(*ODD):
+            if line["type"] == "gemini":
+                messages[line["id"]] = line
     return list(messages.values())
+
+
+def log_lines(home: AgentFolder, session_id: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the session's log. `home` is `~/.gemini`."""
+    if is_session_id(session_id):
+        yield from home.lines(f"tmp/*/chats/session-*-{session_id[:8]}.jsonl")
+
+
+def thought_text(thought: Mapping[str, Any]) -> str:
+    subject, description = thought["subject"], thought["description"]
+    return "\n\n".join(filter(None, (subject and f"**{subject}**", description)))
 
 
 def add_message(
@@ -90,8 +100,7 @@ def add_message(
     turns.end()
     session.model = str(message["model"])
     for thought in message.get("thoughts") or ():
-        subject, description = thought["subject"], thought["description"]
-        turns.reasoning("\n\n".join(filter(None, (subject and f"**{subject}**", description))))
+        turns.reasoning(thought_text(thought))
     turns.text(text_of(message["content"]))
     for call in message.get("toolCalls") or ():
         called = str(call["name"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
 from mcp_bench.plugins.install.places import Entry, Scope, settings_file
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError
 
 HOME = "MCP_BENCH_HOME"
@@ -95,11 +96,8 @@ def write(path: Path, text: str) -> None:
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, encoding="utf-8", delete=False) as new:
-            new.write(text)
-        if target.exists():
-            shutil.copymode(target, new.name)
-        Path(new.name).replace(target)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
+        write_atomic(target, text, mode)
     except OSError as error:
         raise BenchError(f"cannot write {path}: {error.strerror}") from error
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.plugins.cli_agent import CliAgent
+from mcp_bench.plugins.cli_agent import CliAgent, first_set
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -39,6 +39,7 @@ LOGIN = {
 """The variables that log in to a provider, which is the first part of a model's name."""
 ANY_LOGIN = "OPENCODE_AUTH_CONTENT"
 """Holds what `opencode auth login` writes, for any provider."""
+VARIABLES = (*(name for names in LOGIN.values() for name in names), ANY_LOGIN)
 
 FOLDER = ".local/share/opencode"
 """Relative to HOME: the folder of its login and its database."""
@@ -89,7 +90,8 @@ class OpenCode(CliAgent[OpenCodeSession]):
     )
     needs = Needs(
         tested="1.18.33",
-        login=(*(name for names in LOGIN.values() for name in names), ANY_LOGIN),
+        login=VARIABLES,
+        bound=tuple(name for name in VARIABLES if name != "OPENAI_API_KEY"),
         login_files=(FILE,),
         log_in="opencode auth login",
         api="chat-completions",
@@ -115,11 +117,11 @@ class OpenCode(CliAgent[OpenCodeSession]):
 
     def use_endpoint(self, request: LaunchRequest, url: str) -> dict[str, str]:
         """Return the key; the address goes into the configuration."""
-        return {KEY: request.environ.get("OPENAI_API_KEY") or PLACEHOLDER}
+        return {KEY: first_set(request.environ, self.needs.endpoint_login) or PLACEHOLDER}
 
     def login_variables(self, request: LaunchRequest) -> Sequence[str]:
-        known = LOGIN.get(provider_of(request)) or tuple(name for names in LOGIN.values() for name in names)
-        return (*known, ANY_LOGIN)
+        known = LOGIN.get(provider_of(request))
+        return (*known, ANY_LOGIN) if known else VARIABLES
 
     def setup(self, request: LaunchRequest, env: Mapping[str, str], *, with_server: bool = True) -> None:
         """Write opencode.json; in the user's HOME, as that of a project: the working directory.

@@ -29,6 +29,8 @@ class Chat(own_client.OwnClient):
         },
         endpoint_variables=("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"),
     )
+    extra: tuple[str, ...] = ()
+    """Flags of every launch."""
     options: Mapping[str, str] = {
         "provider": "openai or anthropic (default: the one whose variables are set)",
         "max_steps": "maximum number of model turns (default 50)",
@@ -50,6 +52,11 @@ class Chat(own_client.OwnClient):
         known = {name: environ[name] for name in PASSED_ON if environ.get(name)}
         return "anthropic-messages" if provider(options, known) == "anthropic" else "chat-completions"
 
+    def key_names(self, options: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the variables that can hold the key for the API that the client will use."""
+        known = {name: environ[name] for name in PASSED_ON if environ.get(name)}
+        return (f"{provider(options, known).upper()}_API_KEY",)
+
     def prepare(self, request: LaunchRequest) -> Launch:
         """Return the launch with the prompt on stdin.
 
@@ -64,7 +71,7 @@ class Chat(own_client.OwnClient):
                 f"agent {self.name!r} knows no model endpoint: name one with --base-url, or set"
                 " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
-        flags = [f"--model={request.model}"]
+        flags = [f"--model={request.model}", *self.extra]
         flags += own_client.flags(
             request,
             {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_bench.plugins.contracts import Launch, LaunchRequest
 from mcp_bench.plugins.own_clients.chat import Chat
 
 
@@ -12,12 +11,4 @@ class OneAction(Chat):
     name = "one-action"
     summary = "The chat agent limited to one tool call per turn, without text: what a harness costs."
     options: Mapping[str, str] = {key: text for key, text in Chat.options.items() if key != "thinking"}
-
-    def prepare(self, request: LaunchRequest) -> Launch:
-        """Return the chat agent's launch with one more flag.
-
-        Raises:
-            WrongUseError: as the chat agent does.
-        """
-        launch = super().prepare(request)
-        return Launch((*launch.argv, "--one-action"), launch.env, launch.stdin)
+    extra = ("--one-action",)

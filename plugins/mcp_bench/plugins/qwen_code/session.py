@@ -17,7 +17,7 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, json_lines, plus
+from mcp_bench.plugins.output import ODD, Session, is_session_id, json_lines, plus
 
 NAME_LENGTH = 63
 
@@ -70,10 +70,7 @@ def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> QwenSess
             if event["type"] == "system" and event["subtype"] == "init":
                 session.model, session.id = str(event["model"]), str(event["session_id"])
                 session.servers = list(event["mcp_servers"])
-    if re.fullmatch(r"[0-9a-f-]{36}", session.id or ""):
-        for line in home.lines(f"projects/*/chats/{session.id}.jsonl"):
-            with suppress(*ODD):
-                add(session, line, names, prefix)
+    add_log(session, home, session.id, server)
     for event in events:
         with suppress(*ODD):
             if event["type"] == "result":
@@ -83,6 +80,15 @@ def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> QwenSess
     if len(streamed.turns.messages()) > len(session.turns.messages()):
         session.turns, session.usage = streamed.turns, streamed.usage
     return session
+
+
+def add_log(session: QwenSession, home: AgentFolder, session_id: str | None, server: McpServer) -> None:
+    """Add the session's own file, which has every request, side work included."""
+    names, prefix = model_names(server), f"mcp__{server.name}__"
+    if is_session_id(session_id):
+        for line in home.lines(f"projects/*/chats/{session_id}.jsonl"):
+            with suppress(*ODD):
+                add(session, line, names, prefix)
 
 
 def add(session: QwenSession, line: Mapping[str, Any], names: Mapping[str, str], prefix: str) -> None:
