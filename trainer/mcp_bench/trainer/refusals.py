@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.memory import RESERVE, device_memory
 from mcp_bench.trainer.recipe import KERNELS, Recipe
 
@@ -31,7 +32,7 @@ def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
 
 
 def _splitting(recipe: Recipe) -> Iterator[str]:
-    shared, size = recipe.hardware.context_parallel, recipe.model.architecture
+    shared, size = recipe.hardware.context_parallel, recipe.architecture
     if shared == 1:
         return
     if size.linear_layers:
@@ -86,16 +87,18 @@ def _devices(recipe: Recipe) -> Iterator[str]:
 
 
 def _lengths(recipe: Recipe) -> Iterator[str]:
-    longest = recipe.model.architecture.max_position_embeddings
+    longest = recipe.architecture.max_position_embeddings
     if recipe.data.max_length > longest:
         yield f"data.max_length ({recipe.data.max_length}) exceeds the model's {longest} positions"
 
 
 def _adapters(recipe: Recipe) -> Iterator[str]:
-    known = recipe.model.architecture.projections()
-    for name in recipe.lora.targets if recipe.lora else []:
+    known = recipe.architecture.projections()
+    for name in recipe.lora_targets:
         if name not in known:
             yield f"lora.targets: the model has no {name!r}{suggestion(name, known)}"
+    if recipe.lora and recipe.lora.dropout and any(name.startswith(EXPERTS) for name in recipe.lora_targets):
+        yield "lora.dropout does not work on fused experts: set it to 0, or set lora.targets without them"
     if recipe.lora and recipe.training.optimizer == "muon":
         yield "training.optimizer muon does not support lora: use adamw"
     if recipe.lora and recipe.model.base is None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_config import GGUF, fault, is_gguf, place, read_config
 from mcp_bench.trainer.data import Example
-from mcp_bench.trainer.recipe import Generation, Lora, Recipe
+from mcp_bench.trainer.layers import EXPERTS
+from mcp_bench.trainer.recipe import Generation, Recipe
 from mcp_bench.trainer.templates import Templates
 
 
@@ -52,7 +54,7 @@ def _random(recipe: Recipe, tokenizer: Any, kwargs: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed
 
     set_seed(recipe.training.seed)
-    architecture = recipe.model.architecture
+    architecture = recipe.architecture
     config = AutoConfig.for_model(
         architecture.model_type,
         **architecture.configuration(),
@@ -63,38 +65,81 @@ def _random(recipe: Recipe, tokenizer: Any, kwargs: dict[str, Any]) -> Any:
     return AutoModelForCausalLM.from_config(config, **kwargs)
 
 
+def check_weights(base: str) -> None:
+    """Check, without loading, that a folder has weights in a supported format.
+
+    Raises:
+        BrokenModelError: it has none.
+    """
+    folder = Path(base)
+    if not folder.is_dir() or any(folder.glob("*.safetensors")):
+        return
+    others = sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pth", ".pt", GGUF))
+    advice = ""
+    if others:
+        advice = f", but {', '.join(others[:3])}"
+        if any(name.endswith(GGUF) for name in others):
+            advice += f": a GGUF file is named itself, as in model.base={folder / others[0]}"
+        else:
+            advice += ": convert them with transformers (from_pretrained, then save_pretrained)"
+    raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors){advice}")
+
+
 def _pretrained(base: str, kwargs: dict[str, Any]) -> Any:
     from transformers import AutoModelForCausalLM
 
-    folder = Path(base)
-    if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors)")
+    check_weights(base)
+    if not is_gguf(base) and read_config(base).get("quantization_config"):
+        from transformers.utils.quantization_config import Mxfp4Config
+
+        kwargs = {**kwargs, "quantization_config": Mxfp4Config(dequantize=True)}
     try:
-        return AutoModelForCausalLM.from_pretrained(base, **kwargs)
+        model: Any = AutoModelForCausalLM.from_pretrained(**place(base), **kwargs)
     except Exception as error:  # transformers, the Hub client and safetensors raise different types
-        raise BrokenModelError(f"model.base: cannot load {base}: {str(error).splitlines()[0]}") from error
+        raise BrokenModelError(f"model.base: cannot load {base}: {fault(base, error)}") from error
+    if getattr(model, "hf_quantizer", None) is not None:  # its weights were converted while loading
+        model.hf_quantizer = None
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+    return model
+
+
+def layer_classes(model: Any) -> list[str]:
+    """Return the names of the model's layer classes, as transformers declares them for splitting a model.
+
+    A class of another part, such as a vision tower that was not loaded, is left out.
+    """
+    there = {type(module).__name__ for module in model.modules()}
+    return sorted(there & set(model._no_split_modules or ()))
 
 
 def _same_sizes(recipe: Recipe, model: Any) -> None:
-    """Check that the model has the recipe's sizes, which plans are computed from."""
+    """Check that the model has the sizes typed into the recipe, which plans are computed from."""
+    typed = recipe.model.architecture
+    if typed is None:
+        return
     config = model.config.get_text_config()
-    for name, wanted in recipe.model.architecture.configuration().items():
+    for name, wanted in typed.configuration().items():
         found = getattr(config, name, wanted)
         if found != wanted:
             raise BrokenModelError(
-                f"model.architecture.{name} is {wanted}, but {recipe.model.base} has {found}"
+                f"model.architecture.{name} is {wanted}, but {recipe.model.base} has {found}. Leave out "
+                "model.architecture: the sizes are then read from the base"
             )
 
 
-def adapter(lora: Lora) -> Any:
-    """Return peft's configuration for the adapter."""
+def adapter(recipe: Recipe) -> Any:
+    """Return peft's configuration for the recipe's adapter."""
     from peft import LoraConfig
 
+    lora, targets = recipe.lora, recipe.lora_targets
+    assert lora is not None  # noqa: S101 - the caller checks it
     return LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules=list(lora.targets),
+        target_modules=[name for name in targets if not name.startswith(EXPERTS)],
+        target_parameters=[name for name in targets if name.startswith(EXPERTS)] or None,
         task_type="CAUSAL_LM",
     )
 

@@ -138,12 +138,12 @@ def make_trainer(
     from transformers.utils.logging import disable_progress_bar
 
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
-    from mcp_bench.trainer.sft.model import adapter, load_model
+    from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
     from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
     recipe = ready.recipe
     disable_progress_bar()  # transformers' bars for loading and writing files
-    fit_head(recipe.model.architecture.vocab_size)
+    fit_head(recipe.architecture.vocab_size)
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
     optimizers: tuple[Any, None] = (None, None)
@@ -161,12 +161,17 @@ def make_trainer(
     return GuardedTrainer(
         model=model,
         args=sft_config(
-            recipe, folder.checkpoints, sequences=sequences, accumulate=accumulate, report_to=report_to
+            recipe,
+            folder.checkpoints,
+            sequences=sequences,
+            accumulate=accumulate,
+            report_to=report_to,
+            layers=layer_classes(model),
         ),
         train_dataset=dataset(ready.prepared.examples, packing=packing),
         data_collator=None if packing else padding,
         processing_class=ready.tokenizer,
-        peft_config=adapter(recipe.lora) if recipe.lora else None,
+        peft_config=adapter(recipe) if recipe.lora else None,
         optimizers=optimizers,
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
