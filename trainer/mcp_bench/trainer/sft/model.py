@@ -12,7 +12,7 @@ from mcp_bench.trainer.base_config import GGUF, fault, is_gguf, place, read_conf
 from mcp_bench.trainer.data import Example
 from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.recipe import Generation, Recipe
-from mcp_bench.trainer.templates import Templates
+from mcp_bench.trainer.templates import Templates, special_tokens
 
 
 class BrokenModelError(WrongUseError):
@@ -180,25 +180,30 @@ def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
-    """Return the tokens that end assistant turns in training: the last special token of each turn.
+    """Return the special tokens that end assistant turns in training.
 
     Servers stop at the tokens in the generation settings. A template's end of turn is not always the
     tokenizer's end-of-text token.
     """
-    special = set(tokenizer.all_special_ids)
+    special, blank = special_tokens(tokenizer), set[int]()
     found = set()
     for example in examples:
-        last = None
-        pairs = zip(example.tokens, example.trained, strict=True)
-        for token, trained in pairs:
-            if trained and token in special:
-                last = token
-            elif not trained and last is not None:
-                found.add(last)
-                last = None
-        if last is not None:
-            found.add(last)
+        ends = zip(example.trained, [*example.trained[1:], 0], strict=True)
+        for at, (trained, following) in enumerate(ends):
+            if not trained or following:
+                continue
+            while at and example.trained[at] and _is_blank(example.tokens[at], tokenizer, blank):
+                at -= 1
+            if example.tokens[at] in special:
+                found.add(example.tokens[at])
     return found
+
+
+def _is_blank(token: int, tokenizer: Any, known: set[int]) -> bool:
+    """Return whether a token is only white space, as some templates have after the end of a turn."""
+    if token not in known and not tokenizer.decode([token], skip_special_tokens=False).strip():
+        known.add(token)
+    return token in known
 
 
 def _numbers(value: int | list[int] | None) -> list[int]:
