@@ -66,6 +66,11 @@ def read_config(base: str) -> dict[str, Any]:
     elif folder.exists() or base.startswith(("/", "./", "../", "~")):
         what = "is a file, but not .gguf" if folder.exists() else "does not exist"
         raise UnusableBaseError(f"model.base: {base} {what}: use a model's folder, a GGUF file or a Hub name")
+    elif "/" not in base:
+        raise UnusableBaseError(
+            f"model.base: there is no folder {base}. Fetch a known base with `mcp-bench train base`, or use "
+            "a folder or a Hub name (ORGANISATION/MODEL)"
+        )
     else:
         file = _from_hub(base)
     try:

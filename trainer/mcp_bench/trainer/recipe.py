@@ -34,11 +34,13 @@ Attention = Literal[
     "flash_attention_2",
     "kernels-community/flash-attn2",
     "kernels-community/flash-attn3",
+    "kernels-community/vllm-flash-attn3",
 ]
 KERNELS: dict[Attention, str] = {
     "flash_attention_2": "flash_attn",
     "kernels-community/flash-attn2": "kernels",
     "kernels-community/flash-attn3": "kernels",
+    "kernels-community/vllm-flash-attn3": "kernels",
 }
 """FlashAttention variants and the module that each needs: the kernel, or the package that downloads it."""
 

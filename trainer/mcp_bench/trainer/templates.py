@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ from mcp_bench.trainer.rows import Row
 
 AROUND = 60
 """Characters shown before and after a difference."""
+
+
+NINE = "length 9"
+"""What templates of Mistral say when they refuse the ids of calls that other servers give."""
 
 
 class TemplateSkewError(BenchError):
@@ -62,6 +67,8 @@ class Templates:
     def _render(
         self, tokenizer: Any, row: Row, messages: list[dict[str, Any]], template: str, *, prompt: bool
     ) -> str:
+        if NINE in template:
+            messages = [_short_ids(message) for message in messages]
         try:
             text = tokenizer.apply_chat_template(
                 messages, tools=row.tools, chat_template=template, tokenize=False,
@@ -72,6 +79,19 @@ class Templates:
                 sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
             ) from error
         return str(text)
+
+
+def _short_ids(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with ids of nine characters, the only ones that Mistral's templates accept."""
+
+    def short(name: object) -> str:
+        return sha256(str(name).encode()).hexdigest()[:9]
+
+    if calls := message.get("tool_calls"):
+        message = {**message, "tool_calls": [{**call, "id": short(call.get("id"))} for call in calls]}
+    if "tool_call_id" in message:
+        message = {**message, "tool_call_id": short(message["tool_call_id"])}
+    return message
 
 
 def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:

@@ -23,6 +23,10 @@ MEMORY_ERRORS = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages: one on GPUs and two on CPUs."""
 
 
+SAMPLED = 100
+"""Rows that are searched for the end of a turn before training."""
+
+
 class OutOfMemoryError(BenchError):
     """Memory is too small for a single sequence."""
 
@@ -190,6 +194,7 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     """
     from mcp_bench.trainer.data import prepare
     from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.sft.model import stop_tokens
     from mcp_bench.trainer.templates import check_templates, choose_templates
     from mcp_bench.trainer.tokenizer import load_tokenizer
 
@@ -201,7 +206,13 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
         raise WrongUseError(f"the tokenizer in {tokenizer} has no end-of-text token: set its eos_token")
     templates = choose_templates(loaded, recipe.model)
     check_templates(loaded, templates, rows)
-    return Ready(recipe, prepare(rows, loaded, templates, recipe.data.max_length), loaded, templates)
+    prepared = prepare(rows, loaded, templates, recipe.data.max_length)
+    if not stop_tokens(prepared.examples[:SAMPLED], loaded):
+        raise WrongUseError(
+            "no turn of the assistant ends with a special token, so the model would not learn to stop: set "
+            "model.chat_template to a template that ends turns with one"
+        )
+    return Ready(recipe, prepared, loaded, templates)
 
 
 def _where_to_go(folder: RunFolder) -> str:
