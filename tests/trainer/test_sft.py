@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
 
 pytestmark = pytest.mark.system
@@ -205,7 +206,8 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
     out = tmp_path / "run"
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    bare = save_tokenizer(tmp_path / "bare", None)
+    bare = tmp_path / "bare"
+    byte_tokenizer(None, ("<|im_end|>",)).save_pretrained(bare)  # without turn tokens
     weightless = save_tokenizer(tmp_path / "weightless")
     (weightless / "config.json").write_text('{"model_type": "qwen3"}')
     refused: list[tuple[list[object], str]] = [

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.data import prepare
 from mcp_bench.trainer.recipe import ModelSource, load_recipe
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, TemplateSkewError, check_templates, choose_templates
@@ -44,6 +45,10 @@ THOUGHT[1] = {**MESSAGES[1], "reasoning_content": "Let me look."}
 def stock(name: str) -> str:
     """Return a real model's template, as shipped with TRL."""
     return (resources.files("trl") / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+def unmarked(template: str) -> str:
+    return template.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 
 
 def model(**settings: Any) -> ModelSource:
@@ -121,20 +126,72 @@ def test_plan_refuses_a_template_mismatch(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> None:
+    plain = ("<|im_end|>",)  # no turn tokens
     with pytest.raises(WrongUseError, match="has no chat template"):
-        choose_templates(byte_tokenizer(None), model())
-    unmarked = CHATML.replace("{% generation %}", "").replace("{% endgeneration %}", "")
-    with pytest.raises(WrongUseError, match="TRL has no training variant"):
-        choose_templates(byte_tokenizer(unmarked), model())
-    file = tmp_path / "mine.jinja"
-    file.write_text(unmarked)
-    with pytest.raises(WrongUseError, match="does not mark the assistant's tokens"):
-        choose_templates(byte_tokenizer(CHATML), model(chat_template=str(file)))
+        choose_templates(byte_tokenizer(None, plain), model())
+    with pytest.raises(WrongUseError, match="serve_with is stock"):
+        choose_templates(byte_tokenizer(None), model(serve_with="stock"))
+    blind = byte_tokenizer("{% for message in messages %}{{ message.content }}{% endfor %}", plain)
+    with pytest.raises(WrongUseError, match=r"train.jsonl:7 has tools, but the chat template cannot show"):
+        check_templates(blind, choose_templates(blind, model()), [ROW])
     with pytest.raises(WrongUseError, match="cannot read"):
         choose_templates(byte_tokenizer(CHATML), model(chat_template=str(tmp_path / "gone")))
+    file = tmp_path / "mine.jinja"
     file.write_text(CHATML)
     made = choose_templates(byte_tokenizer(None), model(chat_template=str(file)))
     assert made == Templates(CHATML, CHATML)
+
+
+def test_a_template_that_forgets_needs_marks() -> None:
+    tokenizer = byte_tokenizer(unmarked(FORGETFUL))
+    templates = choose_templates(tokenizer, model())
+    with pytest.raises(TemplateSkewError, match=r"before messages\[1\]"):
+        prepare([ROW], tokenizer, templates, 4096)
+
+
+TURN_TOKENS = {
+    "ChatML": (("<|im_start|>", "<|im_end|>"), "<|im_start|>system\nBe brief.\n\nCall tools with "),
+    "Gemma": (("<start_of_turn>", "<end_of_turn>"), "<|im_end|><start_of_turn>user\nBe brief.\n\nCall tools"),
+    "Llama": (
+        ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+        "<|im_end|><|start_header_id|>system<|end_header_id|>\n\nBe brief.\n\nCall tools with ",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", list(TURN_TOKENS))
+@pytest.mark.parametrize("stock", [None, "{% for m in messages %}{{ m.content }}{% endfor %}"])
+def test_a_model_without_tools_gets_signatures(family: str, stock: str | None) -> None:
+    special, head = TURN_TOKENS[family]
+    tokenizer = byte_tokenizer(stock, ("<|im_end|>", *special) if family != "ChatML" else special)
+    tokenizer.bos_token = "<|im_end|>"
+    templates = choose_templates(tokenizer, model())
+    schema = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string"},
+            "age": {"type": ["integer", "null"]},
+            "kind": {"enum": ["lead", "partner"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "at": {"anyOf": [{"type": "object", "properties": {"x": {"type": "number"}}}, {"type": "null"}]},
+        },
+    }
+    function = {"name": "find", "description": "Find a person.\nBy name.", "parameters": schema}
+    row = Row("x:1", [{"role": "system", "content": "Be brief."}, *MESSAGES], [{"function": function}])
+    text = templates.train_text(tokenizer, row)
+    assert text.startswith(head)
+    line = "find(name: str, age?: int|null, kind?: lead|partner, tags?: [str], at?: {x?: num}|null)"
+    assert f"\n{line}: Find a person. By name." in text
+    called = '<tool_call>\n{"name": "find", "arguments": {"name": "Ada", "old": false}}\n</tool_call>'
+    assert f"{called}{special[-1]}" in text
+    assert "<tool_response>\n[]\n</tool_response>" in text
+    check_templates(tokenizer, templates, [row])
+    parts = [{"type": "text", "text": message["content"]} for message in row.messages if "content" in message]
+    as_parts = [{**message, "content": [part]} for message, part in zip(row.messages, parts, strict=False)]
+    assert templates.train_text(tokenizer, Row("x:1", as_parts[:2], row.tools)) == templates.train_text(
+        tokenizer, Row("x:1", row.messages[:2], row.tools)
+    )
 
 
 def test_a_template_that_fails_names_the_row() -> None:

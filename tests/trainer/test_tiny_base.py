@@ -114,7 +114,7 @@ def test_spinning_is_limited_unless_the_environment_is_set(
         if given is None or name == "GOMP_SPINCOUNT":
             monkeypatch.delenv(name)
     none = ["--data", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
-    for command in (["tiny-base"], ["sft", "tiny-cpu", "--set", f"model.base={tmp_path}"]):
+    for command in (["tiny-base"], ["sft", "tiny-cpu", "--tokenizer", str(tmp_path)]):
         result = CliRunner().invoke(train, [*command, *none])
         assert "none.jsonl" in str(result.exception)
         assert os.environ.get("GOMP_SPINCOUNT") == (None if given else "1000")

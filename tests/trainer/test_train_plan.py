@@ -13,8 +13,13 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.base_config import read_architecture
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.counted import count
+from mcp_bench.trainer.layers import FAMILIES
+from mcp_bench.trainer.memory import trained_parameters
 from mcp_bench.trainer.recipe import load_recipe, shipped
+from mcp_bench.trainer.sft.model import layer_classes
 
 pytestmark = pytest.mark.component
 
@@ -32,14 +37,13 @@ def test_parameters_equal_those_of_the_model(name: str) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    size = load_recipe(name)[1].model.architecture
+    size = load_recipe(name)[1].architecture
     config = AutoConfig.for_model(size.model_type, **size.configuration())
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     seen = {id(p): p.numel() for p in model.parameters()}
     assert sum(seen.values()) == sum(size.parameters().values()) == _plan(name)["total"]
-    layers = {type(layer).__name__ for layer in model.model.layers}
-    assert layers == {size.layer_class}
+    assert layer_classes(model) == sorted({type(layer).__name__ for layer in model.model.layers})
     kinds = {
         name.rsplit(".", 1)[-1]
         for name, _ in model.named_modules()
@@ -48,28 +52,96 @@ def test_parameters_equal_those_of_the_model(name: str) -> None:
     assert kinds == set(size.projections())
 
 
+MIXED: dict[str, dict[str, Any]] = {
+    "llama": {"attention_bias": True, "mlp_bias": True},
+    "mistral": {"sliding_window": 64},
+    "qwen3_moe": {"num_experts": 4, "moe_intermediate_size": 24, "mlp_only_layers": [1]},
+    "gpt_oss": {"num_local_experts": 4, "max_position_embeddings": 131072},
+    "glm4_moe": {
+        "n_routed_experts": 4,
+        "moe_intermediate_size": 24,
+        "n_shared_experts": 2,
+        "attention_bias": True,
+        "use_qk_norm": True,
+    },
+}
+"""What differs from the defaults, for each type with parts that not every model has."""
+
+SMALL = {
+    **{"vocab_size": 99, "hidden_size": 48, "intermediate_size": 40, "num_hidden_layers": 4},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16},
+}
+
+
+@pytest.mark.parametrize("kind", list(FAMILIES))
 @pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
-def test_adapter_parameters_equal_those_of_peft() -> None:
+def test_counts_equal_those_of_torch_and_peft(tmp_path: Path, kind: str) -> None:
     import torch
-    from peft import LoraConfig, get_peft_model
+    from peft import get_peft_model
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    size = load_recipe("qwen3.5-9b-lora-1gpu")[1].model.architecture
-    small = Architecture(**{**size.model_dump(), "num_hidden_layers": 4, "vocab_size": 64})
-    config = AutoConfig.for_model(small.model_type, **small.configuration())
-    targets = ["q_proj", "in_proj_qkv", "out_proj", "down_proj"]
+    from mcp_bench.trainer.sft.model import adapter
+
+    config = AutoConfig.for_model(kind, **SMALL, **MIXED.get(kind, {}))
+    config.save_pretrained(tmp_path)
     with torch.device("meta"):
-        model = get_peft_model(
-            AutoModelForCausalLM.from_config(config), LoraConfig(r=8, target_modules=targets)
-        )
-    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    assert trained == small.lora_parameters(8, targets)
+        model = AutoModelForCausalLM.from_config(config)
+    seen = {id(weight): weight.numel() for weight in model.parameters()}
+    size = read_architecture(str(tmp_path))
+    assert type(size) is Architecture
+    assert sum(size.parameters().values()) == sum(seen.values())
+    again = AutoConfig.for_model(kind, **size.configuration())
+    with torch.device("meta"):
+        repeated = AutoModelForCausalLM.from_config(again)
+    shapes = [{name: weight.shape for name, weight in one.named_parameters()} for one in (model, repeated)]
+    assert shapes[0] == shapes[1]
+
+    counted = count(config, kind)
+    assert counted.parameters() == size.parameters()
+    assert set(counted.projections()) == set(size.projections())
+    assert counted.linear_layers == size.linear_layers
+
+    _, recipe = load_recipe("tiny-cpu", [f"model={{base: {tmp_path}}}", "lora={rank: 8}"])
+    with torch.device("meta"):
+        adapted = get_peft_model(model, adapter(recipe))
+    trained = sum(weight.numel() for weight in adapted.parameters() if weight.requires_grad)
+    assert trained == trained_parameters(recipe)[0] == counted.lora_parameters(8, recipe.lora_targets)
 
 
-def test_a_plan_starts_without_torch() -> None:
+@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
+def test_types_without_a_formula_are_counted(tmp_path: Path) -> None:
+    from transformers import AutoConfig
+
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99}
+    config = AutoConfig.for_model(
+        "phi3", **sizes, intermediate_size=96, num_key_value_heads=4, pad_token_id=0
+    )
+    config.save_pretrained(tmp_path)
+    overrides = ["--set", f"model={{base: {tmp_path}}}", "--set", "lora={rank: 4}"]
+    overrides += ["--set", "training.optimizer=adamw"]
+    plan = _plan("tiny-cpu", *overrides)
+    layer = 64 * 3 * 64 + 64 * 64 + 64 * 2 * 96 + 96 * 64 + 2 * 64
+    assert plan["total"] == 2 * layer + 2 * 99 * 64 + 64
+    assert plan["trained"] == 2 * 4 * (64 + 3 * 64 + 64 + 64 + 64 + 2 * 96 + 96 + 64)
+    # of a multimodal model all parts are loaded, and only the text part's layers are counted as layers
+    text = {**SMALL, "num_hidden_layers": 3}
+    vision = {
+        **{"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2},
+        **{"image_size": 28, "patch_size": 14},
+    }
+    count_of = count(AutoConfig.for_model("gemma3", text_config=text, vision_config=vision), "both")
+    assert count_of.num_hidden_layers == 3
+    assert count_of.parameters()["outside"] > 0
+
+
+def test_a_plan_starts_without_torch(tmp_path: Path) -> None:
+    sizes = {"model_type": "llama", "tie_word_embeddings": True, "max_position_embeddings": 2048}
+    (tmp_path / "config.json").write_text(json.dumps({**SMALL, **sizes}))
     code = (
         "import sys; from click.testing import CliRunner; from mcp_bench.trainer.cli.train import train;"
         "assert CliRunner().invoke(train, ['plan', 'tiny-cpu']).exit_code == 0;"
+        f"of = ['--set', 'model={{base: {tmp_path}}}'];"
+        "assert CliRunner().invoke(train, ['plan', 'tiny-cpu', *of]).exit_code == 0;"
         "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run(

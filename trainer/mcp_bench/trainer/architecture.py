@@ -1,27 +1,41 @@
 """Sizes of a decoder, named as in its transformers configuration, and its parameter counts.
 
 This module computes numbers only. It imports neither torch nor transformers, so a plan takes milliseconds. A
-test compares the counts with models on torch's meta device.
+test compares the counts with models on torch's meta device. There, `counted.py` counts types without a
+formula.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
+from mcp_bench.servers.errors import suggestion
+from mcp_bench.trainer.layers import FAMILIES, GATES, Layer, Matrix
+
+EXPERT_COUNTS = {"qwen3_moe": "num_experts", "gpt_oss": "num_local_experts", "glm4_moe": "n_routed_experts"}
+"""The name that each type has for its number of experts."""
+
+MIXTURE = {
+    *("num_experts_per_tok", "moe_intermediate_size", "n_shared_experts", "first_k_dense_replace"),
+    *("decoder_sparse_step", "mlp_only_layers", "use_qk_norm"),
+}
+"""Numbers of mixtures of experts."""
+
 
 class Architecture(BaseModel):
-    """Qwen3 (full attention in every layer) or the text part of Qwen3.5 (linear attention in most layers).
+    """The numbers of a configuration that decide memory and parameter counts.
 
-    The layers follow `modeling_qwen3.py` and `modeling_qwen3_5.py` of transformers 5.23.
+    They are those of a base's `config.json`, or typed into a recipe for random weights and for a plan without
+    the base.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str = Field(min_length=1)
     """Source of the numbers."""
-    model_type: Literal["qwen3", "qwen3_5_text"]
+    model_type: str
     vocab_size: PositiveInt
     hidden_size: PositiveInt
     intermediate_size: PositiveInt
@@ -31,6 +45,11 @@ class Architecture(BaseModel):
     head_dim: PositiveInt
     max_position_embeddings: PositiveInt
     tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    sliding_window: PositiveInt | None = None
+    layer_types: tuple[str, ...] | None = None
+    """`full_attention`, `sliding_attention` or `linear_attention` of each layer, where they differ."""
     full_attention_interval: PositiveInt = 4
     """Qwen3.5: one of this many layers has full attention."""
     linear_num_key_heads: PositiveInt = 16
@@ -38,9 +57,34 @@ class Architecture(BaseModel):
     linear_key_head_dim: PositiveInt = 128
     linear_value_head_dim: PositiveInt = 128
     linear_conv_kernel_dim: PositiveInt = 4
+    experts: int = 0
+    """Routed experts of a layer; 0 in dense models."""
+    num_experts_per_tok: PositiveInt = 1
+    moe_intermediate_size: PositiveInt | None = None
+    n_shared_experts: int = 0
+    first_k_dense_replace: int = 0
+    """GLM: this many first layers are dense."""
+    decoder_sparse_step: PositiveInt = 1
+    mlp_only_layers: tuple[int, ...] = ()
+    use_qk_norm: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _experts_have_several_names(cls, content: Any) -> Any:
+        if isinstance(content, dict) and content.get("model_type") in EXPERT_COUNTS:
+            content = dict(content)
+            for name in EXPERT_COUNTS.values():
+                if name in content:
+                    content["experts"] = content.pop(name)
+        return content
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> Architecture:
+    def _type_is_known(self) -> Architecture:
+        if type(self) is Architecture and self.model_type not in FAMILIES:
+            raise ValueError(
+                f"no formula for model_type {self.model_type!r}{suggestion(self.model_type, FAMILIES)}. "
+                "Leave out model.architecture: the sizes are then read from model.base"
+            )
         if self.num_attention_heads % self.num_key_value_heads:
             raise ValueError(
                 f"num_attention_heads ({self.num_attention_heads}) must be a multiple of "
@@ -48,99 +92,86 @@ class Architecture(BaseModel):
             )
         return self
 
+    def layers(self) -> list[Layer]:
+        """Return the parameters of each layer."""
+        return FAMILIES[self.model_type](self)
+
     @property
     def linear_layers(self) -> int:
-        """Number of layers with linear attention."""
-        if self.model_type == "qwen3":
-            return 0
-        return self.num_hidden_layers - self.num_hidden_layers // self.full_attention_interval
-
-    @property
-    def full_layers(self) -> int:
-        """Number of layers with full attention."""
-        return self.num_hidden_layers - self.linear_layers
-
-    @property
-    def layer_class(self) -> str:
-        """Name of the class that FSDP wraps, one instance per layer."""
-        return {"qwen3": "Qwen3DecoderLayer", "qwen3_5_text": "Qwen3_5DecoderLayer"}[self.model_type]
-
-    @property
-    def mixer_shapes(self) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
-        """Shapes (inputs, outputs) of the projections of a full attention layer and of a linear one."""
-        hidden, head = self.hidden_size, self.head_dim
-        queries, keys = self.num_attention_heads * head, self.num_key_value_heads * head
-        gate = 2 if self.model_type == "qwen3_5_text" else 1  # Qwen3.5 gates the attention's output
-        full = {
-            "q_proj": (hidden, queries * gate),
-            "k_proj": (hidden, keys),
-            "v_proj": (hidden, keys),
-            "o_proj": (queries, hidden),
-        }
-        value = self.linear_num_value_heads * self.linear_value_head_dim
-        key = self.linear_num_key_heads * self.linear_key_head_dim
-        linear = {
-            "in_proj_qkv": (hidden, 2 * key + value),
-            "in_proj_z": (hidden, value),
-            "in_proj_b": (hidden, self.linear_num_value_heads),
-            "in_proj_a": (hidden, self.linear_num_value_heads),
-            "out_proj": (value, hidden),
-        }
-        return full, linear if self.linear_layers else {}
-
-    @property
-    def mlp_shapes(self) -> dict[str, tuple[int, int]]:
-        """Shapes (inputs, outputs) of the projections of a layer's MLP."""
-        hidden, wide = self.hidden_size, self.intermediate_size
-        return {"gate_proj": (hidden, wide), "up_proj": (hidden, wide), "down_proj": (wide, hidden)}
+        """Number of layers with linear attention, or another state that is carried along the sequence."""
+        return sum(layer.kind == "linear_attention" for layer in self.layers())
 
     def parameters(self) -> dict[str, int]:
-        """Return the number of parameters of embedding, head (0 if tied), attention, mlp and norms."""
-        full, linear = self.mixer_shapes
-        key = self.linear_num_key_heads * self.linear_key_head_dim
-        value = self.linear_num_value_heads * self.linear_value_head_dim
-        convolution = (2 * key + value) * self.linear_conv_kernel_dim
-        decay = 2 * self.linear_num_value_heads  # A_log and dt_bias
+        """Return the numbers of parameters of embedding, head (0 if tied) and the parts of all layers."""
         embedding = self.vocab_size * self.hidden_size
+        layers = self.layers()
         return {
             "embedding": embedding,
             "head": 0 if self.tie_word_embeddings else embedding,
-            "attention": self.full_layers * _size(full)
-            + self.linear_layers * (_size(linear) + convolution + decay),
-            "mlp": self.num_hidden_layers * _size(self.mlp_shapes),
-            "norms": self.full_layers * 2 * self.head_dim
-            + self.linear_layers * self.linear_value_head_dim
-            + (2 * self.num_hidden_layers + 1) * self.hidden_size,
+            "attention": sum(_size(layer.attention) + layer.attention_rest for layer in layers),
+            "mlp": sum(_size(layer.mlp) + layer.mlp_rest for layer in layers),
+            "experts": sum(_size(layer.experts) + layer.experts_rest for layer in layers),
+            "norms": sum(layer.norms for layer in layers) + self.hidden_size,
         }
+
+    def layer_parameters(self) -> int:
+        """Return the number of parameters of the largest layer."""
+        return max(
+            _size((*layer.attention, *layer.mlp, *layer.experts))
+            + layer.attention_rest
+            + layer.mlp_rest
+            + layer.experts_rest
+            + layer.norms
+            for layer in self.layers()
+        )
+
+    def expert_parameters(self) -> int:
+        """Return the number of expert parameters of the largest layer."""
+        return max(_size(layer.experts) for layer in self.layers())
+
+    def projections(self) -> list[str]:
+        """Return the names of the modules and fused parameters that can be adapted."""
+        return list(
+            dict.fromkeys(matrix.name for layer in self.layers() for matrix in self._adaptable(layer))
+        )
+
+    def default_targets(self) -> list[str]:
+        """Return what adapters are trained on by default: all projections but the small gates."""
+        return [name for name in self.projections() if name not in GATES]
 
     def lora_parameters(self, rank: int, targets: list[str]) -> int:
         """Return the number of parameters of LoRA adapters.
 
         Each adapted matrix adds rank x (inputs + outputs) (Hu et al. 2021,
-        https://arxiv.org/abs/2106.09685).
+        https://arxiv.org/abs/2106.09685), and so does each expert's in a fused parameter.
         """
-        full, linear = self.mixer_shapes
-        mlp = (self.num_hidden_layers, self.mlp_shapes)
-        counted = ((self.full_layers, full), (self.linear_layers, linear), mlp)
         return sum(
-            layers * rank * sum(shapes[name])
-            for layers, shapes in counted
-            for name in targets
-            if name in shapes
+            rank * matrix.copies * (matrix.inputs + matrix.outputs)
+            for layer in self.layers()
+            for matrix in self._adaptable(layer)
+            if matrix.name in targets
         )
 
-    def projections(self) -> list[str]:
-        """Return the names of the modules that can be adapted."""
-        full, linear = self.mixer_shapes
-        return [*full, *linear, *self.mlp_shapes]
+    def _adaptable(self, layer: Layer) -> tuple[Matrix, ...]:
+        # where experts are fused, peft turns the names of a dense MLP into those of the experts
+        return (*layer.attention, *layer.experts) if self.experts else (*layer.attention, *layer.mlp)
 
     def configuration(self) -> dict[str, Any]:
         """Return the arguments for the transformers configuration class of `model_type`."""
-        numbers = self.model_dump(exclude={"source", "model_type"})
-        if self.model_type == "qwen3":
-            return {k: v for k, v in numbers.items() if k != "full_attention_interval" and "linear_" not in k}
+        numbers = self.model_dump(mode="json", exclude={"source", "model_type", "experts"}, exclude_none=True)
+        biased = self.model_type == "gpt_oss"  # the only one with biases by default
+        unused = {name for name in ("attention_bias", "mlp_bias") if not numbers[name] and not biased}
+        if self.model_type != "qwen3_5_text":
+            unused |= {name for name in numbers if name.startswith("linear_")} | {"full_attention_interval"}
+        if not self.experts:
+            unused |= MIXTURE
+        numbers = {name: value for name, value in numbers.items() if name not in unused}
+        if self.model_type in EXPERT_COUNTS:
+            numbers[EXPERT_COUNTS[self.model_type]] = self.experts
+        if self.model_type == "mistral":
+            numbers["sliding_window"] = self.sliding_window
         return numbers
 
 
-def _size(shapes: dict[str, tuple[int, int]]) -> int:
-    return sum(inputs * outputs for inputs, outputs in shapes.values())
+def _size(matrices: tuple[Matrix, ...]) -> int:
+    return sum(matrix.copies * matrix.inputs * matrix.outputs for matrix in matrices)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.templates import Templates
+from mcp_bench.trainer.templates import Templates, assistant_spans
 
 
 class NothingToTrainOnError(BenchError):
@@ -79,6 +80,8 @@ def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_lengt
 
 
 def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
+    if not templates.marked:
+        return _tokenise_unmarked(row, tokenizer, templates)
     try:
         encoded = tokenizer.apply_chat_template(
             row.messages, tools=row.tools, chat_template=templates.training, tokenize=True, return_dict=True,
@@ -89,3 +92,22 @@ def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
             sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
         ) from error
     return Example(row.place, array("i", encoded["input_ids"]), bytes(encoded["assistant_masks"]))
+
+
+def _tokenise_unmarked(row: Row, tokenizer: Any, templates: Templates) -> Example:
+    """Tokenise with a template that does not mark the assistant's text: it is found by rendering prefixes."""
+    if not tokenizer.is_fast:
+        raise WrongUseError(
+            "the tokenizer has no tokenizer.json, so positions in the text are unknown: set "
+            "model.chat_template to a template with {% generation %} marks"
+        )
+    text = templates.train_text(tokenizer, row)
+    spans = assistant_spans(tokenizer, templates, row, text)
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    trained = bytearray(len(encoded["input_ids"]))
+    ahead = deque(spans)
+    for number, (start, end) in enumerate(encoded["offset_mapping"]):
+        while ahead and ahead[0][1] <= start:
+            ahead.popleft()
+        trained[number] = bool(ahead) and ahead[0][0] <= start and end > start
+    return Example(row.place, array("i", encoded["input_ids"]), bytes(trained))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.layers import EXPERTS, LINEAR, Layer
 from mcp_bench.trainer.recipe import Recipe
 
 RESERVE = 0.9
@@ -45,16 +46,16 @@ def host_memory(recipe: Recipe) -> int:
     """Return the bytes of layer inputs that one device offloads to host memory."""
     if recipe.training.checkpointing != "offload":
         return 0
-    size = recipe.model.architecture
+    size = recipe.architecture
     return size.num_hidden_layers * size.hidden_size * compute_bytes(recipe) * device_tokens(recipe)
 
 
 def trained_parameters(recipe: Recipe) -> tuple[int, int]:
     """Return the numbers of trained and frozen parameters."""
-    total = sum(recipe.model.architecture.parameters().values())
+    total = sum(recipe.architecture.parameters().values())
     if recipe.lora is None:
         return total, 0
-    return recipe.model.architecture.lora_parameters(recipe.lora.rank, recipe.lora.targets), total
+    return recipe.architecture.lora_parameters(recipe.lora.rank, recipe.lora_targets), total
 
 
 def device_tokens(recipe: Recipe) -> int:
@@ -73,14 +74,16 @@ def _gathered(recipe: Recipe) -> int:
     FSDP2 gathers one layer, prefetches the next, and reduces the gradients of one. Embedding and head belong
     to no layer and stay gathered. Without FSDP2, autocast keeps a 16-bit copy of the weights.
     """
-    parts = recipe.model.architecture.parameters()
-    compute = compute_bytes(recipe)
+    size = recipe.architecture
+    parts, compute = size.parameters(), compute_bytes(recipe)
+    adapted = 0
+    if recipe.lora and any(name.startswith(EXPERTS) for name in recipe.lora_targets):
+        adapted = 2 * compute * size.expert_parameters()  # peft makes the experts' change, and their sum
     if recipe.hardware.sharding == "fsdp2":
-        layer = (parts["attention"] + parts["mlp"]) // recipe.model.architecture.num_hidden_layers
-        return compute * (3 * layer + parts["embedding"] + parts["head"])
+        return adapted + compute * (3 * size.layer_parameters() + parts["embedding"] + parts["head"])
     if recipe.training.precision == "bf16-mixed" and recipe.lora is None:
         return compute * sum(parts.values())
-    return 0
+    return adapted
 
 
 def _activations(recipe: Recipe) -> int:
@@ -89,41 +92,57 @@ def _activations(recipe: Recipe) -> int:
     Without checkpointing these are those of all layers, else the input of each layer and the activations of
     one.
     """
-    size = recipe.model.architecture
+    size = recipe.architecture
     tokens, compute = device_tokens(recipe), compute_bytes(recipe)
     eager = recipe.data.max_length if recipe.training.attention == "eager" else 0
-    full, linear, mlp = _layer_bytes(size, compute, eager)
+    layers = [
+        _mixer_bytes(size, layer, compute, eager) + _mlp_bytes(size, layer, compute)
+        for layer in size.layers()
+    ]
     if recipe.training.checkpointing == "off":
-        layers = size.full_layers * (full + mlp) + size.linear_layers * (linear + mlp)
-        return tokens * layers
+        return tokens * sum(layers)
     kept = 2 if recipe.training.checkpointing == "offload" else size.num_hidden_layers
-    widest = max(full, linear if size.linear_layers else 0) + mlp
-    return tokens * (kept * size.hidden_size * compute + widest)
+    return tokens * (kept * size.hidden_size * compute + max(layers))
 
 
-def _layer_bytes(size: Architecture, compute: int, eager: int) -> tuple[int, int, int]:
-    """Return the bytes per token saved by full attention, linear attention and the MLP.
+def _mixer_bytes(size: Architecture, layer: Layer, compute: int, eager: int) -> int:
+    """Return the bytes per token saved by attention, full, sliding or linear.
 
     RMSNorm saves its input in 32 bits. Each projection saves its input; attention saves queries, keys, values
-    and output.
+    and output. A sliding window saves time, not memory.
 
     Args:
         size: the architecture.
+        layer: the layer.
         compute: bytes per number in compute precision.
         eager: row length of the attention matrix, or 0 for fused kernels, which do not store it.
     """
+    norm = size.hidden_size * (4 + compute)
+    if layer.kind == LINEAR:
+        key = size.linear_num_key_heads * size.linear_key_head_dim
+        value = size.linear_num_value_heads * size.linear_value_head_dim
+        # input and output of the convolution, the gate, the output, and its norm's input in 32 bits
+        return norm + 2 * (2 * key + value) * compute + 2 * value * compute + value * 4
     queries = size.num_attention_heads * size.head_dim
     keys = size.num_key_value_heads * size.head_dim
-    key = size.linear_num_key_heads * size.linear_key_head_dim
-    value = size.linear_num_value_heads * size.linear_value_head_dim
-    norm = size.hidden_size * (4 + compute)
     gate = queries if size.model_type == "qwen3_5_text" else 0
     rows = size.num_attention_heads * (eager * (4 + compute) or 4)  # scores, or the softmax's sums
-    full = norm + 2 * (queries + 2 * keys) * compute + (queries + gate) * compute + rows
-    # input and output of the convolution, the gate, the output, and its norm's input in 32 bits
-    linear = norm + 2 * (2 * key + value) * compute + 2 * value * compute + value * 4
-    mlp = norm + 4 * size.intermediate_size * compute
-    return full, linear, mlp
+    return norm + 2 * (queries + 2 * keys) * compute + (queries + gate) * compute + rows
+
+
+def _mlp_bytes(size: Architecture, layer: Layer, compute: int) -> int:
+    """Return the bytes per token saved by the MLP, or by the experts that a token is sent to.
+
+    A gated MLP saves four vectors of its width. Of each routed expert, input and output are kept as well; the
+    router's scores are in 32 bits.
+    """
+    norm = size.hidden_size * (4 + compute)
+    dense = 4 * layer.mlp[-1].inputs * compute if layer.mlp else 0
+    if not layer.experts:
+        return norm + dense
+    wide = size.moe_intermediate_size or size.intermediate_size
+    routed = size.num_experts_per_tok * (4 * wide + 2 * size.hidden_size) * compute
+    return norm + dense + routed + 2 * 4 * size.experts
 
 
 def _logits(recipe: Recipe, *, trained_head: bool) -> int:
@@ -132,7 +151,7 @@ def _logits(recipe: Recipe, *, trained_head: bool) -> int:
     Counted are a tile of logits and its gradient in 32 bits, the last hidden states and their gradient, and
     the 32-bit gradient of the head if it is trained.
     """
-    size, tokens = recipe.model.architecture, device_tokens(recipe)
+    size, tokens = recipe.architecture, device_tokens(recipe)
     tile = min(tokens, LOGIT_TOKENS) * min(size.vocab_size, LOGIT_VOCABULARY)
     hidden = tokens * size.hidden_size * (compute_bytes(recipe) + 4)
     head = 4 * size.vocab_size * size.hidden_size if trained_head else 0

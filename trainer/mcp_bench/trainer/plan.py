@@ -71,7 +71,7 @@ def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared 
     return Plan(
         recipe=name,
         summary=recipe.summary,
-        parameters=recipe.model.architecture.parameters(),
+        parameters=recipe.architecture.parameters(),
         trained=trained_parameters(recipe)[0],
         memory={str(part): size for part, size in device_memory(recipe).items()},
         device_bytes=int(recipe.hardware.memory_gib * 2**30),

@@ -7,6 +7,7 @@ silently ignored wastes a training run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -33,11 +34,13 @@ Attention = Literal[
     "flash_attention_2",
     "kernels-community/flash-attn2",
     "kernels-community/flash-attn3",
+    "kernels-community/vllm-flash-attn3",
 ]
 KERNELS: dict[Attention, str] = {
     "flash_attention_2": "flash_attn",
     "kernels-community/flash-attn2": "kernels",
     "kernels-community/flash-attn3": "kernels",
+    "kernels-community/vllm-flash-attn3": "kernels",
 }
 """FlashAttention variants and the module that each needs: the kernel, or the package that downloads it."""
 
@@ -63,7 +66,15 @@ class ModelSource(Section):
     """Template for serving, saved with the checkpoint: the training template, or the tokenizer's."""
     thinking: bool | None = None
     """Value of `enable_thinking` for the template. Default: not set."""
-    architecture: Architecture
+    architecture: Architecture | None = None
+    """Sizes. Default: those in the base's `config.json`. Needed for random weights, and for plans without the
+    base."""
+
+    @model_validator(mode="after")
+    def _random_weights_need_sizes(self) -> Self:
+        if self.base is None and self.architecture is None:
+            raise ValueError("random weights (base: null) need an architecture: name a base, or give sizes")
+        return self
 
 
 class Lora(Section):
@@ -72,7 +83,8 @@ class Lora(Section):
     rank: PositiveInt = 32
     alpha: PositiveInt = 64
     dropout: NonNegativeFloat = 0.0
-    targets: list[str] = Field(min_length=1)
+    targets: list[str] | None = Field(default=None, min_length=1)
+    """Projections to adapt. Default: those of attention and MLP, or of attention and experts."""
 
 
 class Data(Section):
@@ -141,6 +153,27 @@ class Recipe(Section):
     training: Training
     generation: Generation | None = None
     hardware: Hardware
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """The recipe's sizes, or those of its base.
+
+        Raises:
+            WrongUseError: the base's configuration cannot be read.
+        """
+        if self.model.architecture is not None:
+            return self.model.architecture
+        from mcp_bench.trainer.base_config import read_architecture
+
+        assert self.model.base is not None  # noqa: S101 - ModelSource checks it
+        return read_architecture(self.model.base)
+
+    @property
+    def lora_targets(self) -> list[str]:
+        """Names of the adapted projections; none without `lora`."""
+        if self.lora is None:
+            return []
+        return self.architecture.default_targets() if self.lora.targets is None else self.lora.targets
 
     @property
     def replicas(self) -> int:

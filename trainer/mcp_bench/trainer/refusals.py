@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.trainer.base_config import read_architecture
+from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.memory import RESERVE, device_memory
-from mcp_bench.trainer.recipe import KERNELS, Recipe
+from mcp_bench.trainer.recipe import KERNELS, Attention, Recipe
 
 GIB = 2**30
+
+COMPARED = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings"),
+)
+
+SINKS: tuple[Attention, ...] = ("eager", "kernels-community/vllm-flash-attn3")
+"""Attention with a sink for each head, which only gpt-oss has."""
 
 
 def refusals(recipe: Recipe) -> list[str]:
     """Return the reasons why a recipe cannot work, each with a remedy."""
-    return [*_splitting(recipe), *_devices(recipe), *_lengths(recipe), *_adapters(recipe), *_memory(recipe)]
+    return [
+        *_sizes(recipe),
+        *_splitting(recipe),
+        *_devices(recipe),
+        *_attention(recipe),
+        *_lengths(recipe),
+        *_adapters(recipe),
+        *_memory(recipe),
+    ]
 
 
 def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
@@ -31,7 +50,7 @@ def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
 
 
 def _splitting(recipe: Recipe) -> Iterator[str]:
-    shared, size = recipe.hardware.context_parallel, recipe.model.architecture
+    shared, size = recipe.hardware.context_parallel, recipe.architecture
     if shared == 1:
         return
     if size.linear_layers:
@@ -85,17 +104,44 @@ def _devices(recipe: Recipe) -> Iterator[str]:
         )
 
 
+def _sizes(recipe: Recipe) -> Iterator[str]:
+    """Compare the numbers in a recipe with those of a base that is here."""
+    typed, base = recipe.model.architecture, recipe.model.base
+    if typed is None or base is None or not Path(base).is_dir():
+        return
+    found = read_architecture(base)
+    for name in ("model_type", *COMPARED):
+        wanted, has = getattr(typed, name), getattr(found, name)
+        if wanted != has:
+            yield (
+                f"model.architecture.{name} is {wanted}, but {base} has {has}. Leave out model.architecture: "
+                "the sizes are then read from the base"
+            )
+
+
+def _attention(recipe: Recipe) -> Iterator[str]:
+    attention = recipe.training.attention
+    if recipe.architecture.model_type != "gpt_oss" or attention in SINKS:
+        return
+    yield (
+        f"training.attention {attention} cannot compute gpt-oss's attention sinks: use "
+        "kernels-community/vllm-flash-attn3 on a GPU, or eager"
+    )
+
+
 def _lengths(recipe: Recipe) -> Iterator[str]:
-    longest = recipe.model.architecture.max_position_embeddings
+    longest = recipe.architecture.max_position_embeddings
     if recipe.data.max_length > longest:
         yield f"data.max_length ({recipe.data.max_length}) exceeds the model's {longest} positions"
 
 
 def _adapters(recipe: Recipe) -> Iterator[str]:
-    known = recipe.model.architecture.projections()
-    for name in recipe.lora.targets if recipe.lora else []:
+    known = recipe.architecture.projections()
+    for name in recipe.lora_targets:
         if name not in known:
             yield f"lora.targets: the model has no {name!r}{suggestion(name, known)}"
+    if recipe.lora and recipe.lora.dropout and any(name.startswith(EXPERTS) for name in recipe.lora_targets):
+        yield "lora.dropout does not work on fused experts: set it to 0, or set lora.targets without them"
     if recipe.lora and recipe.training.optimizer == "muon":
         yield "training.optimizer muon does not support lora: use adamw"
     if recipe.lora and recipe.model.base is None:

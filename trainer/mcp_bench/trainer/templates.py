@@ -8,18 +8,25 @@ history.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.chat.signatures import signatures_template
 from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
 
 AROUND = 60
 """Characters shown before and after a difference."""
+
+
+NINE = "length 9"
+"""What templates of Mistral say when they refuse the ids of calls that other servers give."""
 
 
 class TemplateSkewError(BenchError):
@@ -38,6 +45,16 @@ class Templates:
         """Render the whole conversation for training."""
         return self._render(tokenizer, row, row.messages, self.training, prompt=False)
 
+    @property
+    def marked(self) -> bool:
+        """Whether the training template marks the assistant's text (`{% generation %}`)."""
+        return re.search(r"\{%[-+]?\s*generation\s*[-+]?%\}", self.training) is not None
+
+    def turn_text(self, tokenizer: Any, row: Row, turn: int) -> tuple[str, str]:
+        """Render for training what comes before the assistant's turn at index `turn`, and up to its end."""
+        before = self._render(tokenizer, row, row.messages[:turn], self.training, prompt=True)
+        return before, self._render(tokenizer, row, row.messages[: turn + 1], self.training, prompt=False)
+
     def served_text(self, tokenizer: Any, row: Row, turn: int) -> str:
         """Render the prompt that the server makes for the assistant's turn at index `turn`."""
         return self._render(tokenizer, row, row.messages[:turn], self.serving, prompt=True)
@@ -50,6 +67,8 @@ class Templates:
     def _render(
         self, tokenizer: Any, row: Row, messages: list[dict[str, Any]], template: str, *, prompt: bool
     ) -> str:
+        if NINE in template:
+            messages = [_short_ids(message) for message in messages]
         try:
             text = tokenizer.apply_chat_template(
                 messages, tools=row.tools, chat_template=template, tokenize=False,
@@ -62,59 +81,81 @@ class Templates:
         return str(text)
 
 
+def _short_ids(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with ids of nine characters, the only ones that Mistral's templates accept."""
+
+    def short(name: object) -> str:
+        return sha256(str(name).encode()).hexdigest()[:9]
+
+    if calls := message.get("tool_calls"):
+        message = {**message, "tool_calls": [{**call, "id": short(call.get("id"))} for call in calls]}
+    if "tool_call_id" in message:
+        message = {**message, "tool_call_id": short(message["tool_call_id"])}
+    return message
+
+
 def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
-    """Return the training template, which marks the assistant's tokens, and the serving template.
+    """Return the templates to train and to serve with.
+
+    The training template is the recipe's file, else the tokenizer's own if it knows tools (or TRL's variant
+    of it, which marks the assistant's tokens), else ours with the model's turn tokens.
 
     Raises:
-        WrongUseError: there is no template, or none that marks the assistant's tokens.
+        WrongUseError: there is no template, and no turn tokens for ours.
     """
     stock = tokenizer.chat_template
-    if isinstance(stock, dict):
-        stock = stock.get("default")
+    if isinstance(stock, dict):  # some models have several
+        stock = stock.get("tool_use") or stock.get("default")
     if model.chat_template is not None:
         try:
             training = Path(model.chat_template).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise WrongUseError(f"model.chat_template: cannot read {model.chat_template}: {error}") from error
-        if "generation %}" not in training and "generation -%}" not in training:
-            raise WrongUseError(
-                f"{model.chat_template} does not mark the assistant's tokens: put "
-                "{% generation %} and {% endgeneration %} around them"
-            )
-    elif stock is None:
-        raise WrongUseError(
-            "the tokenizer has no chat template (base models often have none): set model.chat_template to "
-            "the path of one"
-        )
-    else:
+    elif stock is not None and _knows_tools(stock):
         training = _training_variant(tokenizer, stock)
+    elif (ours := signatures_template(tokenizer)) is not None:
+        training = ours
+    elif stock is not None:
+        training = _training_variant(tokenizer, stock)
+    else:
+        raise WrongUseError(
+            "the tokenizer has no chat template (base models often have none), and no turn tokens that are "
+            "known (ChatML, Gemma, Llama 3): set model.chat_template to the path of a template"
+        )
     if model.serve_with == "stock" and stock is None:
         raise WrongUseError("model.serve_with is stock, but the tokenizer has no chat template")
     return Templates(training, training if model.serve_with == "training" else stock, model.thinking)
 
 
+def _knows_tools(template: str) -> bool:
+    return re.search(r"\btools\b", template) is not None
+
+
 def _training_variant(tokenizer: Any, stock: str) -> str:
+    """Return TRL's variant of a template, with marks around the assistant's text, or the template itself."""
     from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
     if has_generation_markers(stock):
         return stock
     try:
-        variant = get_training_chat_template(tokenizer)
-    except ValueError as error:
-        raise WrongUseError(
-            "the tokenizer's chat template does not mark the assistant's tokens, and TRL has no training "
-            "variant of it: write one with {% generation %} marks and set model.chat_template to its file"
-        ) from error
-    return stock if variant is None else str(variant)
+        return str(get_training_chat_template(tokenizer) or stock)
+    except Exception:  # TRL has none, or its trial conversation fails on this template
+        return stock
 
 
 def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -> None:
     """Check for every assistant turn of every row that the served prompt is a prefix of the training text.
 
     Raises:
+        WrongUseError: rows have tools, and the template cannot show them.
         TemplateSkewError: a prompt differs; the text shows where.
     """
     for row in rows:
+        if row.tools and not _knows_tools(templates.training):
+            raise WrongUseError(
+                f"{row.place} has tools, but the chat template cannot show them, and the tokenizer has no "
+                "turn tokens for ours: set model.chat_template to a template that can"
+            )
         text = templates.train_text(tokenizer, row)
         for turn, message in enumerate(row.messages):
             if message["role"] != "assistant" or turn == 0:
@@ -122,6 +163,48 @@ def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -
             served = templates.served_text(tokenizer, row, turn)
             if not text.startswith(served):
                 raise TemplateSkewError(_difference(row, turn, text, served))
+
+
+def assistant_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> list[tuple[int, int]]:
+    """Return where the assistant's turns are in the training text, for a template without marks.
+
+    A turn is what rendering up to its end adds to the prompt before it. It ends with its last special token;
+    white space after that belongs to the template.
+
+    Args:
+        tokenizer: the tokenizer.
+        templates: the templates.
+        row: the conversation.
+        text: its training text.
+
+    Returns:
+        Start and end of each turn, in characters.
+
+    Raises:
+        TemplateSkewError: the template renders a turn differently when the conversation goes on.
+    """
+    special = special_tokens(tokenizer).values()
+    spans = []
+    for turn, message in enumerate(row.messages):
+        if message["role"] != "assistant":
+            continue
+        before, whole = templates.turn_text(tokenizer, row, turn)
+        for part in (before, whole):
+            if not text.startswith(part):
+                raise TemplateSkewError(_difference(row, turn, text, part))
+        stripped = whole.rstrip()
+        end = len(stripped) if stripped.endswith(tuple(special)) else len(whole)
+        spans.append((len(before), max(end, len(before))))
+    return spans
+
+
+def special_tokens(tokenizer: Any) -> dict[int, str]:
+    """Return the tokens with a special meaning, such as the end of a turn: number and text."""
+    added = {
+        number: token.content for number, token in tokenizer.added_tokens_decoder.items() if token.special
+    }
+    named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
+    return {**added, **dict(named)}
 
 
 def _difference(row: Row, turn: int, text: str, served: str) -> str:

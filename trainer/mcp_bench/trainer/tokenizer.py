@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_config import fault, place
 
 
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer of a folder or Hub name.
+    """Return the tokenizer of a folder, GGUF file or Hub name.
 
     Raises:
         WrongUseError: there is none, or its files cannot be read.
@@ -17,7 +18,7 @@ def load_tokenizer(name: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(name)
+        return AutoTokenizer.from_pretrained(**place(name))
     except Exception as error:  # transformers, the Hub client and tokenizers raise different types
-        what = "folder" if Path(name).is_dir() else "not a folder, and not available on the Hub"
-        raise WrongUseError(f"no tokenizer in {name!r} ({what}): {str(error).splitlines()[0]}") from error
+        where = " (a folder)" if Path(name).is_dir() else ""
+        raise WrongUseError(f"no tokenizer in {name!r}{where}: {fault(name, error)}") from error

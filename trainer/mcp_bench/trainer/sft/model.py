@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_config import GGUF, fault, is_gguf, place, read_config
 from mcp_bench.trainer.data import Example
-from mcp_bench.trainer.recipe import Generation, Lora, Recipe
-from mcp_bench.trainer.templates import Templates
+from mcp_bench.trainer.layers import EXPERTS
+from mcp_bench.trainer.recipe import Generation, Recipe
+from mcp_bench.trainer.templates import Templates, special_tokens
 
 
 class BrokenModelError(WrongUseError):
@@ -52,7 +54,7 @@ def _random(recipe: Recipe, tokenizer: Any, kwargs: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed
 
     set_seed(recipe.training.seed)
-    architecture = recipe.model.architecture
+    architecture = recipe.architecture
     config = AutoConfig.for_model(
         architecture.model_type,
         **architecture.configuration(),
@@ -63,38 +65,81 @@ def _random(recipe: Recipe, tokenizer: Any, kwargs: dict[str, Any]) -> Any:
     return AutoModelForCausalLM.from_config(config, **kwargs)
 
 
+def check_weights(base: str) -> None:
+    """Check, without loading, that a folder has weights in a supported format.
+
+    Raises:
+        BrokenModelError: it has none.
+    """
+    folder = Path(base)
+    if not folder.is_dir() or any(folder.glob("*.safetensors")):
+        return
+    others = sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pth", ".pt", GGUF))
+    advice = ""
+    if others:
+        advice = f", but {', '.join(others[:3])}"
+        if any(name.endswith(GGUF) for name in others):
+            advice += f": a GGUF file is named itself, as in model.base={folder / others[0]}"
+        else:
+            advice += ": convert them with transformers (from_pretrained, then save_pretrained)"
+    raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors){advice}")
+
+
 def _pretrained(base: str, kwargs: dict[str, Any]) -> Any:
     from transformers import AutoModelForCausalLM
 
-    folder = Path(base)
-    if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        raise BrokenModelError(f"model.base: {base} has no weights (*.safetensors)")
+    check_weights(base)
+    if not is_gguf(base) and read_config(base).get("quantization_config"):
+        from transformers.utils.quantization_config import Mxfp4Config
+
+        kwargs = {**kwargs, "quantization_config": Mxfp4Config(dequantize=True)}
     try:
-        return AutoModelForCausalLM.from_pretrained(base, **kwargs)
+        model: Any = AutoModelForCausalLM.from_pretrained(**place(base), **kwargs)
     except Exception as error:  # transformers, the Hub client and safetensors raise different types
-        raise BrokenModelError(f"model.base: cannot load {base}: {str(error).splitlines()[0]}") from error
+        raise BrokenModelError(f"model.base: cannot load {base}: {fault(base, error)}") from error
+    if getattr(model, "hf_quantizer", None) is not None:  # its weights were converted while loading
+        model.hf_quantizer = None
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+    return model
+
+
+def layer_classes(model: Any) -> list[str]:
+    """Return the names of the model's layer classes, as transformers declares them for splitting a model.
+
+    A class of another part, such as a vision tower that was not loaded, is left out.
+    """
+    there = {type(module).__name__ for module in model.modules()}
+    return sorted(there & set(model._no_split_modules or ()))
 
 
 def _same_sizes(recipe: Recipe, model: Any) -> None:
-    """Check that the model has the recipe's sizes, which plans are computed from."""
+    """Check that the model has the sizes typed into the recipe, which plans are computed from."""
+    typed = recipe.model.architecture
+    if typed is None:
+        return
     config = model.config.get_text_config()
-    for name, wanted in recipe.model.architecture.configuration().items():
+    for name, wanted in typed.configuration().items():
         found = getattr(config, name, wanted)
         if found != wanted:
             raise BrokenModelError(
-                f"model.architecture.{name} is {wanted}, but {recipe.model.base} has {found}"
+                f"model.architecture.{name} is {wanted}, but {recipe.model.base} has {found}. Leave out "
+                "model.architecture: the sizes are then read from the base"
             )
 
 
-def adapter(lora: Lora) -> Any:
-    """Return peft's configuration for the adapter."""
+def adapter(recipe: Recipe) -> Any:
+    """Return peft's configuration for the recipe's adapter."""
     from peft import LoraConfig
 
+    lora, targets = recipe.lora, recipe.lora_targets
+    assert lora is not None  # noqa: S101 - the caller checks it
     return LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules=list(lora.targets),
+        target_modules=[name for name in targets if not name.startswith(EXPERTS)],
+        target_parameters=[name for name in targets if name.startswith(EXPERTS)] or None,
         task_type="CAUSAL_LM",
     )
 
@@ -135,25 +180,30 @@ def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
-    """Return the tokens that end assistant turns in training: the last special token of each turn.
+    """Return the special tokens that end assistant turns in training.
 
     Servers stop at the tokens in the generation settings. A template's end of turn is not always the
     tokenizer's end-of-text token.
     """
-    special = set(tokenizer.all_special_ids)
+    special, blank = special_tokens(tokenizer), set[int]()
     found = set()
     for example in examples:
-        last = None
-        pairs = zip(example.tokens, example.trained, strict=True)
-        for token, trained in pairs:
-            if trained and token in special:
-                last = token
-            elif not trained and last is not None:
-                found.add(last)
-                last = None
-        if last is not None:
-            found.add(last)
+        ends = zip(example.trained, [*example.trained[1:], 0], strict=True)
+        for at, (trained, following) in enumerate(ends):
+            if not trained or following:
+                continue
+            while at and example.trained[at] and _is_blank(example.tokens[at], tokenizer, blank):
+                at -= 1
+            if example.tokens[at] in special:
+                found.add(example.tokens[at])
     return found
+
+
+def _is_blank(token: int, tokenizer: Any, known: set[int]) -> bool:
+    """Return whether a token is only white space, as some templates have after the end of a turn."""
+    if token not in known and not tokenizer.decode([token], skip_special_tokens=False).strip():
+        known.add(token)
+    return token in known
 
 
 def _numbers(value: int | list[int] | None) -> list[int]:

@@ -12,6 +12,7 @@ from mcp_bench.servers.home import home
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
 from mcp_bench.trainer.sft import processes
+from mcp_bench.trainer.sft.model import check_weights
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready
 
@@ -60,6 +61,8 @@ def check(recipe: Recipe) -> None:
     """Refuse recipes that cannot work here, before any row is read."""
     import torch
 
+    if recipe.model.base is not None:
+        check_weights(recipe.model.base)
     hardware, there = recipe.hardware, processes.count()
     here = []
     if hardware.device == "cuda" and not torch.cuda.is_available():

@@ -23,6 +23,10 @@ MEMORY_ERRORS = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages: one on GPUs and two on CPUs."""
 
 
+SAMPLED = 100
+"""Rows that are searched for the end of a turn before training."""
+
+
 class OutOfMemoryError(BenchError):
     """Memory is too small for a single sequence."""
 
@@ -138,12 +142,12 @@ def make_trainer(
     from transformers.utils.logging import disable_progress_bar
 
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
-    from mcp_bench.trainer.sft.model import adapter, load_model
+    from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
     from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
     recipe = ready.recipe
     disable_progress_bar()  # transformers' bars for loading and writing files
-    fit_head(recipe.model.architecture.vocab_size)
+    fit_head(recipe.architecture.vocab_size)
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
     optimizers: tuple[Any, None] = (None, None)
@@ -161,12 +165,17 @@ def make_trainer(
     return GuardedTrainer(
         model=model,
         args=sft_config(
-            recipe, folder.checkpoints, sequences=sequences, accumulate=accumulate, report_to=report_to
+            recipe,
+            folder.checkpoints,
+            sequences=sequences,
+            accumulate=accumulate,
+            report_to=report_to,
+            layers=layer_classes(model),
         ),
         train_dataset=dataset(ready.prepared.examples, packing=packing),
         data_collator=None if packing else padding,
         processing_class=ready.tokenizer,
-        peft_config=adapter(recipe.lora) if recipe.lora else None,
+        peft_config=adapter(recipe) if recipe.lora else None,
         optimizers=optimizers,
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
@@ -185,6 +194,7 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     """
     from mcp_bench.trainer.data import prepare
     from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.sft.model import stop_tokens
     from mcp_bench.trainer.templates import check_templates, choose_templates
     from mcp_bench.trainer.tokenizer import load_tokenizer
 
@@ -196,7 +206,13 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
         raise WrongUseError(f"the tokenizer in {tokenizer} has no end-of-text token: set its eos_token")
     templates = choose_templates(loaded, recipe.model)
     check_templates(loaded, templates, rows)
-    return Ready(recipe, prepare(rows, loaded, templates, recipe.data.max_length), loaded, templates)
+    prepared = prepare(rows, loaded, templates, recipe.data.max_length)
+    if not stop_tokens(prepared.examples[:SAMPLED], loaded):
+        raise WrongUseError(
+            "no turn of the assistant ends with a special token, so the model would not learn to stop: set "
+            "model.chat_template to a template that ends turns with one"
+        )
+    return Ready(recipe, prepared, loaded, templates)
 
 
 def _where_to_go(folder: RunFolder) -> str:

@@ -19,7 +19,13 @@ KEPT = 2
 
 
 def sft_config(
-    recipe: Recipe, checkpoints: Path, *, sequences: int, accumulate: int, report_to: Sequence[str] = ()
+    recipe: Recipe,
+    checkpoints: Path,
+    *,
+    sequences: int,
+    accumulate: int,
+    report_to: Sequence[str] = (),
+    layers: Sequence[str] = (),
 ) -> Any:
     """Return TRL's SFTConfig for a recipe.
 
@@ -29,6 +35,8 @@ def sft_config(
         sequences: sequences per device. After running out of memory, fewer than the recipe's.
         accumulate: micro-batches per step. The product with `sequences` equals the recipe's.
         report_to: services to log to.
+        layers: names of the classes that FSDP wraps, one instance per layer. Default: those that accelerate
+            finds.
     """
     from trl.trainer.sft_config import SFTConfig
 
@@ -64,11 +72,11 @@ def sft_config(
         project="mcp-bench",
         run_name=checkpoints.parent.name,
         disable_tqdm=True,
-        **_sharding(recipe),
+        **_sharding(recipe, layers),
     )
 
 
-def _sharding(recipe: Recipe) -> dict[str, Any]:
+def _sharding(recipe: Recipe, layers: Sequence[str]) -> dict[str, Any]:
     """Return the settings for sharing the model and sequences over several devices."""
     hardware = recipe.hardware
     if hardware.sharding != "fsdp2":
@@ -78,7 +86,7 @@ def _sharding(recipe: Recipe) -> dict[str, Any]:
         "fsdp_config": {
             "version": 2,
             "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-            "transformer_layer_cls_to_wrap": [recipe.model.architecture.layer_class],
+            "transformer_layer_cls_to_wrap": list(layers) or None,
             "reshard_after_forward": True,
             "state_dict_type": "SHARDED_STATE_DICT",
             "cpu_ram_efficient_loading": True,

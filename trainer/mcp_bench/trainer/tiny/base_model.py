@@ -36,7 +36,7 @@ def make_base(
     from mcp_bench.trainer.sft.muon import MuonAdamW
 
     set_seed(seed)
-    architecture = recipe.model.architecture
+    architecture = recipe.architecture
     tokenizer = make_tokenizer(rows, architecture.vocab_size)
     config = AutoConfig.for_model(
         architecture.model_type,

@@ -1,0 +1,1 @@
+"""How conversations are written as text: chat templates."""
