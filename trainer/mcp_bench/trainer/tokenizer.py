@@ -1,4 +1,4 @@
-"""Load a tokenizer from a folder or by Hub name."""
+"""Load a tokenizer from a folder, or by the name of a base or of the Hub."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.bases import KNOWN, located
 
 
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer of a folder or Hub name.
+    """Return the tokenizer of a folder, fetched base or Hub name.
 
     Raises:
         WrongUseError: there is none, or its files cannot be read.
     """
     from transformers import AutoTokenizer
 
+    if name in KNOWN and located(name) == name:
+        raise WrongUseError(f"{name} is not on this machine yet. Fetch it with: mcp-bench train base {name}")
     try:
-        return AutoTokenizer.from_pretrained(name)
+        return AutoTokenizer.from_pretrained(located(name))
     except Exception as error:  # transformers, the Hub client and tokenizers raise different types
         what = "folder" if Path(name).is_dir() else "not a folder, and not available on the Hub"
         raise WrongUseError(f"no tokenizer in {name!r} ({what}): {str(error).splitlines()[0]}") from error
