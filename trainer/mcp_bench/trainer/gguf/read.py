@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,25 @@ def read_gguf(file: Path, folder: Path, on_progress: OnProgress = lambda done, t
     to_transformers(tokenizer, config.max_position_embeddings).save_pretrained(folder)
     _generation(fields, tokenizer).save_pretrained(folder)
     _write_weights(file, folder, config, tensors, on_progress)
+
+
+@dataclass(frozen=True)
+class GgufSummary:
+    """What a GGUF file says about its model."""
+
+    architecture: str
+    chat_template: str | None
+
+
+def summary(file: Path) -> GgufSummary:
+    """Return what a GGUF file says about its model, of any architecture and quantisation.
+
+    Raises:
+        WrongUseError: the file is missing or damaged.
+    """
+    fields, _ = _open(file)
+    template = _value(file, fields, "tokenizer.chat_template", None)
+    return GgufSummary(_value(file, fields, "general.architecture"), template)
 
 
 def _open(file: Path) -> tuple[Mapping[str, Any], list[Any]]:

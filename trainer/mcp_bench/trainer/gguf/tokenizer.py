@@ -95,6 +95,8 @@ def from_folder(folder: Path, rows: int, chat_template: str | None) -> GgufToken
             f"{file} splits text in a way that llama.cpp has no name for, or none that is known here "
             f"({', '.join(PRETOKENIZERS)}): the model would get other tokens than in training"
         )
+    if not model["merges"]:
+        raise WrongUseError(f"{file} has no merges, and llama.cpp loads no byte-level BPE without")
     tokens, types = _vocabulary(model["vocab"], content.get("added_tokens", []), rows, file)
     loaded = AutoTokenizer.from_pretrained(str(folder))
     special = {name: getattr(loaded, f"{attribute}_id") for name, attribute in SPECIAL_IDS.items()}
