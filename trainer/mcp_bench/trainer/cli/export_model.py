@@ -62,7 +62,7 @@ def export_model(
     from mcp_bench.trainer.cli.byte_progress import ByteProgress
     from mcp_bench.trainer.gguf.write import write_gguf
     from mcp_bench.trainer.serving.adapter import merge_adapter
-    from mcp_bench.trainer.serving.checkpoint import is_adapter
+    from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
     folder = Path(located(model))
     if not folder.is_dir():
@@ -76,6 +76,7 @@ def export_model(
     progress = ByteProgress()
     try:
         whole = merge_adapter(folder) if is_adapter(folder) else folder
+        read_checkpoint(whole)  # names what is missing
         written = write_gguf(
             whole, out, weight_type, name=name or folder.resolve().name,
             licence=licence or origin(folder).get("licence"), on_progress=progress.reporting("Writing"),

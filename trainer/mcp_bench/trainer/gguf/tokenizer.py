@@ -66,13 +66,12 @@ def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
     )
 
 
-def from_folder(folder: Path, rows: int, chat_template: str | None) -> GgufTokenizer:
-    """Read a folder's tokenizer.json.
+def from_folder(folder: Path, rows: int) -> GgufTokenizer:
+    """Read a folder's tokenizer, with its chat template.
 
     Args:
         folder: a model's folder.
         rows: rows of the model's embedding. Those without a token get an unused one.
-        chat_template: the template to store with it.
 
     Raises:
         WrongUseError: it is of another kind than byte-level BPE, or llama.cpp cannot split text as it does.
@@ -99,6 +98,7 @@ def from_folder(folder: Path, rows: int, chat_template: str | None) -> GgufToken
         raise WrongUseError(f"{file} has no merges, and llama.cpp loads no byte-level BPE without")
     tokens, types = _vocabulary(model["vocab"], content.get("added_tokens", []), rows, file)
     loaded = AutoTokenizer.from_pretrained(str(folder))
+    template = loaded.chat_template
     special = {name: getattr(loaded, f"{attribute}_id") for name, attribute in SPECIAL_IDS.items()}
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     return GgufTokenizer(
@@ -108,7 +108,7 @@ def from_folder(folder: Path, rows: int, chat_template: str | None) -> GgufToken
         pre,
         {name: number for name, number in special.items() if number is not None},
         add_bos=loaded("a")["input_ids"][0] == loaded.bos_token_id,
-        chat_template=chat_template,
+        chat_template=template.get("default") if isinstance(template, dict) else template,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.gguf.architectures import GgufArchitecture, gguf_name, heads_of, interleave
 from mcp_bench.trainer.gguf.hyperparameters import key_heads, rope_factors
-from mcp_bench.trainer.serving.checkpoint import SHARDS, read_json
 
 BUFFERS = "rotary_emb.inv_freq"
 """Ends the names of what old checkpoints hold besides weights."""
+INDEX = "model.safetensors.index.json"
 ROPE_FACTORS = "rope_freqs.weight"
 
 
@@ -75,9 +76,9 @@ class Weights:
 
 
 def _files(folder: Path) -> list[Path]:
-    index = folder / SHARDS[0]
+    index = folder / INDEX
     if index.is_file():
-        return [folder / name for name in sorted(set(read_json(index)["weight_map"].values()))]
+        return [folder / name for name in sorted(set(json.loads(index.read_bytes())["weight_map"].values()))]
     found = sorted(folder.glob("model*.safetensors"))
     if not found:
         raise WrongUseError(f"{folder} has no weights in safetensors files (model.safetensors)")

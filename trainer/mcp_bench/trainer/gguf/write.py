@@ -17,7 +17,6 @@ from mcp_bench.trainer.gguf.hyperparameters import add_hyperparameters, read_con
 from mcp_bench.trainer.gguf.read import OnProgress
 from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, from_folder
 from mcp_bench.trainer.gguf.weights import Weights
-from mcp_bench.trainer.serving.checkpoint import read_checkpoint
 
 FILE_TYPES = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "bf16": "MOSTLY_BF16", "q8_0": "MOSTLY_Q8_0"}
 """How matrices can be stored: our name, and that in `gguf.LlamaFileType`."""
@@ -64,9 +63,8 @@ def write_gguf(
     """
     import gguf
 
-    template = read_checkpoint(folder).chat_template
     architecture, config = read_configuration(folder)
-    tokenizer = from_folder(folder, config.vocab_size, template)
+    tokenizer = from_folder(folder, config.vocab_size)
     beside = out.with_name(f".{out.name}.new")
     try:
         with ExitStack() as files:

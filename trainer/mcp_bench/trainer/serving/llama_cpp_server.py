@@ -94,8 +94,10 @@ def application(complete: Complete, model: str) -> Starlette:
             return StreamingResponse(_stream(complete, asked, model), media_type="text/event-stream")
         try:
             answer = await asyncio.to_thread(complete, asked)
-        except ValueError as error:  # what llama.cpp says about a wrong request, such as a prompt too long
+        except ValueError as error:
             return _refused(str(error), 400)
+        if "error" in answer:  # such as a prompt that is too long
+            return JSONResponse(answer, int(answer["error"].get("code", 500)))
         return JSONResponse({**answer, "model": model})
 
     routes = [Route("/v1/models", models), Route("/v1/chat/completions", chat, methods=["POST"])]
