@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,6 +28,7 @@ from pydantic import (
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
 from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.bases import located
 
 Attention = Literal[
     "eager",
@@ -54,11 +56,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSource(Section):
-    """The base model: a folder, a Hub name, or `null` for random weights of `architecture`."""
+Base = Annotated[str, AfterValidator(lambda name: name if Path(name).exists() else located(name))]
+"""A folder or Hub name. The name of a fetched base becomes its folder."""
 
-    base: str | None
-    tokenizer: str | None = None
+
+class ModelSource(Section):
+    """The base model: a folder, a fetched base, a Hub name, or `null` for random weights."""
+
+    base: Base | None
+    tokenizer: Base | None = None
     """Folder or Hub name of the tokenizer. Default: the base model's."""
     chat_template: str | None = None
     """File with the training template. Default: the tokenizer's, or TRL's training variant of it."""
@@ -195,8 +201,8 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def anchored(name: str) -> str:
-    """Return the absolute path of an existing file or folder, or the name unchanged (a Hub name)."""
-    return str(Path(name).absolute()) if Path(name).exists() else name
+    """Return the absolute path of an existing file or folder or fetched base, or the name unchanged."""
+    return located(name)
 
 
 def shipped() -> dict[str, Path]:

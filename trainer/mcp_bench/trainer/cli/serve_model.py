@@ -23,6 +23,7 @@ Examples:
   mcp-bench serve-model ./Qwen3.5-9B --engine vllm --vllm ~/vllm --tensor-parallel 8
   mcp-bench serve-model ./Qwen3.5-9B --max-model-len 65536 -- --gpu-memory-utilization 0.85
   mcp-bench serve-model tuned/checkpoints/checkpoint-200 --json > server.json &
+  mcp-bench serve-model tuned.gguf -- n_gpu_layers=99
 """
 WAIT_SECONDS = 3600.0
 
@@ -32,10 +33,10 @@ WAIT_SECONDS = 3600.0
 @click.argument("extra", nargs=-1, metavar="[-- ENGINE FLAGS]")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "vllm", "transformers"]),
+    type=click.Choice(["auto", "vllm", "transformers", "llama.cpp"]),
     default="auto",
     show_default=True,
-    help="auto uses vLLM if it is installed, else `transformers serve`.",
+    help="auto uses llama.cpp for a GGUF file, vLLM if it is installed, else `transformers serve`.",
 )
 @click.option("--vllm", metavar="PATH", help="Environment or executable of vLLM. [env: MCP_BENCH_VLLM]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -68,9 +69,10 @@ def serve_model(
 ) -> None:
     """Serve a checkpoint as an OpenAI-compatible endpoint.
 
-    CKPT is a folder with config.json, weights, a tokenizer and its chat template, or with a LoRA adapter. An
-    adapter is first merged into its base model, in CKPT/merged. generation_config.json provides the defaults
-    for requests without sampling settings.
+    CKPT is a folder with config.json, weights, a tokenizer and its chat template, or with a LoRA adapter, the
+    name of a fetched base (see `mcp-bench train base`), or a GGUF file for llama.cpp. An adapter is first
+    merged into its base model, in CKPT/merged. generation_config.json provides the defaults for requests
+    without sampling settings.
 
     Tool calls are parsed into the API's form. The parser is known for the Qwen families; name it for others.
     Arguments after -- are passed to the engine unchanged.
@@ -80,7 +82,7 @@ def serve_model(
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.serving import serve
 
-    if extra and not extra[0].startswith("-"):
+    if extra and not extra[0].startswith("-") and checkpoint.suffix != ".gguf":
         raise WrongUseError(
             f"unexpected argument {extra[0]!r}: give one checkpoint, and put engine flags after --"
         )

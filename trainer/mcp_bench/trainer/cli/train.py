@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.trainer.cli.base import base
 from mcp_bench.trainer.cli.sft import sft
 from mcp_bench.trainer.cli.tiny_base import tiny_base
 
@@ -23,6 +24,7 @@ def train() -> None:
     """Fine-tune models on recordings with recipes. Planning needs no GPU."""
 
 
+train.add_command(base)
 train.add_command(sft)
 train.add_command(tiny_base)
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
-from mcp_bench.trainer.serving import require_key
+from mcp_bench.trainer.serving import llama_cpp, require_key
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
 from mcp_bench.trainer.serving.families import JSON_CALLS, TAGGED_CALLS, Parsers
 from mcp_bench.trainer.serving.require_key import RequireKey
 
-EngineName = Literal["vllm", "transformers"]
+EngineName = Literal["vllm", "transformers", "llama.cpp"]
 
 MODULE = "mcp_bench_require_key"
 """Name under which vLLM imports the middleware."""
@@ -71,6 +71,9 @@ def find_engine(wanted: str, vllm: str | None, environ: Mapping[str, str]) -> En
         MissingDependencyError: the engine is not installed.
         WrongUseError: there is no vLLM executable at `vllm`.
     """
+    if wanted == llama_cpp.NAME:
+        llama_cpp.check_installed()
+        return Engine(llama_cpp.NAME)
     if wanted != "transformers":
         named = vllm or environ.get(VLLM_VARIABLE) or None
         executable = _named(Path(named).expanduser()) if named else _installed(environ)
@@ -113,6 +116,10 @@ def command(
     Raises:
         WrongUseError: the engine does not support the settings.
     """
+    if engine.name == llama_cpp.NAME:
+        return llama_cpp.command(
+            checkpoint.folder, listening.host, listening.port, listening.model, capacity.max_model_len, extra
+        )
     where = ["--host", listening.host, "--port", str(listening.port)]
     if engine.executable is not None:
         argv = [str(engine.executable), "serve", str(checkpoint.folder), *where]

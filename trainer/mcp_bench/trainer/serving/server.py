@@ -19,10 +19,12 @@ from tempfile import mkdtemp
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.trainer.bases import located
+from mcp_bench.trainer.serving import llama_cpp
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
-from mcp_bench.trainer.serving.families import choose_parsers
+from mcp_bench.trainer.serving.families import Parsers, choose_parsers
 from mcp_bench.trainer.serving.require_key import VARIABLE
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 
@@ -93,8 +95,8 @@ def serve(
     """Serve a model, or a LoRA adapter after merging it, and stop the server on exit.
 
     Args:
-        checkpoint: folder of the model or adapter.
-        engine: auto, vllm or transformers.
+        checkpoint: folder of the model or adapter, name of a fetched base, or a GGUF file.
+        engine: auto, vllm, transformers or llama.cpp.
         vllm: vLLM's environment or executable.
         host: address to listen on.
         port: port to listen on; 0 picks a free one.
@@ -113,16 +115,19 @@ def serve(
         MissingDependencyError: the engine is not installed.
         BenchError: the engine ended during start-up or did not answer within `start_timeout`.
     """
-    checkpoint = Path(checkpoint)
-    found = find_engine(engine, vllm, os.environ)
-    name = model_name or checkpoint.resolve().name
+    checkpoint = Path(located(str(checkpoint)))
+    found = find_engine(llama_cpp.engine_for(checkpoint, engine), vllm, os.environ)
+    name = model_name or checkpoint.resolve().name.removesuffix(llama_cpp.SUFFIX)
     if not MODEL_NAME.fullmatch(name):
         raise WrongUseError(
             f"invalid model name {name!r}: use --model-name with letters, digits, '.', '_', '-' and '/'"
         )
     listening = Listening(host, claim_port(host, port), name)
-    loaded = read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
-    parsers = choose_parsers(loaded, tool_call_parser, reasoning_parser)
+    if found.name == llama_cpp.NAME:  # it finds the form of calls in the template itself
+        loaded, parsers = llama_cpp.read_file(checkpoint), Parsers("", None)
+    else:
+        loaded = read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
+        parsers = choose_parsers(loaded, tool_call_parser, reasoning_parser)
     capacity = Capacity(tensor_parallel, data_parallel, max_model_len)
     argv = command(found, loaded, listening, parsers, capacity, tuple(extra))
     folder = _folder(name, loaded.folder)

@@ -1,0 +1,136 @@
+"""GGUF files served by llama.cpp: a tiny Llama that has learned one call, and what a request cannot do."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from openai import BadRequestError, NotFoundError, OpenAI
+
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.trainer.cli.serve_model import serve_model
+from mcp_bench.trainer.gguf.write import write_gguf
+from mcp_bench.trainer.serving import Server, llama_cpp, serve
+from tests.support.requirements import needs
+from tests.support.training.byte_tokenizers import CHATML
+from tests.support.training.tiny_checkpoints import QUESTION, QWEN3_CALL, TOOLS, learn, save
+from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
+
+INSTALLED = find_spec("xllamacpp") is not None
+pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]  # of torch and related packages
+served = needs("llama.cpp", INSTALLED, "the package xllamacpp is not installed")
+
+# Like Qwen3's: llama.cpp reads the form of calls off the template, so it must write them as the model does.
+TEMPLATE = CHATML.replace(
+    "'<tool_call>' + call.function.name + ' ' + (call.function.arguments | tojson) + '</tool_call>'",
+    """'<tool_call>\\n{"name": "' + call.function.name + '", "arguments": '"""
+    """ + (call.function.arguments | tojson) + '}\\n</tool_call>'""",
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_HOME", str(tmp_path_factory.mktemp("home")))
+        folder = tiny_llama_folder(tmp_path_factory.mktemp("model") / "tiny")
+        write_gguf(folder, folder.with_suffix(".gguf"), "f32")
+        with serve(
+            folder.with_suffix(".gguf"), max_model_len=1024, extra=["cpuparams.n_threads=1"]
+        ) as started:
+            yield started
+
+
+def client(server: Server) -> OpenAI:
+    return OpenAI(base_url=server.base_url, api_key=server.key, max_retries=0)
+
+
+@pytest.mark.full
+@served
+def test_a_learned_call_is_parsed(tmp_path: Path) -> None:
+    """The greedy answer is the learned one, so llama.cpp computes what transformers trained."""
+    tokenizer = tiny_tokenizer(TEMPLATE)
+    model = tiny_llama(len(tokenizer))
+    learn(model, tokenizer, [(QUESTION, QWEN3_CALL)])
+    write_gguf(save(model, tokenizer, tmp_path / "tiny"), tmp_path / "tiny.gguf", "f32")
+    with serve(tmp_path / "tiny.gguf", extra=["cpuparams.n_threads=1"]) as server:
+        _check_call(server)
+
+
+def _check_call(server: Server) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "messages": QUESTION, "tools": TOOLS}
+    (choice,) = client(server).chat.completions.create(**asked).choices
+    (call,) = choice.message.tool_calls or []
+    assert choice.finish_reason == "tool_calls"
+    assert call.type == "function" and call.function.name == "find"
+    assert json.loads(call.function.arguments) == {"name": "Ada"}
+    parts = [part.choices[0].delta for part in client(server).chat.completions.create(**asked, stream=True)]
+    streamed = [call.function for part in parts for call in part.tool_calls or []]
+    assert "".join(call.arguments or "" for call in streamed if call) == call.function.arguments
+
+
+@served
+def test_only_the_key_opens_any_path(server: Server) -> None:
+    where = server.base_url.removeprefix("http://").removesuffix("/v1")
+    for path in ("/", "/health", "/v1/health", "/v1/models", "/v1/chat/completions", "/props"):
+        for headers in ({}, {"Authorization": "Bearer guess"}):
+            wire = http.client.HTTPConnection(where, timeout=60)
+            wire.request("GET", path, headers=headers)
+            assert wire.getresponse().status == 401, path
+            wire.close()
+    command = Path(f"/proc/{server.pid}/cmdline").read_bytes()
+    assert server.key.encode() not in command
+
+
+@served
+def test_wrong_requests_are_refused(server: Server) -> None:
+    say: Any = client(server).chat.completions.create
+    with pytest.raises(NotFoundError, match="no model 'other'"):
+        say(model="other", messages=QUESTION)
+    with pytest.raises(BadRequestError, match="messages"):
+        say(model="tiny", messages="hello")
+    with pytest.raises(BadRequestError, match="context size"):
+        say(model="tiny", messages=[{"role": "user", "content": "long " * 1000}])
+
+
+@served
+def test_an_unknown_parameter_is_named(tmp_path: Path) -> None:
+    folder = tiny_llama_folder(tmp_path / "tiny")
+    write_gguf(folder, tmp_path / "tiny.gguf")
+    result = CliRunner().invoke(serve_model, [str(tmp_path / "tiny.gguf"), "--", "n_gpu_layer=9"])
+    assert isinstance(result.exception, BenchError)
+    assert "llama.cpp has no parameter 'n_gpu_layer'" in str(result.exception)
+
+
+def test_engine_and_file_must_fit_together(tmp_path: Path) -> None:
+    file = tmp_path / "a.gguf"
+    assert llama_cpp.engine_for(file, "auto") == "llama.cpp"
+    assert llama_cpp.engine_for(tmp_path, "auto") == "auto"
+    with pytest.raises(WrongUseError, match=r"which --engine llama\.cpp serves, not vllm"):
+        llama_cpp.engine_for(file, "vllm")
+    with pytest.raises(WrongUseError, match="mcp-bench export-model"):
+        llama_cpp.engine_for(tmp_path, "llama.cpp")
+    with pytest.raises(WrongUseError, match="NAME=VALUE"):
+        llama_cpp.command(file, "127.0.0.1", 1, "m", None, ("--flag",))
+
+
+def test_a_file_without_a_template_is_refused(tmp_path: Path) -> None:
+    folder = tiny_llama_folder(tmp_path / "tiny")
+    tiny_tokenizer(None).save_pretrained(folder)
+    (folder / "chat_template.jinja").unlink()
+    write_gguf(folder, tmp_path / "tiny.gguf")
+    with pytest.raises(WrongUseError, match="has no chat template"):
+        llama_cpp.read_file(tmp_path / "tiny.gguf")
+    with pytest.raises(WrongUseError, match="no file"):
+        llama_cpp.read_file(tmp_path / "none.gguf")
+
+
+@pytest.mark.skipif(INSTALLED, reason="xllamacpp is installed")
+def test_a_missing_engine_names_its_package(tmp_path: Path) -> None:
+    with pytest.raises(MissingDependencyError, match=r"mcp-bench-trainer\[llama-cpp\]"):
+        llama_cpp.check_installed()

@@ -1,0 +1,90 @@
+"""Base models of the Hugging Face Hub, at a pinned revision."""
+
+from __future__ import annotations
+
+import shutil
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.bases.places import enough_space
+
+WANTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "LICENSE*", "NOTICE*", "README.md")
+"""Files of a model that is trained and served. Others repeat the weights in another form."""
+UNWANTED = ("original/*", "onnx/*", "consolidated*", "*.gguf")
+
+
+class UnreachableHubError(BenchError):
+    """The Hub cannot be reached, or went away during a download. Repeating the command continues it."""
+
+    may_pass = True
+
+
+def download(name: str, revision: str | None, folder: Path) -> dict[str, Any]:
+    """Download a model's files to a folder, continuing what is there, and return its origin.
+
+    The Hub's client shows its progress itself.
+
+    Args:
+        name: `org/model`.
+        revision: a branch, tag or commit. Default: the newest commit of `main`.
+        folder: where to write.
+
+    Raises:
+        WrongUseError: there is no such model, or none with safetensors; or this account may not read it.
+        UnreachableHubError: the Hub does not answer.
+        BenchError: there is too little space.
+    """
+    try:
+        from huggingface_hub import HfApi, hf_hub_download
+    except ImportError as error:
+        raise MissingDependencyError(
+            "models of the Hub need the Python package huggingface-hub: `pip install huggingface-hub`"
+        ) from error
+    try:
+        info = HfApi().model_info(name, revision=revision, files_metadata=True)
+        files = {
+            entry.rfilename: entry.size or 0 for entry in info.siblings or [] if _wanted(entry.rfilename)
+        }
+        if not any(file.endswith(".safetensors") for file in files):
+            raise WrongUseError(f"{name} has no weights in safetensors files on the Hub")
+        here = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        enough_space(sum(files.values()) - here)
+        for file in sorted(files, key=lambda file: files[file]):
+            hf_hub_download(name, file, revision=info.sha, local_dir=folder)
+    except BenchError:
+        raise
+    except Exception as error:  # the Hub's client, its HTTP library and the socket raise different types
+        raise _explained(name, error) from error
+    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes on what was complete
+    licence = info.card_data.get("license") if info.card_data else None
+    return {"source": f"https://huggingface.co/{name}", "revision": info.sha, "licence": licence}
+
+
+def _wanted(file: str) -> bool:
+    return any(fnmatch(file, one) for one in WANTED) and not any(fnmatch(file, one) for one in UNWANTED)
+
+
+def _explained(name: str, error: Exception) -> BenchError:
+    from huggingface_hub import errors
+
+    first = sanitize_line((str(error).strip() or type(error).__name__).splitlines()[0])
+    if isinstance(error, errors.GatedRepoError):
+        return WrongUseError(
+            f"{name} is gated: accept its terms at https://huggingface.co/{name}, and log in with "
+            "`hf auth login` or HF_TOKEN"
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return WrongUseError(f"{name} has no such revision on the Hub: {first}")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return WrongUseError(
+            f"no model {name} on the Hub, or it is private: check the name, or log in with `hf auth login`"
+        )
+    if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+        return BenchError(f"cannot write {error.filename}: {error.strerror}")
+    return UnreachableHubError(
+        f"cannot download {name} from the Hub: {first}. Check the network (HF_ENDPOINT names a mirror, "
+        "HF_HUB_OFFLINE forbids downloads). What was downloaded is kept: the same command continues"
+    )

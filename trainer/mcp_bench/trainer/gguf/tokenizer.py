@@ -1,0 +1,126 @@
+"""Tokenizers of byte-level BPE (https://arxiv.org/abs/1508.07909), out of GGUF and into it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.gguf.pretokenizers import PRETOKENIZERS, pretokenizer, pretokenizer_name
+
+NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
+"""Types of tokens (`gguf.TokenType`)."""
+SPECIAL_IDS = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
+"""`tokenizer.ggml.NAME_token_id` and the tokenizer's attribute for it."""
+
+
+@dataclass(frozen=True)
+class GgufTokenizer:
+    """A tokenizer's parts, as GGUF has them. A token's number is its place in the list."""
+
+    tokens: list[str]
+    types: list[int]
+    merges: list[str]
+    """Pairs of tokens, each with a space between, the first one to apply first."""
+    pre: str
+    """llama.cpp's name for how text is split before."""
+    special: Mapping[str, int] = field(default_factory=dict)
+    """`bos`, `eos`, `unknown`, `padding` to the token's number."""
+    add_bos: bool = False
+    chat_template: str | None = None
+
+
+def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
+    """Return the tokenizer as a `PreTrainedTokenizerFast`.
+
+    Raises:
+        WrongUseError: its way to split text is unknown.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    before = pretokenizer(parts.pre)
+    vocabulary = {token: number for number, token in enumerate(parts.tokens)}
+    merges = [(one, two) for one, _, two in (merge.partition(" ") for merge in parts.merges)]
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    made.decoder = decoders.ByteLevel()
+    added = [
+        AddedToken(token, special=kind == CONTROL, normalized=False)
+        for token, kind in zip(parts.tokens, parts.types, strict=True)
+        if kind in (CONTROL, USER_DEFINED)
+    ]
+    for token in added:
+        (made.add_special_tokens if token.special else made.add_tokens)([token])
+    # a component can only be made from JSON as part of a whole tokenizer
+    made = Tokenizer.from_str(json.dumps({**json.loads(made.to_str()), "pre_tokenizer": before}))
+    names = {SPECIAL_IDS[name]: parts.tokens[number] for name, number in parts.special.items()}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        chat_template=parts.chat_template,
+        model_max_length=max_length,
+        clean_up_tokenization_spaces=False,
+        **names,
+    )
+
+
+def from_folder(folder: Path, rows: int) -> GgufTokenizer:
+    """Read a folder's tokenizer, with its chat template.
+
+    Args:
+        folder: a model's folder.
+        rows: rows of the model's embedding. Those without a token get an unused one.
+
+    Raises:
+        WrongUseError: it is of another kind than byte-level BPE, or llama.cpp cannot split text as it does.
+    """
+    from transformers import AutoTokenizer
+
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        raise WrongUseError(f"{folder} has no tokenizer.json: only these tokenizers can be written to GGUF")
+    content = json.loads(file.read_bytes())
+    model, before = content["model"], content.get("pre_tokenizer")
+    if model["type"] != "BPE" or model.get("byte_fallback"):
+        raise WrongUseError(
+            f"{file}: only byte-level BPE can be written to GGUF, not {model['type']}"
+            + (" with byte fallback (SentencePiece)" if model.get("byte_fallback") else "")
+        )
+    pre = pretokenizer_name(before)
+    if pre is None or content.get("normalizer") not in (None, {"type": "NFC"}):
+        raise WrongUseError(
+            f"{file} splits text in a way that llama.cpp has no name for, or none that is known here "
+            f"({', '.join(PRETOKENIZERS)}): the model would get other tokens than in training"
+        )
+    if not model["merges"]:
+        raise WrongUseError(f"{file} has no merges, and llama.cpp loads no byte-level BPE without")
+    tokens, types = _vocabulary(model["vocab"], content.get("added_tokens", []), rows, file)
+    loaded = AutoTokenizer.from_pretrained(str(folder))
+    template = loaded.chat_template
+    special = {name: getattr(loaded, f"{attribute}_id") for name, attribute in SPECIAL_IDS.items()}
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+    return GgufTokenizer(
+        tokens,
+        types,
+        merges,
+        pre,
+        {name: number for name, number in special.items() if number is not None},
+        add_bos=loaded("a")["input_ids"][0] == loaded.bos_token_id,
+        chat_template=template.get("default") if isinstance(template, dict) else template,
+    )
+
+
+def _vocabulary(
+    vocabulary: Mapping[str, int], added: Iterable[Mapping[str, Any]], rows: int, file: Path
+) -> tuple[list[str], list[int]]:
+    by_number = {number: (token, NORMAL) for token, number in vocabulary.items()}
+    for token in added:
+        by_number[token["id"]] = (token["content"], CONTROL if token["special"] else USER_DEFINED)
+    if by_number and max(by_number) >= rows:
+        raise WrongUseError(
+            f"{file} has token {max(by_number)}, but the model's embedding has only {rows} rows"
+        )
+    whole = [by_number.get(number, (f"[PAD{number}]", UNUSED)) for number in range(rows)]
+    return [token for token, _ in whole], [kind for _, kind in whole]
