@@ -1,0 +1,1 @@
+"""How models write: chat templates, and the forms of tool calls and reasoning in their answers."""
