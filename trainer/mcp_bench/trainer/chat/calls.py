@@ -49,8 +49,8 @@ class CallFormat(Protocol):
     def held(self, text: str) -> int:
         """Return the length of the text's start that no later token can make part of a call."""
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
-        """Return the expression of one call, and what stands between two calls."""
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
+        """Return the expression of one call, and what stands between two calls; None: there is only one."""
 
 
 def find_format(name: str, template: str = "") -> CallFormat:

@@ -11,7 +11,7 @@ import re
 
 from mcp_bench.trainer.chat.answer import Answer, Call, MalformedCallError, call_of, read_json
 from mcp_bench.trainer.chat.grammar import Pieces
-from mcp_bench.trainer.chat.json_calls import Tools, named_schemas
+from mcp_bench.trainer.chat.json_calls import Tools, before_mark, named_schemas
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
@@ -32,7 +32,9 @@ class Harmony:
         calls: list[Call] = []
         for header, body in _messages(text):
             recipient = RECIPIENT.search(header)
-            if recipient is not None and tools:
+            if body is None:
+                content.append(header)
+            elif recipient is not None and tools:
                 try:
                     calls.append(call_of({"name": recipient[1], "arguments": read_json(body)}))
                 except MalformedCallError:
@@ -50,12 +52,13 @@ class Harmony:
 
     def certain(self, text: str, tools: Tools) -> tuple[str, str]:
         """Return reasoning and content that no later token changes; see `AnswerParser.certain`."""
-        if text and not any(mark in text for mark in self.marks):
+        if MESSAGE not in text:
             return "", ""  # the first header, or text without any
+        text = text[: min(before_mark(text, mark) if mark not in text else len(text) for mark in self.marks)]
         reasoning: list[str] = []
         content: list[str] = []
         for header, body in _messages(text):
-            if RECIPIENT.search(header) and tools:
+            if body is None or (RECIPIENT.search(header) and tools):
                 break
             (reasoning if _channel(header) == "analysis" else content).append(body)
         return "\n".join(reasoning), "\n".join(content)
@@ -75,7 +78,7 @@ class Harmony:
         at = self.begin(text)
         return len(text) if at is None else at
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         """Return the expressions of the grammar; see `CallFormat`. The channel may stand before or after."""
         channel, message, constrain = (pieces.literal(one) for one in (CHANNEL, MESSAGE, CONSTRAIN))
         before = f'({channel} "commentary")?'
@@ -84,20 +87,21 @@ class Harmony:
             f"{pieces.literal(MARK + name)} {after} {pieces.arguments(schema)}"
             for name, schema in named_schemas(tools)
         ]
-        return f"({' | '.join(each)})", ""
+        return f"({' | '.join(each)})", None
 
 
-def _messages(text: str) -> list[tuple[str, str]]:
-    """Return header and body of each message. The first header begins after `<|start|>assistant`."""
+def _messages(text: str) -> list[tuple[str, str | None]]:
+    """Return header and body of each message; None: a header without a body.
+
+    The first header begins after `<|start|>assistant`. Text without any marks is a message without a header.
+    """
     if not any(mark in text for mark in (CHANNEL, MESSAGE)) and MARK not in text:
         return [("", text)] if text else []
-    found = []
+    found: list[tuple[str, str | None]] = []
     for part in re.split("|".join(map(re.escape, (*ENDS, START))), text):
         header, mark, body = part.partition(MESSAGE)
-        if mark:
-            found.append((header, body))
-        elif header.strip() not in ("", "assistant"):
-            found.append((header, ""))
+        if mark or header.strip() not in ("", "assistant"):
+            found.append((header, body if mark else None))
     return found
 
 

@@ -39,7 +39,7 @@ class Hermes:
     def held(self, text: str) -> int:
         return before_mark(text, self.opening)
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         return (
             f'{pieces.literal(self.opening)} "\\n"? ({either(tools, pieces, "arguments")}) "\\n"? '
             f"{pieces.literal(self.closing)}",
@@ -79,7 +79,7 @@ class Llama3Json:
         begun = text.lstrip()
         return 0 if self.begin(text) is not None or self.tag.startswith(begun) else len(text)
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         return either(tools, pieces, "parameters"), '"; "'
 
 
@@ -119,11 +119,11 @@ class Mistral:
     def held(self, text: str) -> int:
         return before_mark(text, self.mark)
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         mark = pieces.literal(self.mark)
         if self._listed:
             one = pieces.rule(either(tools, pieces, "arguments"))
-            return f'{mark} " "? "[" {one} "]"', ""
+            return f'{mark} " "? "[" {one} "]"', None
         arguments = pieces.literal(self.args)
         each = [
             f"{pieces.literal(name)} {arguments} {pieces.arguments(schema)}"

@@ -80,7 +80,7 @@ class Qwen3Coder(TaggedCalls):
     )
     argument = re.compile(r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         """Return the expressions of the grammar; see `CallFormat`."""
         each = []
         for name, schema in named_schemas(tools):
@@ -103,7 +103,7 @@ class Glm45(TaggedCalls):
         r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
     )
 
-    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str]:
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
         """Return the expressions of the grammar; see `CallFormat`."""
         each = []
         for name, schema in named_schemas(tools):
@@ -122,7 +122,10 @@ def _value(schema: Any, pieces: Pieces, close: str) -> str:
         return f"/[Tt]rue|[Ff]alse/ {end}"
     if not kinds or "string" in kinds:
         return pieces.until(close)
-    return f"{pieces.value(schema)} {end}"
+    # templates that render values with `| string` taught the model Python's names
+    python = {"boolean": "/True|False/", "null": '"None"'}
+    names = [expression for kind, expression in python.items() if kind in kinds]
+    return f"({' | '.join([pieces.value(schema), *names])}) {end}"
 
 
 def pieces_of(text: str, pieces: Pieces, marks: Sequence[str]) -> list[str]:

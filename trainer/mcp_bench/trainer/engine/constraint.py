@@ -80,7 +80,7 @@ class Grammars:
         pieces = Pieces(self._special, self._accepts)
         call, between = self.parser.calls.rules(tools, pieces)
         one = pieces.rule(call)
-        calls = f"{one} ({between} {one})*" if several and between else one
+        calls = f"{one} ({between} {one})*" if several and between is not None else one
         if not required:
             return pieces.text(f"{HEAD} {calls}")
         return pieces.text(f"{self._before(pieces, opened)} {calls}")
@@ -95,7 +95,7 @@ class Grammars:
         if not self.parser.thinks:
             return ""
         end = f'{pieces.until(CLOSE_THOUGHT)} "\\n"? "\\n"?'
-        return end if opened else f"({pieces.literal(OPEN_THOUGHT)} {end})?"
+        return end if opened else f'"\\n"? ({pieces.literal(OPEN_THOUGHT)} {end})?'
 
     def _special(self, text: str) -> int | None:
         number = self._tokenizer.get_added_vocab().get(text)
