@@ -98,7 +98,9 @@ class Engine:
                 try:
                     self._receive()
                     self._drop_cancelled()
-                    self._read()
+                    room = CHUNK
+                    while room > 0 and (read := self._read(room)):
+                        room -= read
                     self._step()
                 except Exception as error:  # a request that fails must not end the engine
                     self._fail(error)
@@ -127,23 +129,27 @@ class Engine:
             self._reading = None
             self._caches.drop_last()
 
-    def _read(self) -> None:
-        """Read a part of a prompt; when it is complete, its sequence joins those that are decoded."""
+    def _read(self, room: int) -> int:
+        """Read up to `room` tokens of a prompt, and return how many.
+
+        When it is complete, its sequence joins those that are decoded.
+        """
         if self._reading is None:
             if not self._waiting or len(self._decoding) >= self._batch or not self._fits(self._waiting[0]):
-                return
+                return 0
             self._reading = self._begin(self._waiting.popleft())
         one = self._reading
         start = self._caches.length(len(self._caches) - 1)
         end = len(one.request.prompt)
         if not self._caches.whole_prompts:
-            end = min(end, start + CHUNK)
+            end = min(end, start + room)
         scores = self._caches.read(torch.tensor(one.request.prompt[start:end], device=self._device))
         if end == len(one.request.prompt):
             self._reading = None
             self._decoding.append(one)
             one.choose(scores)
             self._finish(len(self._decoding) - 1)
+        return end - start
 
     def _fits(self, request: Request) -> bool:
         """Return whether there is memory for a request beside the others."""
