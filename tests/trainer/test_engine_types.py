@@ -47,9 +47,9 @@ TYPES: dict[str, dict[str, Any]] = {
 NEW = 12
 
 
-def random_checkpoint(kind: str, folder: Path) -> Path:
+def random_checkpoint(kind: str, folder: Path, **changed: Any) -> Path:
     torch.manual_seed(1)
-    config = AutoConfig.for_model(kind, **SIZES, **TYPES[kind])
+    config = AutoConfig.for_model(kind, **{**SIZES, **TYPES[kind], **changed})
     model = AutoModelForCausalLM.from_config(config).float()
     with torch.no_grad():  # far from zero, so that the likeliest token is clearly the likeliest
         for parameter in model.parameters():
