@@ -137,7 +137,8 @@ class Engine:
         if self._reading is None:
             if not self._waiting or len(self._decoding) >= self._batch or not self._fits(self._waiting[0]):
                 return 0
-            self._reading = self._begin(self._waiting.popleft())
+            self._reading = Decoding(self._waiting.popleft(), self._tokenizer, self._hidden, self._ends)
+            self._begin(self._reading)
         one = self._reading
         start = self._caches.length(len(self._caches) - 1)
         end = len(one.request.prompt)
@@ -159,13 +160,13 @@ class Engine:
         columns = max(*lengths, len(request.prompt)) + min(ROOM, request.most_tokens)
         return (len(lengths) + 1) * columns * self._caches.column_bytes <= self._live_bytes
 
-    def _begin(self, request: Request) -> Decoding:
-        """Give a request a row, with the longest beginning that is known already."""
-        one = Decoding(request, self._tokenizer, self._hidden, self._ends)
+    def _begin(self, one: Decoding) -> None:
+        """Give a sequence a row, with the longest beginning that is known already."""
+        request = one.request
         total = len(request.prompt) + min(ROOM, request.most_tokens)
         if self._caches.whole_prompts:
             self._caches.begin(None, 0, total)
-            return one
+            return
         most = len(request.prompt) - 1  # the last token's scores are needed
         layers, kept = self._kept.longest(request.prompt)
         live, row = max(
@@ -176,7 +177,6 @@ class Engine:
             self._caches.begin_like(row, one.cached, total)
         else:
             self._caches.begin(layers, one.cached, total)
-        return one
 
     def _shared(self, row: int, prompt: list[int]) -> int:
         """Return how many first tokens a row that is being decoded shares with a prompt."""
