@@ -8,16 +8,21 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import BadRequestError, OpenAI
+from openai import AuthenticationError, OpenAI
+from starlette.testclient import TestClient
 
 from mcp_bench.bridge.process.descendants import descendants
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer import supervised_process
+from mcp_bench.trainer.engine.app import make_app
+from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.loop.measuring import served
 from mcp_bench.trainer.serving import serve, server
 from tests.support.training.byte_tokenizers import CHATML
@@ -30,7 +35,6 @@ from tests.support.training.tiny_checkpoints import (
     learn,
     make_tokenizer,
     qwen3,
-    qwen3_5,
     save,
 )
 
@@ -64,7 +68,54 @@ def ask(client: OpenAI, model: str, messages: list[dict[str, Any]], **settings: 
     return untyped.create(model=model, messages=messages, tools=TOOLS, **settings).choices[0]
 
 
-def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
+CHOICES: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "find",
+            "parameters": {
+                "type": "object",
+                "properties": {"who": {"enum": ["Ada", "Ben"]}, "how": {"type": "boolean"}},
+                "required": ["who", "how"],
+            },
+        },
+    }
+]
+
+
+@contextmanager
+def in_process(folder: Path) -> Iterator[TestClient]:
+    """Run the engine's app in this process."""
+    with TestClient(make_app(load(folder, calls="hermes", device="cpu"), "tuned")) as client:
+        yield client
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"model": "tuned", "messages": QUESTION, "tools": TOOLS, **fields}
+
+
+def post(client: TestClient, **fields: Any) -> dict[str, Any]:
+    answer = client.post("/v1/chat/completions", json=body(**fields))
+    assert answer.status_code == 200, answer.text
+    choice: dict[str, Any] = answer.json()["choices"][0]
+    return choice
+
+
+def events(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = client.post("/v1/chat/completions", json=body(stream=True, **fields))
+    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def streamed(client: TestClient, messages: list[dict[str, Any]], **fields: Any) -> list[str]:
+    chunks = events(client, messages=messages, **fields)
+    return [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learned four answers by heart."""
     tokenizer = make_tokenizer(CHATML)
     model = qwen3(len(tokenizer))
     heart = [
@@ -74,13 +125,14 @@ def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
         (trained_history(FORGOTTEN), "I forgot."),
     ]
     assert learn(model, tokenizer, heart, steps=400) < 0.1
-    folder = save(model, tokenizer, tmp_path / "tuned")
-    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "serve-model", str(folder)]
+    return save(model, tokenizer, tmp_path_factory.mktemp("memory") / "tuned")
+
+
+def test_a_checkpoint_is_served_until_sigterm(tuned: Path) -> None:
+    """The one test with the whole chain of processes; the others call the app."""
+    command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "serve-model", str(tuned)]
     process = subprocess.Popen(
-        [*command, "--engine", "transformers", "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [*command, "--engine", "torch", "--json"], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         assert process.stdout is not None
@@ -88,31 +140,13 @@ def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
         client = OpenAI(base_url=document["url"], api_key=document["key"], max_retries=0)
         assert (document["model"], [m.id for m in client.models.list()]) == ("tuned", ["tuned"])
         assert f"--base-url {document['url']} --model tuned" in document["use"]
-
-        answer = ask(client, "tuned", QUESTION)
-        call = answer.message.tool_calls[0].function
-        assert (answer.finish_reason, call.name, json.loads(call.arguments)) == (
-            "tool_calls",
-            "find",
-            {"name": "Ada"},
-        )
-        # a malformed call is returned as text, not as a server error
-        assert '"name": Ada' in ask(client, "tuned", TROUBLE).message.content
-        assert ask(client, "tuned", HISTORY).message.content == "Nobody."
+        call = ask(client, "tuned", QUESTION).message.tool_calls[0].function
+        assert (call.name, json.loads(call.arguments)) == ("find", {"name": "Ada"})
         untyped: Any = client.chat.completions
-        for messages, calls in ((QUESTION, 1), (TROUBLE, 0)):
-            chunks = untyped.create(model="tuned", messages=messages, tools=TOOLS, stream=True)
-            assert sum(len(chunk.choices[0].delta.tool_calls or ()) for chunk in chunks) == calls
-        # parallel requests are generated in one batch, each with its own answer
-        requests = [QUESTION, HISTORY, FORGOTTEN, TROUBLE] * 2
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda messages: ask(client, "tuned", messages).message, requests))
-        for one, other in zip(answers[:4], answers[4:], strict=True):
-            assert (one.content, bool(one.tool_calls)) == (other.content, bool(other.tool_calls))
-        assert [message.content for message in answers[:3]] == ["", "Nobody.", "I forgot."]
-        assert answers[0].tool_calls[0].function.name == "find"
-        with pytest.raises(BadRequestError, match="maximum context length is 4096 tokens"):
-            ask(client, "tuned", [{"role": "user", "content": "x" * 5000}])
+        chunks = untyped.create(model="tuned", messages=QUESTION, tools=TOOLS, stream=True)
+        assert sum(len(chunk.choices[0].delta.tool_calls or ()) for chunk in chunks) == 1
+        with pytest.raises(AuthenticationError):
+            client.with_options(api_key="wrong").models.list()
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -120,13 +154,115 @@ def test_a_checkpoint_is_served_until_sigterm(tmp_path: Path) -> None:
     assert not Path(f"/proc/{document['pid']}").exists()
 
 
+def test_answers_are_those_that_were_learned(tuned: Path) -> None:
+    with in_process(tuned) as client:
+        answer = post(client, messages=QUESTION)
+        call = answer["message"]["tool_calls"][0]["function"]
+        assert (answer["finish_reason"], call["name"]) == ("tool_calls", "find")
+        assert json.loads(call["arguments"]) == {"name": "Ada"}
+        # a malformed call is returned as text, not as a server error
+        assert '"name": Ada' in post(client, messages=TROUBLE)["message"]["content"]
+        assert post(client, messages=HISTORY)["message"]["content"] == "Nobody."
+        assert "".join(streamed(client, TROUBLE)) == post(client, messages=TROUBLE)["message"]["content"]
+        # requests that arrive together are decoded together, each with its own answer
+        requests = [QUESTION, HISTORY, FORGOTTEN, TROUBLE] * 2
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda messages: post(client, messages=messages)["message"], requests))
+        for one, other in zip(answers[:4], answers[4:], strict=True):
+            assert (one["content"], "tool_calls" in one) == (other["content"], "tool_calls" in other)
+        assert [message["content"] for message in answers[:3]] == [None, "Nobody.", "I forgot."]
+        assert answers[0]["tool_calls"][0]["function"]["name"] == "find"
+
+
+def test_a_stream_has_the_parts_of_the_whole_answer(tuned: Path) -> None:
+    with in_process(tuned) as client:
+        chunks = events(
+            client, messages=QUESTION, stream_options={"include_usage": True}, return_token_ids=True
+        )
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+        [call] = [call for delta in deltas for call in delta.get("tool_calls", ())]
+        assert (call["index"], call["function"]["name"]) == (0, "find")
+        whole = client.post(
+            "/v1/chat/completions", json=body(messages=QUESTION, return_token_ids=True)
+        ).json()
+        assert chunks[-2]["choices"][0]["finish_reason"] == "tool_calls"
+        assert chunks[-2]["choices"][0]["token_ids"] == whole["choices"][0]["token_ids"]
+        assert chunks[0]["prompt_token_ids"] == whole["prompt_token_ids"]
+        assert chunks[-1]["usage"]["total_tokens"] == whole["usage"]["total_tokens"]
+
+
+def test_wrong_requests_are_named(tuned: Path) -> None:
+    with in_process(tuned) as client:
+        for wrong, status, words in (
+            (
+                {"messages": [{"role": "user", "content": "x" * 5000}]},
+                400,
+                "maximum context length is 4096 tokens",
+            ),
+            ({"model": "other"}, 404, "'other' does not exist"),
+            ({"temperature": "hot"}, 400, "temperature: "),
+            ({"messages": [{"content": "x"}]}, 400, "messages.0.role: "),
+            ({"messages": []}, 400, "messages: "),
+            ({"n": 2}, 400, "n: this engine gives one answer"),
+            ({"max_tokens": 0}, 400, "max_tokens: "),
+            ({"stop": [""]}, 400, "stop: a stop string cannot be empty"),
+            ({"response_format": {"type": "json_object"}}, 400, "response_format: "),
+            ({"tool_choice": "sometimes"}, 400, "tool_choice: "),
+            ({"tool_choice": {"function": {"name": "fnid"}}}, 400, "no tool is named 'fnid'"),
+            ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "not image_url"),
+        ):
+            answer = client.post("/v1/chat/completions", json=body(**wrong))
+            error = answer.json()["error"]
+            assert (answer.status_code, error["type"]) == (status, "invalid_request_error")
+            assert words in error["message"], error
+        long = [{"role": "user", "content": "x" * 5000}]
+        answer = client.post("/v1/chat/completions", json=body(messages=long))
+        assert answer.json()["error"]["code"] == "context_length_exceeded"
+        assert "not JSON" in client.post("/v1/chat/completions", content=b"{").json()["error"]["message"]
+        assert client.get("/v1/nowhere").json()["error"]["type"] == "invalid_request_error"
+        assert client.get("/v1/models").json()["data"][0]["max_model_len"] == 4096
+        assert client.get("/v1/models/other").status_code == 404
+
+
+def test_a_request_decides_about_its_answer(tuned: Path) -> None:
+    """Limits, stop strings, log-probabilities, tool_choice, sampling."""
+    with in_process(tuned) as client:
+        cut = post(client, messages=HISTORY, max_tokens=3)
+        assert (cut["finish_reason"], cut["message"]["content"]) == ("length", "Nob")
+        stopped = post(client, messages=HISTORY, stop="dy")
+        assert (stopped["finish_reason"], stopped["message"]["content"]) == ("stop", "Nobo")
+        assert "".join(streamed(client, HISTORY, stop="dy")) == "Nobo"
+        none = post(client, messages=QUESTION, tool_choice="none")["message"]
+        assert "tool_calls" not in none and none["content"].startswith("<tool_call>")
+        told = post(client, messages=HISTORY, logprobs=True, top_logprobs=2)["logprobs"]["content"]
+        assert "".join(one["token"] for one in told) == "Nobody.<|im_end|>"
+        assert all(one["logprob"] == one["top_logprobs"][0]["logprob"] for one in told)
+        hot = {"messages": TROUBLE, "temperature": 2.0, "max_tokens": 30, "tool_choice": "none"}
+        answers = [post(client, **hot, seed=seed)["message"]["content"] for seed in (1, 1, 2)]
+        assert answers[0] == answers[1] != answers[2]
+
+
+def test_required_calls_fit_the_schemas(tuned: Path) -> None:
+    """The model learned to write an invalid call and plain text; held to a grammar, it writes valid calls."""
+    with in_process(tuned) as client:
+        for messages in (TROUBLE, HISTORY):
+            answer = post(client, messages=messages, tool_choice="required", tools=CHOICES, max_tokens=200)
+            [call] = answer["message"]["tool_calls"][:1]
+            assert set(json.loads(call["function"]["arguments"])) == {"who", "how"}
+        # a tool that is strict is held to its schema; text stays free
+        strict = [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": True}}]
+        answer = post(client, messages=TROUBLE, tools=strict, max_tokens=60)
+        assert '"name": "' in (answer["message"]["content"] or '"name": "')
+        assert post(client, messages=HISTORY, tools=strict)["message"]["content"] == "Nobody."
+
+
 def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
 
     tokenizer = make_tokenizer(CHATML)
-    base = save(qwen3_5(len(tokenizer)), tokenizer, tmp_path / "base")
+    base = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     model = get_peft_model(
-        qwen3_5(len(tokenizer)).from_pretrained(base),
+        qwen3(len(tokenizer)).from_pretrained(base),
         LoraConfig(
             r=32, lora_alpha=128, target_modules="all-linear", modules_to_save=["embed_tokens", "lm_head"]
         ),
@@ -136,7 +272,7 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
     adapter = tmp_path / "adapter"
     model.save_pretrained(str(adapter))
     with serve(
-        adapter, engine="transformers", tool_call_parser="qwen3_coder", model_name="lab/tuned"
+        adapter, engine="torch", tool_call_parser="qwen3_coder", model_name="lab/tuned"
     ) as served_model:
         client = OpenAI(base_url=served_model.base_url, api_key=served_model.key, max_retries=0)
         call = ask(client, "lab/tuned", QUESTION).message.tool_calls[0].function
@@ -149,7 +285,7 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(signal.SIGKILL, "transformers ended with exit code -9"), (signal.SIGSTOP, "stopped answering")],
+    [(signal.SIGKILL, "torch ended with exit code -9"), (signal.SIGSTOP, "stopped answering")],
     ids=["SIGKILL", "SIGSTOP"],
 )
 def test_an_engine_that_ends_fails_the_measurement(
@@ -162,7 +298,7 @@ def test_an_engine_that_ends_fails_the_measurement(
     tokenizer = make_tokenizer(CHATML)
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     port = tmp_path / "measure.port"
-    with pytest.raises(BenchError, match=words), served(folder, "base", port, "transformers", None):
+    with pytest.raises(BenchError, match=words), served(folder, "base", port, "torch", None):
         [engine] = [
             process
             for process in descendants(os.getpid())
@@ -185,6 +321,6 @@ def test_an_engine_that_fails_at_start_shows_its_log(tmp_path: Path) -> None:
         pytest.raises(
             BenchError, match=r"(?s)ended with exit code 1 during start-up.*engine\.log.*SafetensorError"
         ),
-        serve(folder, engine="transformers"),
+        serve(folder, engine="torch"),
     ):
         pass

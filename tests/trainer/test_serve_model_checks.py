@@ -58,7 +58,7 @@ def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
 )
 def test_a_missing_file_is_named(checkpoint: Path, without: str, expected: str) -> None:
     (checkpoint / without).unlink()
-    result = serve(checkpoint, "--engine", "transformers")
+    result = serve(checkpoint, "--engine", "torch")
     assert isinstance(result.exception, WrongUseError)
     assert expected in str(result.exception)
     assert str(checkpoint) in str(result.exception)
@@ -100,16 +100,16 @@ def test_a_broken_configuration_is_named(checkpoint: Path) -> None:
 def test_an_adapter_without_weights_or_base_is_refused(tmp_path: Path) -> None:
     config = tmp_path / "adapter_config.json"
     config.write_text('{"base_model_name_or_path": "/nowhere/base"}')
-    result = serve(tmp_path, "--engine", "transformers")
+    result = serve(tmp_path, "--engine", "torch")
     assert "no weights (adapter_model.safetensors)" in str(result.exception)
     (tmp_path / "adapter_model.safetensors").write_bytes(b"")
-    result = serve(tmp_path, "--engine", "transformers")
+    result = serve(tmp_path, "--engine", "torch")
     assert "is not at /nowhere/base" in str(result.exception)
 
 
 def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = serve(checkpoint, "--engine", "transformers", "--port", taken.getsockname()[1])
+        result = serve(checkpoint, "--engine", "torch", "--port", taken.getsockname()[1])
     assert isinstance(result.exception, WrongUseError)
     assert "Use --port 0 to pick a free one" in str(result.exception)
     assert claim_port("127.0.0.1", 0) > 0
@@ -133,7 +133,7 @@ def test_every_request_to_an_engine_shows_the_key(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_key_is_in_no_command_line(tmp_path: Path) -> None:
-    for engine in (Engine("vllm", Path("/v")), Engine("transformers")):
+    for engine in (Engine("vllm", Path("/v")), Engine("torch")):
         given = environment(engine, qwen(""), {}, "the-key", tmp_path)
         argv = command(engine, qwen(""), Listening("127.0.0.1", 1, "m"), Parsers("hermes", None), Capacity())
         assert given[VARIABLE] == "the-key" and "the-key" not in " ".join(argv)
@@ -156,7 +156,7 @@ def argv_of_vllm(modules: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["../up", "a b", "-x", "a//b", "a@main", ""])
 def test_invalid_model_names_are_refused(checkpoint: Path, name: str) -> None:
     named = checkpoint.rename(checkpoint.parent / "a@main") if not name else checkpoint
-    result = serve(named, "--engine", "transformers", *(["--model-name", name] if name else []))
+    result = serve(named, "--engine", "torch", *(["--model-name", name] if name else []))
     assert isinstance(result.exception, WrongUseError)
     assert "--model-name" in str(result.exception)
 
@@ -177,13 +177,21 @@ def test_the_template_selects_the_parsers() -> None:
     )
     assert choose_parsers(qwen("<think> <tool_call>"), None, "none") == Parsers("hermes", None)
     assert choose_parsers(qwen("[TOOL]", "mistral"), "mistral", None) == Parsers("mistral", None)
-    with pytest.raises(WrongUseError, match=r"'mistral' .* --tool-call-parser"):
-        choose_parsers(qwen("<tool_call>", "mistral"), None, None)
+    for template, kind, parsers in (
+        ("[TOOL_CALLS]", "mistral", Parsers("mistral", None)),
+        ("<tool_call>", "llama", Parsers("hermes", None)),
+        ("<|python_tag|>", "llama", Parsers("llama3_json", None)),
+        ("<|channel|> <|message|>", "gpt_oss", Parsers("openai", "openai_gptoss")),
+        ("<think> <tool_call> <arg_key>", "glm4_moe", Parsers("glm45", "glm45")),
+    ):
+        assert choose_parsers(qwen(template, kind), None, None) == parsers
+    with pytest.raises(WrongUseError, match=r"'gemma'.* --tool-call-parser"):
+        choose_parsers(qwen("{{ messages }}", "gemma"), None, None)
 
 
 def test_vllm_is_found_by_option_variable_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    assert find_engine("auto", None, {"PATH": ""}) == Engine("transformers")
+    assert find_engine("auto", None, {"PATH": ""}) == Engine("torch")
     with pytest.raises(MissingDependencyError, match="pip install vllm"):
         find_engine("vllm", None, {"PATH": ""})
     executable = tmp_path / "env" / "bin" / "vllm"
@@ -196,10 +204,23 @@ def test_vllm_is_found_by_option_variable_or_path(tmp_path: Path, monkeypatch: p
     assert find_engine("auto", str(tmp_path / "env"), {}) == found
     assert find_engine("vllm", str(executable), {}) == found
     assert find_engine("auto", None, {"MCP_BENCH_VLLM": str(tmp_path / "env")}) == found
-    assert find_engine("auto", None, {"PATH": str(executable.parent)}) == found
-    assert find_engine("transformers", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("transformers")
+    path = {"PATH": str(executable.parent)}
+    for gpu, chosen in ((True, found), (False, Engine("torch"))):
+        monkeypatch.setattr("mcp_bench.trainer.serving.engines.has_accelerator", lambda gpu=gpu: gpu)
+        assert find_engine("auto", None, path) == chosen
+        assert find_engine("vllm", None, path) == found
+    assert find_engine("torch", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("torch")
     with pytest.raises(WrongUseError, match="drop one of them"):
-        find_engine("transformers", str(executable), {})
+        find_engine("torch", str(executable), {})
+
+
+def test_the_former_engine_names_the_new_one(checkpoint: Path) -> None:
+    with pytest.raises(WrongUseError, match="use 'torch'"):
+        find_engine("transformers", None, {})
+    result = serve(checkpoint, "--engine", "transformers")
+    assert result.exit_code == 2 and "use 'torch'" in result.output
+    with pytest.raises(WrongUseError, match="did you mean torch"):
+        find_engine("torhc", None, {})
 
 
 def test_the_command_line_of_vllm() -> None:
@@ -249,11 +270,17 @@ def test_vllm_keeps_32_bits_on_a_cpu(accelerator: bool, monkeypatch: pytest.Monk
         assert kept == (dtype == "float32" and not accelerator)
 
 
-def test_transformers_serve_refuses_unsupported_settings() -> None:
-    engine, where = Engine("transformers"), Listening("127.0.0.1", 8000, "tuned")
-    for parsers, capacity, expected in (
-        (Parsers("hermes", None), Capacity(tensor_parallel=2), "--data-parallel need vLLM"),
-        (Parsers("mistral", None), Capacity(), "not mistral: use --engine vllm"),
+def test_an_engine_refuses_what_it_cannot_do() -> None:
+    where = Listening("127.0.0.1", 8000, "tuned")
+    ours, vllm = Engine("torch"), Engine("vllm", Path("/v/bin/vllm"))
+    hermes = Parsers("hermes", None)
+    for engine, parsers, capacity, expected in (
+        (ours, hermes, Capacity(tensor_parallel=2), "--data-parallel need vLLM"),
+        (ours, Parsers("pythonic", None), Capacity(), "'pythonic'.*use --engine vllm"),
+        (ours, Parsers("hermse", None), Capacity(), "did you mean hermes"),
+        (ours, Parsers("hermes", "granite"), Capacity(), "'granite': it has qwen3"),
+        (vllm, hermes, Capacity(constrain_calls=True), "need --engine torch"),
+        (vllm, hermes, Capacity(device="cpu"), "need --engine torch"),
     ):
         with pytest.raises(WrongUseError, match=expected):
             command(engine, qwen(""), where, parsers, capacity)
@@ -278,6 +305,6 @@ def test_an_unwritable_home_is_named(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "file"))
-    result = serve(checkpoint, "--engine", "transformers")
+    result = serve(checkpoint, "--engine", "torch")
     assert isinstance(result.exception, BenchError)
     assert "MCP_BENCH_HOME" in str(result.exception)

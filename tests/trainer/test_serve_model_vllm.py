@@ -58,7 +58,7 @@ def test_the_demo_model_scores_the_same_on_vllm(tmp_path: Path) -> None:
     for group, before in best["dev"]["groups"].items():
         after = again["groups"][group]
         assert (after["episodes"], after["invalid"]) == (before["episodes"], 0)
-        for engine, found in (("transformers", before), ("vllm", after)):
+        for engine, found in (("torch", before), ("vllm", after)):
             print(group, engine, {name: found[name] for name in ("tasks", "partial", "partial_ci", "strict")})
         # greedy decoding of one model: engines differ only where two tokens are equally likely
         assert abs(after["partial"] - before["partial"]) <= 0.05

@@ -180,7 +180,7 @@ def loop(
     benchmark: str = "saasworld", teacher: str = "oracle", teacher_model: str | None = None,
     min_partial: float = 0.5, attempts: int = 2, temperature: float = 0.8, patience: int = 2, seed: int = 0,
     max_tokens: int | None = None, base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop",
-    jobs: int = 2, engine: Literal["auto", "vllm", "transformers"] = "auto",
+    jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
     overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Record, curate, train, serve and measure until the model stops improving: `mcp-bench loop`.
@@ -248,7 +248,7 @@ def ablate(
     recipe: str | Path, size: int, *, runs: Sequence[str] = (), run_tags: Sequence[str] = (),
     seeds: int = 3, dev: Tasks = 50, benchmark: str = "saasworld", max_tokens: int | None = None,
     base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop", jobs: int = 2,
-    engine: Literal["auto", "vllm", "transformers"] = "auto", overrides: Overrides | None = None,
+    engine: Literal["auto", "vllm", "torch"] = "auto", overrides: Overrides | None = None,
     out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Test whether higher-graded recordings train a better model: `mcp-bench ablate`.

@@ -1,1 +1,1 @@
-"""How conversations are written as text: chat templates."""
+"""How models write: chat templates, and the forms of tool calls and reasoning in their answers."""

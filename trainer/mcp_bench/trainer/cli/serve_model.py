@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.trainer.cli.engine_option import engine_option
+
 if TYPE_CHECKING:
     from mcp_bench.trainer.serving import Server
 
@@ -20,6 +22,7 @@ EPILOG = """\b
 Examples:
   mcp-bench serve-model tuned/model
   mcp-bench serve-model tuned/model --port 8000 --model-name tuned
+  mcp-bench serve-model tuned/model --engine torch --constrain-calls
   mcp-bench serve-model ./Qwen3.5-9B --engine vllm --vllm ~/vllm --tensor-parallel 8
   mcp-bench serve-model ./Qwen3.5-9B --max-model-len 65536 -- --gpu-memory-utilization 0.85
   mcp-bench serve-model tuned/checkpoints/checkpoint-200 --json > server.json &
@@ -31,13 +34,7 @@ WAIT_SECONDS = 3600.0
 @click.command("serve-model", epilog=EPILOG)
 @click.argument("checkpoint", metavar="CKPT", type=click.Path(path_type=Path))
 @click.argument("extra", nargs=-1, metavar="[-- ENGINE FLAGS]")
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "vllm", "transformers", "llama.cpp"]),
-    default="auto",
-    show_default=True,
-    help="auto uses llama.cpp for a GGUF file, vLLM if it is installed, else `transformers serve`.",
-)
+@engine_option(gguf=True)
 @click.option("--vllm", metavar="PATH", help="Environment or executable of vLLM. [env: MCP_BENCH_VLLM]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -54,6 +51,17 @@ WAIT_SECONDS = 3600.0
     "--reasoning-parser",
     metavar="NAME",
     help="Parser for reasoning (none disables it). Default: by model family.",
+)
+@click.option("--device", metavar="NAME", help="cpu or cuda (torch engine). Default: cuda if there is one.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    help="Data type to compute with. Default: the checkpoint's, but float32 on a CPU without 16 bits.",
+)
+@click.option(
+    "--constrain-calls",
+    is_flag=True,
+    help="Hold all tool calls to the tools' schemas (torch engine).",
 )
 @click.option(
     "--start-timeout",
@@ -74,8 +82,10 @@ def serve_model(
     merged into its base model, in CKPT/merged. generation_config.json provides the defaults for requests
     without sampling settings.
 
-    Tool calls are parsed into the API's form. The parser is known for the Qwen families; name it for others.
-    Arguments after -- are passed to the engine unchanged.
+    Tool calls are parsed into the API's form; the chat template decides the parser. The answers are those of
+    the model alone. With --constrain-calls, or where a request asks for it (tool_choice required, or a tool
+    with strict), decoding is held to calls that fit the tools' schemas. Arguments after -- are passed to the
+    engine unchanged.
 
     Runs until Ctrl-C or SIGTERM. Exits with 1 if the engine ends on its own.
     """

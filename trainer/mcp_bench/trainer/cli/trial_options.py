@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from mcp_bench.trainer.cli.engine_option import engine_option
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 TRIAL_OPTIONS = (
@@ -48,13 +50,7 @@ TRIAL_OPTIONS = (
     click.option(
         "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Parallel episodes."
     ),
-    click.option(
-        "--engine",
-        type=click.Choice(["auto", "vllm", "transformers"]),
-        default="auto",
-        show_default=True,
-        help="Serving engine.",
-    ),
+    engine_option(),
 )
 
 

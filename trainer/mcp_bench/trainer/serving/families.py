@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
 
-JSON_CALLS = "hermes"
-"""`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`: Qwen2.5, Qwen3."""
-TAGGED_CALLS = "qwen3_coder"
-"""`<tool_call><function=NAME><parameter=KEY>VALUE</parameter>...`: Qwen3.5, Qwen3-Coder."""
+FORMS = (
+    ("qwen3_coder", ("<function=",)),
+    ("glm45", ("<arg_key>",)),
+    ("openai", ("<|channel|>", "<|message|>")),
+    ("mistral", ("[TOOL_CALLS]",)),
+    ("llama3_json", ("<|python_tag|>",)),
+    ("llama3_json", ('"parameters": dictionary of argument name',)),
+    ("hermes", ("<tool_call>",)),
+)
+"""Parsers, each with what a template contains that renders calls in its form. The first match decides."""
+REASONING = (("qwen", "qwen3"), ("glm", "glm45"), ("deepseek", "deepseek_r1"))
+"""Beginnings of `model_type`, with the parser of a family whose template has `<think>`."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +34,24 @@ class Parsers:
 
 
 def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: str | None) -> Parsers:
-    """Return the given parsers, with those of the model's family as defaults.
+    """Return the given parsers, with those that fit the chat template as defaults.
 
     Raises:
-        WrongUseError: the family is unknown and no tool call parser is given.
+        WrongUseError: the template shows no known form of calls, and no tool call parser is given.
     """
-    template, qwen = checkpoint.chat_template, checkpoint.model_type.startswith("qwen")
+    template, kind = checkpoint.chat_template, checkpoint.model_type
     if tool_calls is None:
-        if qwen and "<function=" in template:
-            tool_calls = TAGGED_CALLS
-        elif qwen:
-            tool_calls = JSON_CALLS
-        else:
-            raise WrongUseError(
-                f"the tool call format of models of type {checkpoint.model_type!r} is unknown: choose a "
-                f"parser with --tool-call-parser ({JSON_CALLS} for JSON in <tool_call>, {TAGGED_CALLS} for "
-                "<function=...>, or any other that vLLM supports)"
-            )
-    if reasoning is None and qwen and "<think>" in template:
-        reasoning = "qwen3"
+        tool_calls = next((name for name, marks in FORMS if all(mark in template for mark in marks)), None)
+    if tool_calls is None and kind.startswith("qwen"):
+        tool_calls = "hermes"
+    if tool_calls is None:
+        known = ", ".join(dict.fromkeys(name for name, _ in FORMS))
+        raise WrongUseError(
+            f"the chat template of {checkpoint.folder} (type {kind!r}) shows no known form of tool calls: "
+            f"choose a parser with --tool-call-parser ({known}, or with vLLM any other that it has)"
+        )
+    if reasoning is None and tool_calls == "openai":
+        reasoning = "openai_gptoss"
+    elif reasoning is None and "<think>" in template:
+        reasoning = next((name for begin, name in REASONING if kind.startswith(begin)), None)
     return Parsers(tool_calls, None if reasoning == "none" else reasoning)

@@ -89,14 +89,15 @@ def serve(
     checkpoint: str | Path, *, engine: str = "auto", vllm: str | None = None, host: str = "127.0.0.1",
     port: int = 0, model_name: str | None = None, tensor_parallel: int | None = None,
     data_parallel: int | None = None, max_model_len: int | None = None, tool_call_parser: str | None = None,
-    reasoning_parser: str | None = None, extra: Sequence[str] = (), start_timeout: float = START_SECONDS,
+    reasoning_parser: str | None = None, device: str | None = None, dtype: str | None = None,
+    constrain_calls: bool = False, extra: Sequence[str] = (), start_timeout: float = START_SECONDS,
     on_wait: Callable[[str, float], None] | None = None,
 ) -> Iterator[Server]:  # fmt: skip
     """Serve a model, or a LoRA adapter after merging it, and stop the server on exit.
 
     Args:
         checkpoint: folder of the model or adapter, name of a fetched base, or a GGUF file.
-        engine: auto, vllm, transformers or llama.cpp.
+        engine: auto, vllm, torch (our own) or llama.cpp (GGUF files).
         vllm: vLLM's environment or executable.
         host: address to listen on.
         port: port to listen on; 0 picks a free one.
@@ -106,6 +107,9 @@ def serve(
         max_model_len: maximum tokens of a conversation.
         tool_call_parser: parser for tool calls. Default: by model family.
         reasoning_parser: parser for reasoning, or none. Default: by model family.
+        device: cpu or cuda, for the torch engine. Default: cuda if there is one.
+        dtype: float32, bfloat16 or float16. Default: the checkpoint's, as far as the device computes with it.
+        constrain_calls: hold all tool calls to the tools' schemas (torch engine).
         extra: further arguments of the engine.
         start_timeout: seconds to wait for the first answer.
         on_wait: called with engine name and seconds passed while the engine starts.
@@ -128,9 +132,9 @@ def serve(
     else:
         loaded = read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
         parsers = choose_parsers(loaded, tool_call_parser, reasoning_parser)
-    capacity = Capacity(tensor_parallel, data_parallel, max_model_len)
+    capacity = Capacity(tensor_parallel, data_parallel, max_model_len, device, dtype, constrain_calls)
     argv = command(found, loaded, listening, parsers, capacity, tuple(extra))
-    folder = _folder(name, loaded.folder)
+    folder = _folder()
     log = folder / "engine.log"
     with log.open("ab") as output:
         key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)
@@ -172,20 +176,16 @@ def last_lines(log: Path) -> str:
     return sanitize(f". Last lines of {log}:\n{shown}")
 
 
-def _folder(name: str, checkpoint: Path) -> Path:
-    """Make the engine's working folder for its log and a link to the checkpoint, named as the model."""
+def _folder() -> Path:
+    """Make the engine's working folder, for its log."""
     above = home() / "serving"
     try:
         above.mkdir(parents=True, exist_ok=True)
-        folder = Path(mkdtemp(prefix=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-", dir=above))
-        link = folder / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(checkpoint)
+        return Path(mkdtemp(prefix=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-", dir=above))
     except OSError as error:
         raise BenchError(
             f"cannot write to {error.filename}: {error.strerror}. Set MCP_BENCH_HOME to a writable folder"
         ) from error
-    return folder
 
 
 def _base_url(host: str, port: int) -> str:

@@ -1,0 +1,214 @@
+"""Calls that real templates render are read back, and the grammars accept them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.trainer.chat.answer import Answer, Call
+from mcp_bench.trainer.chat.calls import AnswerParser, find_format
+from mcp_bench.trainer.engine.constraint import Constraint, Grammars
+from tests.support.training.byte_tokenizers import byte_tokenizer
+from tests.support.training.tiny_checkpoints import template
+
+pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("default")]
+
+THINK = ("<think>", "</think>")
+CALL = ("<tool_call>", "</tool_call>")
+CHATML = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>")
+GLM = (
+    "<|assistant|>",
+    "<|user|>",
+    "<|observation|>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+)
+# Mistral's two forms; TRL ships none of its templates
+LISTED = """\
+{%- for m in messages %}{%- if m.role == 'user' %}{{ '[INST]' + m.content + '[/INST]' }}
+{%- elif m.tool_calls %}{{ m.content or '' }}[TOOL_CALLS] [{% for c in m.tool_calls %}
+{{- '{"name": "' + c.function.name + '", "arguments": ' + c.function.arguments | tojson + '}' }}
+{%- if not loop.last %}, {% endif %}{% endfor %}]{{ '</s>' }}
+{%- else %}{{ m.content + '</s>' }}{% endif %}{% endfor %}"""
+NAMED = """\
+{%- for m in messages %}{%- if m.role == 'user' %}{{ '[INST]' + m.content + '[/INST]' }}
+{%- elif m.tool_calls %}{{ m.content or '' }}{% for c in m.tool_calls %}
+{{- '[TOOL_CALLS]' + c.function.name + '[ARGS]' + c.function.arguments | tojson }}{% endfor %}{{ '</s>' }}
+{%- else %}{{ m.content + '</s>' }}{% endif %}{% endfor %}"""
+MISTRAL = ("</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]")
+
+# name: form, reasoning, template, special tokens, ends of an answer, calls in one answer
+FAMILIES: dict[str, tuple[str, str | None, str, tuple[str, ...], tuple[str, ...], int]] = {
+    "qwen2.5": ("hermes", None, "qwen2_5", CHATML + CALL, ("<|im_end|>",), 3),
+    "qwen3": ("hermes", "qwen3", "qwen3", CHATML + CALL + THINK, ("<|im_end|>",), 3),
+    "qwen3.5": ("qwen3_coder", "qwen3", "qwen3_5_think", CHATML + CALL + THINK, ("<|im_end|>",), 3),
+    "llama3": ("llama3_json", None, "llama3_1", ("<|eot_id|>", "<|python_tag|>"), ("<|eot_id|>",), 1),
+    "mistral": ("mistral", None, LISTED, MISTRAL, ("</s>",), 1),
+    "mistral-v11": ("mistral", None, NAMED, MISTRAL, ("</s>",), 3),
+    "gpt-oss": ("openai", "openai_gptoss", "gptoss", HARMONY, ("<|return|>", "<|call|>"), 1),
+    "glm": ("glm45", "glm45", "glm4moe", GLM + CALL + THINK, ("<|user|>", "<|observation|>"), 3),
+}
+
+
+@cache
+def family(name: str) -> tuple[Any, AnswerParser, Grammars, tuple[str, ...]]:
+    form, reasoning, source, special, ends, _ = FAMILIES[name]
+    text = source if "{" in source else template(source)
+    tokenizer = byte_tokenizer(text, special)
+    parser = AnswerParser(find_format(form, text), reasoning)
+    ids = [tokenizer.convert_tokens_to_ids(end) for end in ends]
+    return tokenizer, parser, Grammars(tokenizer, len(tokenizer), ids, parser), ends
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=8)
+TEXTS = st.lists(WORDS.filter(lambda word: "<" not in word and "[" not in word), min_size=1, max_size=3)
+NUMBERS = st.integers(-9999, 9999)
+SCHEMAS: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
+    ({"type": "string"}, TEXTS.map(" ".join)),
+    ({"type": "integer"}, NUMBERS),
+    ({"type": "boolean"}, st.booleans()),
+    ({"type": "string", "enum": ["low", "high"]}, st.sampled_from(["low", "high"])),
+    ({"type": "array", "items": {"type": "integer"}}, st.lists(NUMBERS, max_size=3)),
+    ({"type": "object", "properties": {"q": {"type": "string"}}}, st.fixed_dictionaries({"q": WORDS})),
+    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, st.one_of(NUMBERS, st.none())),
+]
+
+
+@st.composite
+def conversations(draw: st.DrawFn, most: int) -> tuple[list[dict[str, Any]], list[Call], str]:
+    """Return tools, calls of them that fit their schemas, and the text before the calls."""
+    tools, values = [], {}
+    for name in draw(
+        st.lists(st.sampled_from(["find", "mail.send", "crm-add_note"]), min_size=1, unique=True)
+    ):
+        chosen = draw(st.lists(st.sampled_from(range(len(SCHEMAS))), max_size=4, unique=True))
+        required = [f"key_{number}" for number in chosen if draw(st.booleans())]
+        properties = {f"key_{number}": SCHEMAS[number][0] for number in chosen}
+        schema = {"type": "object", "properties": properties, "required": required}
+        tools.append(
+            {"type": "function", "function": {"name": name, "description": "D.", "parameters": schema}}
+        )
+        values[name] = (chosen, required)
+    calls = []
+    for _ in range(draw(st.integers(1, most))):
+        name = draw(st.sampled_from(sorted(values)))
+        chosen, required = values[name]
+        order = draw(st.permutations(chosen))
+        kept = [number for number in order if f"key_{number}" in required or draw(st.booleans())]
+        calls.append(Call(name, {f"key_{number}": draw(SCHEMAS[number][1]) for number in kept}))
+    return tools, calls, draw(st.one_of(st.just(""), TEXTS.map(" ".join)))
+
+
+def written(
+    tokenizer: Any, ends: tuple[str, ...], message: dict[str, Any], tools: list[Any]
+) -> tuple[str, str]:
+    """Return the end of the prompt and the answer, as the family's template renders them."""
+    question = [{"role": "user", "content": "Do it."}]
+    render: Any = tokenizer.apply_chat_template
+    prompt = render(question, tools=tools, tokenize=False, add_generation_prompt=True)
+    # a next turn, since GLM's template ends an answer with the next role
+    whole = render([*question, message], tools=tools, tokenize=False)
+    assert whole.startswith(prompt)
+    answer = whole[len(prompt) :]
+    at = min((at for end in ends if (at := answer.find(end)) >= 0), default=len(answer))
+    return prompt, answer[:at]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_rendered_calls_are_read_and_accepted(name: str, data: st.DataObject) -> None:
+    tokenizer, parser, grammars, ends = family(name)
+    tools, calls, text = data.draw(conversations(FAMILIES[name][5]))
+    said = "" if name in ("llama3", "gpt-oss") else text  # their templates drop text before a call
+    listed = [{"type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls]
+    message = {"role": "assistant", "content": said, "tool_calls": listed}
+    prompt, answer = written(tokenizer, ends, message, tools)
+    opened = parser.opened(prompt)
+    parts = parser.parse(answer, tools, opened=opened)
+    assert (parts.content.strip(), list(parts.calls)) == (said, calls)
+    # what a stream sends early is the beginning of what it sends in the end
+    for at in range(0, len(answer) + 1, 5):
+        reasoning, content = parser.certain(answer[:at], tools, opened=opened)
+        assert (parts.reasoning or "").startswith(reasoning) and parts.content.startswith(content)
+    if not parser.thinking(answer, opened=opened):
+        accept(tokenizer, Constraint(grammars, tools, required=False, opened=opened), answer, ends[-1])
+    if not said and not (parts.reasoning and not parser.thinks):
+        accept(tokenizer, Constraint(grammars, tools, required=True, opened=opened), answer, ends[-1])
+
+
+def accept(tokenizer: Any, constraint: Constraint, answer: str, end: str) -> None:
+    """Check that a constraint allows each token of an answer, and then its end."""
+    before = ""
+    ids = tokenizer(answer, add_special_tokens=False)["input_ids"]
+    for number, token in enumerate(ids):
+        allowed = constraint.allowed(len(tokenizer))
+        after = tokenizer.decode(ids[: number + 1])
+        assert allowed is None or bool(allowed[token]), (before, tokenizer.decode([token]))
+        assert constraint.take(token, before, after)
+        before = after
+    allowed = constraint.allowed(len(tokenizer))
+    assert allowed is not None and bool(allowed[tokenizer.convert_tokens_to_ids(end)])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(max_examples=40, deadline=None)
+@given(parts=st.lists(st.sampled_from([
+    "<tool_call>", "</tool_call>", "<function=find>", "</function>", "<parameter=a>", "</parameter>", "find",
+    "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", '{"name": "find", "arguments": {}}', "{", "}", '"',
+    "[TOOL_CALLS]", "[ARGS]", "[", "<think>", "</think>", "\n", " ", "NaN", "text", "<|channel|>", "analysis",
+    "<|message|>", "to=functions.find", "<|start|>", "assistant", "<|end|>", ";", "<tool",
+]), max_size=9))  # fmt: skip
+def test_no_text_is_an_error(name: str, parts: list[str]) -> None:
+    """Whatever a model writes is an answer, and a stream of it is consistent."""
+    _, parser, _, _ = family(name)
+    text, tools = "".join(parts), [{"function": {"name": "find"}}]
+    whole = parser.parse(text, tools)
+    for at in range(len(text) + 1):
+        reasoning, content = parser.certain(text[:at], tools)
+        assert whole.content.startswith(content) and (whole.reasoning or "").startswith(reasoning)
+
+
+def test_a_malformed_call_is_text() -> None:
+    tools = [{"function": {"name": "find"}}]
+    for form, text in (
+        ("hermes", 'Look.\n<tool_call>{"name": "find", "arguments": {"a": }}</tool_call>'),
+        ("hermes", '<tool_call>{"name": "find", "arguments": {"a": 1}'),
+        ("hermes", '<tool_call>{"arguments": {}}</tool_call>'),
+        ("qwen3_coder", "<tool_call><function=find><parameter=a>1</function></tool_call>"),
+        ("glm45", "<tool_call>find<arg_key>a</arg_key></tool_call>"),
+        ("llama3_json", '{"name": "find", "parameters": [1]}'),
+        ("mistral", "[TOOL_CALLS]find[ARGS]{"),
+    ):
+        assert AnswerParser(find_format(form), None).parse(text, tools) == Answer(text)
+
+
+def test_reasoning_is_kept_apart() -> None:
+    parser = AnswerParser(find_format("hermes"), "qwen3")
+    call = '<tool_call>\n{"name": "find", "arguments": {}}\n</tool_call>'
+    tools = [{"function": {"name": "find"}}]
+    read = parser.parse(f"<think>\nHm, {call}?\n</think>\n\nYes.\n{call}", tools)
+    assert read == Answer("Yes.", f"Hm, {call}?", (Call("find", {}),))
+    assert parser.parse("so\n</think>\n\nYes.", tools, opened=True) == Answer("Yes.", "so")
+    assert parser.parse("No thought.", tools) == Answer("No thought.")
+    without = AnswerParser(find_format("hermes"), None)
+    assert without.parse("<think>x</think>y", tools) == Answer("<think>x</think>y")
+    harmony = AnswerParser(find_format("openai"), "openai_gptoss")
+    chain = (
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>"
+    )
+    assert harmony.parse(chain, tools) == Answer("Yes.", "Hm.")
+    called = (
+        "<|channel|>commentary to=functions.find <|constrain|>json<|message|>"
+        + json.dumps({"a": 1})
+        + "<|call|>"
+    )
+    assert harmony.parse(called, tools) == Answer("", None, (Call("find", {"a": 1}),))

@@ -1,0 +1,127 @@
+"""Small random models of each type: the engine's greedy answers are those of `generate`, token for token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from mcp_bench.trainer.engine.load import choose_caches, load
+from mcp_bench.trainer.engine.rows import RowCache
+from mcp_bench.trainer.engine.sampling import Sampling
+from mcp_bench.trainer.engine.separate import SeparateCaches
+from mcp_bench.trainer.engine.sequence import Completion, Request
+from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
+
+pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]
+
+SIZES = {
+    "vocab_size": 264,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 512,
+    "bos_token_id": None,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+WINDOWED = {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}
+MOE = {"num_local_experts": 4, "num_experts_per_tok": 2}
+TYPES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {"sliding_window": 16},
+    "qwen3": {},
+    "gemma3_text": WINDOWED,
+    "gpt_oss": WINDOWED | MOE,
+    "glm4_moe": {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1,
+                 "topk_group": 1, "first_k_dense_replace": 1},
+    "qwen3_5_text": {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8,
+                     "linear_value_head_dim": 8, "layer_types": ["linear_attention", "full_attention"]},
+}  # fmt: skip
+NEW = 12
+
+
+def random_checkpoint(kind: str, folder: Path, **changed: Any) -> Path:
+    torch.manual_seed(1)
+    config = AutoConfig.for_model(kind, **{**SIZES, **TYPES[kind], **changed})
+    model = AutoModelForCausalLM.from_config(config).float()
+    with torch.no_grad():  # far from zero, so that the likeliest token is clearly the likeliest
+        for parameter in model.parameters():
+            parameter.mul_(4 if parameter.dim() > 1 else 1)
+    model.save_pretrained(folder)
+    byte_tokenizer(CHATML).save_pretrained(folder)
+    return folder
+
+
+def greedy(prompt: list[int]) -> Request:
+    return Request(prompt, Sampling(temperature=0), NEW)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_greedy_answers_are_those_of_generate(kind: str, tmp_path: Path) -> None:
+    """Alone, together, with and without a shared prefix, beyond the sliding window."""
+    loaded = load(random_checkpoint(kind, tmp_path), calls="hermes", device="cpu")
+    linear = kind == "qwen3_5_text"
+    assert isinstance(choose_caches(loaded.model), SeparateCaches if linear else RowCache)
+    random = torch.Generator().manual_seed(2)
+    prompts = [torch.randint(7, 260, (length,), generator=random).tolist() for length in (3, 40, 21)]
+    prompts += [prompts[1][:30] + prompts[0], prompts[1]]
+    expected = []
+    for prompt in prompts:
+        made = loaded.model.generate(
+            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+            max_new_tokens=NEW, do_sample=False, pad_token_id=0,
+        )  # fmt: skip
+        expected.append(tuple(made[0, len(prompt) :].tolist()))
+    with loaded.engine as engine:
+        together = engine.complete([greedy(prompt) for prompt in prompts])
+        again = engine.complete([greedy(prompt) for prompt in prompts])
+        # the next turn of a conversation: the whole history is known
+        longer = [*prompts[1], *expected[1][:-1], 9, 10]
+        [following] = engine.complete([greedy(longer)])
+    assert [one.tokens for one in together] == expected == [one.tokens for one in again]
+    known = 0 if linear else len(longer) - 2
+    assert following.cached == known
+    assert [one.cached for one in again] == ([0] * 5 if linear else [len(prompt) - 1 for prompt in prompts])
+
+
+def test_a_seed_decides_whatever_else_is_decoded(tmp_path: Path) -> None:
+    loaded = load(random_checkpoint("llama", tmp_path), calls="hermes", device="cpu")
+
+    def sampled(seed: int, prompt: list[int]) -> Request:
+        return Request(prompt, Sampling(temperature=0.8, top_p=0.9, top_k=50, seed=seed), NEW)
+
+    def tokens(made: list[Completion]) -> list[tuple[int, ...]]:
+        return [one.tokens for one in made]
+
+    with loaded.engine as engine:
+        alone = tokens(engine.complete([sampled(5, [9, 8, 7])]))
+        others = [sampled(seed, [20 + seed] * (3 + seed)) for seed in range(6)]
+        assert tokens(engine.complete([*others, sampled(5, [9, 8, 7])]))[-1:] == alone
+        assert tokens(engine.complete([sampled(6, [9, 8, 7])])) != alone
+
+
+def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
+    folder = random_checkpoint("llama", tmp_path)
+    one_token = 2 * 2 * 2 * 8 * 4  # layers, keys and values, heads, dimensions, bytes
+    loaded = load(folder, calls="hermes", device="cpu", cache_gib=3 * 60 * one_token / (1 << 30))
+    first, second = [9] * 40, [8] * 40
+    with loaded.engine as engine:
+        for prompt, known in ((first, 0), (first, 39), (second, 0), (second, 39), (first, 0)):
+            assert engine.complete([greedy(prompt)])[0].cached == known
+
+
+def test_a_cancelled_request_frees_its_place(tmp_path: Path) -> None:
+    loaded = load(random_checkpoint("llama", tmp_path), calls="hermes", device="cpu", batch=1)
+    endless = Request([9], Sampling(temperature=1, seed=1), 10**9)
+    endless.on_text = lambda text: endless.done.cancel()
+    with loaded.engine as engine:
+        engine.submit(endless)
+        assert len(engine.complete([greedy([9, 8])])) == 1
+    assert endless.done.cancelled()

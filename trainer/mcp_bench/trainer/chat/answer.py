@@ -1,0 +1,131 @@
+"""What an answer consists of, and how argument texts become values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call that a model wrote."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer's parts. `reasoning` is None if the model wrote none."""
+
+    content: str
+    reasoning: str | None = None
+    calls: tuple[Call, ...] = ()
+
+
+class MalformedCallError(ValueError):
+    """A call is not in its form. The whole answer is then text."""
+
+
+def call_of(value: object, keys: Sequence[str] = ("arguments", "parameters")) -> Call:
+    """Return the call that a JSON object describes.
+
+    Raises:
+        MalformedCallError: it has no name, or its arguments are not an object.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise MalformedCallError("a call needs a name")
+    arguments: Any = next((value[key] for key in keys if key in value), {})
+    if isinstance(arguments, str):
+        arguments = read_json(arguments)
+    if not isinstance(arguments, dict):
+        raise MalformedCallError("a call's arguments are an object")
+    return Call(value["name"], arguments)
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        MalformedCallError: it is not JSON. Python's `NaN` and `Infinity` are not either.
+    """
+    value, end = read_json_at(text, 0)
+    if text[end:].strip():
+        raise MalformedCallError("text after the JSON value")
+    return value
+
+
+def read_json_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at `start` (after white space), and the index of its end."""
+    while start < len(text) and text[start].isspace():
+        start += 1
+    try:
+        return _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise MalformedCallError(str(error)) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_PYTHON = {"True": True, "False": False, "None": None}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def properties_of(tools: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """Return the parameters' schemas of the tool `name`, or none if it is not among `tools`."""
+    for tool in tools:
+        function = tool.get("function") or {}
+        if function.get("name") == name:
+            properties = (function.get("parameters") or {}).get("properties")
+            return properties if isinstance(properties, dict) else {}
+    return {}
+
+
+def typed(text: str, schema: object) -> Any:
+    """Return the value of an argument that was written without quotes.
+
+    A text whose schema allows a string stays one, unless it is a value of another allowed type. Without a
+    schema it is a string, as in vLLM's parsers.
+    """
+    types = types_of(schema)
+    if not types or types == {"string"}:
+        return text
+    value: Any = text
+    stripped = text.strip()
+    if stripped in _PYTHON:  # templates that render with `| string` write Python's names
+        value = _PYTHON[stripped]
+    else:
+        try:
+            value = read_json(stripped)
+        except MalformedCallError:
+            return text
+    for name in types - {"string"}:
+        if isinstance(value, _KINDS.get(name, ())) and (name == "boolean" or not isinstance(value, bool)):
+            return value
+    return text if "string" in types else value
+
+
+def types_of(schema: object) -> set[str]:
+    """Return the names of the JSON types that a schema allows; none if it does not say."""
+    if not isinstance(schema, dict):
+        return set()
+    kind = schema.get("type")
+    found = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
+    for key in ("anyOf", "oneOf"):
+        for one in schema.get(key) or ():
+            found |= types_of(one)
+    if not found and isinstance(schema.get("enum"), list):
+        found = {"string"} if all(isinstance(one, str) for one in schema["enum"]) else set(_KINDS)
+    return found

@@ -1,0 +1,134 @@
+"""Forms of calls with a tag for each argument: `qwen3_coder` and `glm45`.
+
+Strings stand in them without quotes, so the tools' schemas decide what is a string and what is a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_bench.trainer.chat.answer import Call, MalformedCallError, properties_of, typed, types_of
+from mcp_bench.trainer.chat.grammar import Pieces, ordered_properties, with_definitions
+from mcp_bench.trainer.chat.json_calls import Tools, before_mark, found, named_schemas, outside
+
+OPENING, CLOSING = "<tool_call>", "</tool_call>"
+
+
+class TaggedCalls:
+    """What both forms share: a block in `<tool_call>` with a name, and then keys and values."""
+
+    name: str
+    marks: tuple[str, ...]
+    block: re.Pattern[str]
+    """Matches a whole call, with the groups `name` and `arguments`."""
+    argument: re.Pattern[str]
+    """Matches one argument, with the groups `key` and `value`."""
+
+    def split(self, text: str, tools: Tools) -> tuple[str, tuple[Call, ...]]:
+        """Return the text outside of calls, and the calls; see `CallFormat`."""
+        calls, spans, at = [], [], text.find(OPENING)
+        while at >= 0:
+            block = self.block.match(text, at)
+            if block is None:
+                raise MalformedCallError("a call that is not in its form")
+            calls.append(Call(block["name"], self._arguments(block, properties_of(tools, block["name"]))))
+            spans.append(block.span())
+            at = text.find(OPENING, block.end())
+        return outside(text, spans), tuple(calls)
+
+    def _arguments(self, block: re.Match[str], schemas: Mapping[str, Any]) -> dict[str, Any]:
+        arguments: dict[str, Any] = {}
+        rest, at = block["arguments"], 0
+        for argument in self.argument.finditer(rest):
+            if rest[at : argument.start()].strip():
+                raise MalformedCallError("text between arguments")
+            arguments[argument["key"]] = typed(argument["value"], schemas.get(argument["key"]))
+            at = argument.end()
+        if rest[at:].strip():
+            raise MalformedCallError("an argument that is not in its form")
+        return arguments
+
+    def begin(self, text: str) -> int | None:
+        """Return where the first call begins; see `CallFormat`."""
+        return found(text, OPENING)
+
+    def held(self, text: str) -> int:
+        """Return the length of the certain text; see `CallFormat`."""
+        return before_mark(text, OPENING)
+
+    def _members(self, schema: Any, pieces: Pieces, before: str, between: str, close: str) -> str:
+        """Return the expression of all arguments, each as `before KEY between VALUE close`."""
+        schema = schema if isinstance(schema, dict) else {}
+        members = {}
+        for key, inner in ordered_properties(schema).items():
+            value = _value(with_definitions(inner, schema), pieces, close)
+            parts = [*pieces_of(before + key + between, pieces, self.marks), value]
+            members[key] = " ".join(parts)
+        return pieces.in_any_order(members, schema, "") if members else '""'
+
+
+class Qwen3Coder(TaggedCalls):
+    """`<tool_call><function=NAME><parameter=KEY>VALUE</parameter>...`: Qwen 3.5, Qwen3-Coder."""
+
+    name = "qwen3_coder"
+    marks: tuple[str, ...] = (OPENING, CLOSING)
+    block = re.compile(
+        r"<tool_call>\s*<function=(?P<name>[^>\n]+)>(?P<arguments>.*?)</function>\s*(?:</tool_call>|\Z)",
+        re.DOTALL,
+    )
+    argument = re.compile(r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
+        """Return the expressions of the grammar; see `CallFormat`."""
+        each = []
+        for name, schema in named_schemas(tools):
+            members = self._members(schema, pieces, "<parameter=", ">\n", "\n</parameter>\n")
+            opening = pieces.literal(f"<function={name}>\n")
+            each.append(f"{opening} {members}")
+        opening, closing = pieces.literal(OPENING), pieces.literal(CLOSING)
+        return f'{opening} "\\n"? ({" | ".join(each)}) "</function>" "\\n"? {closing}', '"\\n"?'
+
+
+class Glm45(TaggedCalls):
+    """`<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>...`: GLM 4.5 and later."""
+
+    name = "glm45"
+    marks: tuple[str, ...] = (OPENING, CLOSING, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
+    block = re.compile(
+        r"<tool_call>\s*(?P<name>[^\s<]+)\s*(?P<arguments>(?:<arg_key>.*?)?)\s*(?:</tool_call>|\Z)", re.DOTALL
+    )
+    argument = re.compile(
+        r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
+    )
+
+    def rules(self, tools: Tools, pieces: Pieces) -> tuple[str, str | None]:
+        """Return the expressions of the grammar; see `CallFormat`."""
+        each = []
+        for name, schema in named_schemas(tools):
+            members = self._members(schema, pieces, "\n<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>")
+            each.append(f"{pieces.literal(name)} {members}")
+        return f'{pieces.literal(OPENING)} ({" | ".join(each)}) "\\n"? {pieces.literal(CLOSING)}', '"\\n"?'
+
+
+def _value(schema: Any, pieces: Pieces, close: str) -> str:
+    """Return the expression of an argument's value, with what closes it."""
+    kinds, choices = types_of(schema), schema.get("enum") if isinstance(schema, dict) else None
+    end = " ".join(pieces_of(close, pieces, Glm45.marks))
+    if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices):
+        return f"({' | '.join(pieces.literal(one) for one in choices if one)}) {end}"
+    if kinds == {"boolean"}:
+        return f"/[Tt]rue|[Ff]alse/ {end}"
+    if not kinds or "string" in kinds:
+        return pieces.until(close)
+    # templates that render values with `| string` taught the model Python's names
+    python = {"boolean": "/True|False/", "null": '"None"'}
+    names = [expression for kind, expression in python.items() if kind in kinds]
+    return f"({' | '.join([pieces.value(schema), *names])}) {end}"
+
+
+def pieces_of(text: str, pieces: Pieces, marks: Sequence[str]) -> list[str]:
+    """Return the expressions of a fixed text in which marks may be special tokens."""
+    parts = re.split(f"({'|'.join(map(re.escape, marks))})", text)
+    return [pieces.literal(part) for part in parts if part]

@@ -1,0 +1,232 @@
+"""Decodes many requests at once: a new one joins while others are decoded, finished ones leave."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+import torch
+
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.chat.calls import AnswerParser
+from mcp_bench.trainer.engine.kept import KeptPrefixes, KeyValues, shared
+from mcp_bench.trainer.engine.sampling import Chosen
+from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request
+
+CHUNK = 512
+"""Prompt tokens that are read between two steps of the sequences that are being decoded."""
+BATCH = 16
+ROOM = 512
+"""Columns for an answer that are counted before a request is let in; it may need more."""
+
+
+class Caches(Protocol):
+    """`RowCache` or `SeparateCaches`."""
+
+    whole_prompts: bool
+
+    @property
+    def column_bytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def length(self, row: int) -> int: ...
+    def begin(self, prefix: KeyValues | None, length: int, total: int) -> None: ...
+    def begin_like(self, source: int, length: int, total: int) -> None: ...
+    def read(self, tokens: torch.Tensor) -> torch.Tensor: ...
+    def step(self, tokens: torch.Tensor) -> torch.Tensor: ...
+    def remove(self, row: int, decoding: int) -> None: ...
+    def drop_last(self) -> None: ...
+    def take(self, row: int) -> KeyValues | None: ...
+
+
+class Engine:
+    """A loaded model that answers requests in a thread of its own: `with Engine(...) as engine: ...`."""
+
+    def __init__(
+        self, caches: Caches, tokenizer: Any, ends: Sequence[int], parser: AnswerParser, device: torch.device,
+        *, batch: int = BATCH, cache_bytes: int = 1 << 30,
+    ) -> None:  # fmt: skip
+        """Prepare; `load` does all of this for a checkpoint.
+
+        Args:
+            caches: what holds the sequences.
+            tokenizer: the model's tokenizer.
+            ends: the tokens that end an answer.
+            parser: what reads the answers; its marks stay in their text.
+            device: where the model is.
+            batch: how many requests are decoded at once.
+            cache_bytes: memory for keys and values. A third of it is for those of finished requests.
+        """
+        self._caches, self._tokenizer, self._device = caches, tokenizer, device
+        self._ends = frozenset(ends)
+        kept = {tokenizer.convert_tokens_to_ids(mark) for mark in parser.marks}
+        self._hidden = frozenset(tokenizer.all_special_ids) - kept
+        self._batch = batch
+        self._live_bytes = cache_bytes * 2 // 3
+        self._kept = KeptPrefixes(cache_bytes // 3)
+        self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._waiting: deque[Request] = deque()
+        self._decoding: list[Decoding] = []
+        self._reading: Decoding | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._inbox.put(None)
+        self._thread.join()
+
+    def submit(self, request: Request) -> None:
+        """Add a request. Its `done` gets the answer, or the error that ended it."""
+        self._inbox.put(request)
+
+    def complete(self, requests: Sequence[Request]) -> list[Completion]:
+        """Add requests and wait for all answers."""
+        for request in requests:
+            self.submit(request)
+        return [request.done.result() for request in requests]
+
+    def _run(self) -> None:
+        with torch.inference_mode():
+            while not self._ended:
+                try:
+                    self._receive()
+                    self._drop_cancelled()
+                    room = CHUNK
+                    while room > 0 and (read := self._read(room)):
+                        room -= read
+                    self._step()
+                except Exception as error:  # a request that fails must not end the engine
+                    self._fail(error)
+        self._fail(BenchError("the engine was stopped"))
+
+    def _receive(self) -> None:
+        """Take what was submitted; wait if there is nothing else to do."""
+        idle = not self._decoding and self._reading is None and not self._waiting
+        while True:
+            try:
+                request = self._inbox.get(block=idle)
+            except queue.Empty:
+                return
+            if request is None:
+                self._ended = True
+                return
+            self._waiting.append(request)
+            idle = False
+
+    def _drop_cancelled(self) -> None:
+        self._waiting = deque(request for request in self._waiting if not request.done.cancelled())
+        for row in range(len(self._decoding) - 1, -1, -1):
+            if self._decoding[row].request.done.cancelled():
+                self._leave(row)
+        if self._reading is not None and self._reading.request.done.cancelled():
+            self._reading = None
+            self._caches.drop_last()
+
+    def _read(self, room: int) -> int:
+        """Read up to `room` tokens of a prompt, and return how many.
+
+        When it is complete, its sequence joins those that are decoded.
+        """
+        if self._reading is None:
+            if not self._waiting or len(self._decoding) >= self._batch or not self._fits(self._waiting[0]):
+                return 0
+            self._reading = Decoding(self._waiting.popleft(), self._tokenizer, self._hidden, self._ends)
+            self._begin(self._reading)
+        one = self._reading
+        start = self._caches.length(len(self._caches) - 1)
+        end = len(one.request.prompt)
+        if not self._caches.whole_prompts:
+            end = min(end, start + room)
+        scores = self._caches.read(torch.tensor(one.request.prompt[start:end], device=self._device))
+        if end == len(one.request.prompt):
+            self._reading = None
+            self._decoding.append(one)
+            one.choose(scores)
+            self._finish(len(self._decoding) - 1)
+        return end - start
+
+    def _fits(self, request: Request) -> bool:
+        """Return whether there is memory for a request beside the others."""
+        if not self._decoding:
+            return True
+        lengths = [len(one.request.prompt) + len(one.tokens) for one in self._decoding]
+        columns = max(*lengths, len(request.prompt)) + min(ROOM, request.most_tokens)
+        return (len(lengths) + 1) * columns * self._caches.column_bytes <= self._live_bytes
+
+    def _begin(self, one: Decoding) -> None:
+        """Give a sequence a row, with the longest beginning that is known already."""
+        request = one.request
+        total = len(request.prompt) + min(ROOM, request.most_tokens)
+        if self._caches.whole_prompts:
+            self._caches.begin(None, 0, total)
+            return
+        most = len(request.prompt) - 1  # the last token's scores are needed
+        layers, kept = self._kept.longest(request.prompt)
+        live, row = max(
+            ((self._shared(row, request.prompt), row) for row in range(len(self._decoding))), default=(0, 0)
+        )
+        one.cached = min(most, max(kept, live))
+        if live > kept:
+            self._caches.begin_like(row, one.cached, total)
+        else:
+            self._caches.begin(layers, one.cached, total)
+
+    def _shared(self, row: int, prompt: list[int]) -> int:
+        """Return how many first tokens a row that is being decoded shares with a prompt."""
+        one = self._decoding[row]
+        there = [*one.request.prompt, *one.tokens][: self._caches.length(row)]
+        return shared(np.asarray(there, dtype=np.int64), np.asarray(prompt, dtype=np.int64))
+
+    def _step(self) -> None:
+        """Decode one token of each sequence."""
+        if not self._decoding:
+            return
+        tokens = torch.tensor([one.tokens[-1] for one in self._decoding], device=self._device)
+        scores = self._caches.step(tokens)
+        likeliest = scores.argmax(dim=-1).tolist()
+        for one, token, own in zip(self._decoding, likeliest, scores, strict=True):
+            if one.plain:
+                one.add(Chosen(token))
+            else:
+                one.choose(own)
+        for row in range(len(self._decoding) - 1, -1, -1):
+            self._finish(row)
+
+    def _finish(self, row: int) -> None:
+        """Let a sequence leave if it has ended."""
+        one = self._decoding[row]
+        if one.finish_reason is None:
+            return
+        self._leave(row)
+        if one.request.done.set_running_or_notify_cancel():
+            one.request.done.set_result(one.completion())
+
+    def _leave(self, row: int) -> None:
+        """Remove a sequence, and keep its keys and values."""
+        one = self._decoding[row]
+        layers = self._caches.take(row)
+        if layers is not None:
+            tokens = [*one.request.prompt, *one.tokens]
+            self._kept.add(tokens[: self._caches.length(row)], layers)
+        self._caches.remove(row, len(self._decoding))
+        self._decoding[row] = self._decoding[-1]
+        self._decoding.pop()
+
+    def _fail(self, error: BaseException) -> None:
+        """End all requests with an error, and forget their caches."""
+        ended = [one.request for one in self._decoding]
+        ended += [] if self._reading is None else [self._reading.request]
+        ended += self._waiting if self._ended else ()
+        self._decoding, self._reading = [], None
+        while len(self._caches):
+            self._caches.drop_last()
+        for request in ended:
+            if not request.done.done() and request.done.set_running_or_notify_cancel():
+                request.done.set_exception(error)

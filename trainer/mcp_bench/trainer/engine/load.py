@@ -1,0 +1,207 @@
+"""Load a checkpoint into an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.chat.calls import AnswerParser, find_format
+from mcp_bench.trainer.engine.constraint import Grammars
+from mcp_bench.trainer.engine.engine import BATCH, Caches, Engine
+from mcp_bench.trainer.engine.rows import RowCache
+from mcp_bench.trainer.engine.sampling import Sampling
+from mcp_bench.trainer.engine.separate import SeparateCaches
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+BF16_FLAGS = {"avx512_bf16", "amx_bf16"}
+"""CPUs with one of these compute with bfloat16 natively; others convert each number, which is slower."""
+SHARE = 0.5
+"""The part of the free memory that keys and values may take."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checkpoint that is ready to answer."""
+
+    engine: Engine
+    model: Any
+    tokenizer: Any
+    parser: AnswerParser
+    positions: int | None
+    """The most tokens of prompt and answer; None: unlimited."""
+    defaults: Sampling
+    """The settings of the checkpoint's generation_config.json."""
+    most_tokens: int | None
+    """The most tokens of an answer, by the same file."""
+    ends: tuple[int, ...]
+    grammars: Grammars | None
+    """None: llguidance cannot read the tokenizer, so calls cannot be constrained."""
+
+
+def load(
+    folder: str | Path, *, calls: str, reasoning: str | None = None, device: str = "auto",
+    dtype: str = "auto", batch: int = BATCH, cache_gib: float | None = None, max_model_len: int | None = None,
+) -> Loaded:  # fmt: skip
+    """Load a checkpoint.
+
+    Args:
+        folder: the checkpoint's folder.
+        calls: the form of tool calls, by vLLM's name of its parser.
+        reasoning: the form of thoughts, by vLLM's name of its parser; None: no thoughts.
+        device: cpu, cuda, or auto (cuda if there is one).
+        dtype: float32, bfloat16, float16, or auto: the checkpoint's own type, but float32 on a CPU that
+            does not compute with 16 bits.
+        batch: how many requests are decoded at once.
+        cache_gib: memory for keys and values, in GiB. Default: half of what is free once the model is loaded.
+        max_model_len: the most tokens of a conversation. Default: the model's positions.
+
+    Raises:
+        WrongUseError: the device is not there, or a parser is unknown.
+    """
+    where = find_device(device)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    parser = AnswerParser(find_format(calls, _template(tokenizer)), reasoning)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    model = model.to(device=where, dtype=choose_dtype(dtype, model.dtype, where)).eval()
+    ends = end_tokens(model, tokenizer)
+    text = model.config.get_text_config()
+    positions = max_model_len or getattr(text, "max_position_embeddings", None)
+    cache_bytes = int(cache_gib * (1 << 30)) if cache_gib is not None else int(free_memory(where) * SHARE)
+    engine = Engine(
+        choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes
+    )
+    try:
+        grammars = Grammars(tokenizer, model.get_output_embeddings().weight.shape[0], ends, parser)
+    except WrongUseError:
+        grammars = None
+    defaults, most = read_defaults(model.generation_config)
+    return Loaded(engine, model, tokenizer, parser, positions, defaults, most, ends, grammars)
+
+
+def find_device(name: str) -> torch.device:
+    """Return a device by its name.
+
+    Raises:
+        WrongUseError: it is not there.
+    """
+    there = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if there else "cpu")
+    if name.startswith("cuda") and not there:
+        raise WrongUseError(f"--device {name}: this torch finds no CUDA device. Use --device cpu")
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise WrongUseError(f"--device {name} is unknown: use auto, cpu or cuda") from error
+
+
+def choose_dtype(name: str, own: torch.dtype, device: torch.device) -> torch.dtype:
+    """Return the data type to compute with; see `load`."""
+    if name != "auto":
+        return DTYPES[name]
+    if device.type != "cpu" or own == torch.float32:
+        return own
+    return torch.bfloat16 if own == torch.bfloat16 and BF16_FLAGS & cpu_flags() else torch.float32
+
+
+def cpu_flags() -> set[str]:
+    """Return the instruction sets of this machine's CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    return {flag for line in lines if line.startswith("flags") for flag in line.split()}
+
+
+def free_memory(device: torch.device) -> int:
+    """Return the bytes that are free on a device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def end_tokens(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Return the tokens that end an answer: those of the generation settings, else the tokenizer's."""
+    given = model.generation_config.eos_token_id
+    if given is None:
+        given = tokenizer.eos_token_id
+    listed = given if isinstance(given, list) else [given]
+    return tuple(token for token in listed if token is not None)
+
+
+def read_defaults(settings: Any) -> tuple[Sampling, int | None]:
+    """Return a checkpoint's sampling settings (greedy without `do_sample`) and its limit of new tokens."""
+    sampled = bool(settings.do_sample)
+
+    def given(name: str, otherwise: Any) -> Any:
+        value = getattr(settings, name, None)
+        return otherwise if value is None else value
+
+    return Sampling(
+        repetition_penalty=given("repetition_penalty", 1.0),
+        temperature=given("temperature", 1.0) if sampled else 0.0,
+        top_k=given("top_k", 0) if sampled else 0,
+        top_p=given("top_p", 1.0) if sampled else 1.0,
+        min_p=given("min_p", 0.0) if sampled else 0.0,
+    ), settings.max_new_tokens
+
+
+def choose_caches(model: Any) -> Caches:
+    """Return the caches that this model decodes correctly with.
+
+    Sequences share a batch if all layers are attention over keys and values, and if a trial with two short
+    sequences gives what the model gives without caches. Otherwise they are decoded one by one.
+    """
+    try:
+        layers: list[Any] = list(DynamicCache(config=model.config).layers)
+    except Exception:  # transformers knows no cache for this type
+        return SeparateCaches(model)
+    if not layers or any(type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers):
+        return SeparateCaches(model)
+    windows = [getattr(layer, "sliding_window", None) for layer in layers]
+    by_type = (False, True) if len(set(windows)) == 1 else (True,)
+    for one in by_type:
+        if _agrees(model, windows, mask_by_type=one):
+            return RowCache(model, windows, mask_by_type=one)
+    return SeparateCaches(model)
+
+
+@torch.inference_mode()
+def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> bool:
+    """Return whether a batch of two sequences of different length gives the scores of each alone."""
+    widest = max((window for window in windows if window is not None and window <= 64), default=0)
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    random = torch.Generator().manual_seed(0)
+    texts = [
+        torch.randint(vocabulary, (length,), generator=random).to(model.device)
+        for length in (widest + 5, widest + 9)
+    ]
+    try:
+        caches = RowCache(model, windows, mask_by_type=mask_by_type)
+        for text in texts:
+            caches.begin(None, 0, len(text))
+            caches.read(text[:2])
+            caches.read(text[2:-2])
+        for at in (-2, -1):
+            scores = caches.step(torch.stack([text[at] for text in texts]))
+        alone = torch.stack(
+            [model(input_ids=text[None], use_cache=False).logits[0, -1].float() for text in texts]
+        )
+    except Exception:  # a model that does not take such masks or positions
+        return False
+    near = 1e-3 if model.dtype == torch.float32 else 5e-2
+    return bool((scores - alone).abs().max() <= near * alone.abs().max().clamp(min=1e-3))
+
+
+def _template(tokenizer: Any) -> str:
+    template = tokenizer.chat_template
+    if isinstance(template, dict):
+        template = template.get("default")
+    return template or ""

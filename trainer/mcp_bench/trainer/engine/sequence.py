@@ -1,0 +1,172 @@
+"""A request, and the answer that is being decoded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from mcp_bench.trainer.engine.constraint import Constraint
+from mcp_bench.trainer.engine.sampling import Chosen, Sampler, Sampling
+
+FinishReason = Literal["stop", "length"]
+UNFINISHED = "\ufffd"
+"""What a tokenizer decodes half a character to."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A finished answer."""
+
+    tokens: tuple[int, ...]
+    """Its tokens, with the one that ended it."""
+    text: str
+    """Its text, with the marks of calls and thoughts, without what ended it."""
+    chosen: tuple[Chosen, ...]
+    """The tokens with their log-probabilities, if they were asked for; else empty."""
+    finish_reason: FinishReason
+    cached: int
+    """How many tokens of the prompt were not computed again."""
+
+
+@dataclass(eq=False)
+class Request:
+    """What to decode. Cancelling `done` ends it."""
+
+    prompt: list[int]
+    sampling: Sampling
+    most_tokens: int
+    """The limit of new tokens."""
+    stop: tuple[str, ...] = ()
+    top_logprobs: int | None = None
+    processed_logprobs: bool = False
+    """Which log-probabilities; see `Sampler`."""
+    constraint: Constraint | None = None
+    on_text: Callable[[str], None] | None = None
+    """Is called in the engine's thread with the whole text so far, as it grows."""
+    done: Future[Completion] = field(default_factory=Future)
+
+
+class Detokenizer:
+    """Turns tokens into text one by one. Characters may span several tokens."""
+
+    def __init__(self, tokenizer: Any, hidden: frozenset[int]) -> None:
+        """Begin a text. `hidden` tokens have no text: special ones that are no marks."""
+        self._tokenizer, self._hidden = tokenizer, hidden
+        self._tokens: list[int] = []
+        self._shown = 0
+        """How many tokens' text was returned."""
+        self._context = 0
+        """Where decoding begins: some tokenizers write a token differently at the beginning."""
+
+    def peek(self, token: int) -> str:
+        """Return the text that `add` would return."""
+        return "" if token in self._hidden else self._new([*self._tokens, token], final=False)
+
+    def add(self, token: int) -> str:
+        """Add a token and return the text that is certain now."""
+        if token in self._hidden:
+            return ""
+        self._tokens.append(token)
+        text = self._new(self._tokens, final=False)
+        if text:
+            self._context, self._shown = self._shown, len(self._tokens)
+        return text
+
+    def rest(self) -> str:
+        """Return what is left when the tokens end inside of a character."""
+        return self._new(self._tokens, final=True)
+
+    def _new(self, tokens: Sequence[int], *, final: bool) -> str:
+        before = self._decode(tokens[self._context : self._shown])
+        now = self._decode(tokens[self._context :])
+        return now[len(before) :] if final or not now.endswith(UNFINISHED) else ""
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(
+            self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        )
+
+
+class Decoding:
+    """The answer to one request, token by token."""
+
+    def __init__(
+        self, request: Request, tokenizer: Any, hidden: frozenset[int], ends: frozenset[int]
+    ) -> None:
+        self.request = request
+        self.tokens: list[int] = []
+        self.cached = 0
+        self.finish_reason: FinishReason | None = None
+        self._ends = ends
+        self._sampler = Sampler(
+            request.sampling, top_logprobs=request.top_logprobs, processed=request.processed_logprobs
+        )
+        self._chosen: list[Chosen] = []
+        self._writer = Detokenizer(tokenizer, hidden)
+        self._text = ""
+        self._sent = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether the next token is simply the most likely one."""
+        return self._sampler.plain and self.request.constraint is None
+
+    def choose(self, scores: torch.Tensor) -> None:
+        """Choose the next token from the model's scores, shape (vocabulary,), and add it."""
+        constraint = self.request.constraint
+        allowed = None if constraint is None else constraint.allowed(len(scores))
+        allowed = None if allowed is None else allowed.to(scores.device)
+        seen = torch.tensor([*self.request.prompt, *self.tokens], device=scores.device)
+        while True:
+            chosen = self._sampler.choose(scores, seen, allowed)
+            text = self._text
+            if constraint is None or constraint.take(
+                chosen.token, text, text + self._writer.peek(chosen.token)
+            ):
+                break
+            allowed = (
+                torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+                if allowed is None
+                else allowed
+            )
+            allowed[chosen.token] = False  # it would begin a call that cannot be completed
+        self.add(chosen)
+
+    def add(self, chosen: Chosen) -> None:
+        """Add a token, and see whether it ends the answer."""
+        self.tokens.append(chosen.token)
+        if self.request.top_logprobs is not None:
+            self._chosen.append(chosen)
+        if chosen.token in self._ends:
+            self.finish_reason = "stop"
+            self._text += self._writer.rest()
+            return
+        self._text += self._writer.add(chosen.token)
+        at = min((at for stop in self.request.stop if (at := self._text.find(stop)) >= 0), default=None)
+        if at is not None:
+            self._text, self.finish_reason = self._text[:at], "stop"
+        elif len(self.tokens) >= self.request.most_tokens:
+            self._text += self._writer.rest()
+            self.finish_reason = "length"
+        elif self.request.on_text is not None:
+            self._show(self.request.on_text)
+
+    def completion(self) -> Completion:
+        """Return the finished answer."""
+        return Completion(
+            tuple(self.tokens), self._text, tuple(self._chosen), self.finish_reason or "stop", self.cached
+        )
+
+    def _show(self, on_text: Callable[[str], None]) -> None:
+        """Pass the text on, without an end that may become a stop string."""
+        certain = len(self._text)
+        for stop in self.request.stop:
+            part = next((n for n in range(len(stop) - 1, 0, -1) if self._text.endswith(stop[:n])), 0)
+            certain = min(certain, len(self._text) - part)
+        if certain > self._sent:
+            self._sent = certain
+            on_text(self._text[:certain])
