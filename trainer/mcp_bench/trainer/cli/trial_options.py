@@ -55,6 +55,12 @@ TRIAL_OPTIONS = (
         show_default=True,
         help="Serving engine.",
     ),
+    click.option(
+        "--constrain-calls",
+        is_flag=True,
+        default=False,
+        help="Hold the models' tool calls to the tools' schemas.",
+    ),
 )
 
 
