@@ -18,8 +18,8 @@ run() {
 
 if [ "${QUICK:-}" ]; then
     families=${FAMILIES:-2} train=(1 1) dev=(1 1) test=(1 1)
-else # of each family: 500 rows of level 1 and 216 of level 2; at least 100 tasks in each cell of the table
-    families=${FAMILIES:-100} train=(20 6) dev=(4 3) test=(10 7)
+else # of each family: 500 rows of level 1 and 108 of level 2; at least 100 tasks in each cell of the table
+    families=${FAMILIES:-100} train=(20 3) dev=(4 3) test=(10 7)
 fi
 read -r -a train <<< "${TRAIN:-${train[*]}}" # of level 1, of level 2
 read -r -a dev <<< "${DEV:-${dev[*]}}"

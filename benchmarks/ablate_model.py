@@ -66,7 +66,8 @@ def main() -> None:
         return
     dev = out / "ablation-dev.txt"
     dev.write_text("\n".join(numbered(families, "dev", FIRST_MEASURED, options.dev)))
-    over = [word for value in options.overrides for word in ("--set", value)]
+    overrides = [f"model.base={history['base']['model']}", *options.overrides]
+    over = [word for value in overrides for word in ("--set", value)]
     most = ["--max-tokens", str(settings.max_tokens)] if settings.max_tokens else []
     run(
         [
