@@ -32,6 +32,12 @@ TRIAL_OPTIONS = (
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum tokens per answer."),
     click.option(
+        "--constrain-calls",
+        is_flag=True,
+        default=False,
+        help="Hold the models' tool calls to the tools' schemas.",
+    ),
+    click.option(
         "--base-steps",
         type=click.IntRange(min=1),
         metavar="N",
@@ -54,12 +60,6 @@ TRIAL_OPTIONS = (
         default="auto",
         show_default=True,
         help="Serving engine.",
-    ),
-    click.option(
-        "--constrain-calls",
-        is_flag=True,
-        default=False,
-        help="Hold the models' tool calls to the tools' schemas.",
     ),
 )
 
