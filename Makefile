@@ -15,10 +15,17 @@ ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 # Where this is set, pytest would rewrite the assertions of all tests again in each worker.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: acp-agents demo unit test test-full test-vllm check docs site site-serve clean
+.PHONY: acp-agents demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
+
+# The same chain with a real open model, which takes longer: QUICK=1 make demo-model takes a few tasks only.
+demo-model: $(VENV)/.kit
+	VENV=$(VENV) bash demo-model.sh
+
+ablate-model: $(VENV)/.kit
+	$(VENV)/bin/python benchmarks/ablate_model.py
 
 unit: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "unit and not full"
@@ -93,4 +100,4 @@ $(ACP_AGENTS): tests/acp_agents/package.json tests/acp_agents/package-lock.json
 	cd tests/acp_agents && npm ci --no-audit --no-fund
 
 clean:
-	rm -rf $(VENV) $(VLLM) tests/node/node_modules tests/acp_agents/node_modules demo-out site .cache
+	rm -rf $(VENV) $(VLLM) tests/node/node_modules tests/acp_agents/node_modules demo-out demo-model-out site .cache

@@ -18,7 +18,16 @@ from mcp_bench.trainer.refusals import refusals
 
 pytestmark = pytest.mark.component
 
-NAMES = ["qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu", "tiny-cpu"]
+NAMES = [
+    "gpt-oss-20b-lora-1gpu",
+    "qwen3-8b-8xh100-cp",
+    "qwen3.5-9b-8xh100-64k",
+    "qwen3.5-9b-lora-1gpu",
+    "smollm2-1.7b-lora-1gpu",
+    "smollm2-135m-cpu",
+    "smollm2-135m-gpu",
+    "tiny-cpu",
+]
 
 
 def test_built_in_recipes_are_listed_and_valid() -> None:

@@ -181,7 +181,8 @@ def loop(
     min_partial: float = 0.5, attempts: int = 2, temperature: float = 0.8, patience: int = 2, seed: int = 0,
     max_tokens: int | None = None, base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop",
     jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
-    overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
+    constrain_calls: bool = False, overrides: Overrides | None = None, out: str | Path | None = None,
+    report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Record, curate, train, serve and measure until the model stops improving: `mcp-bench loop`.
 
@@ -206,6 +207,7 @@ def loop(
         reasoning: Whether training rows keep the agents' reasoning.
         jobs: Parallel episodes.
         engine: Serving engine.
+        constrain_calls: Hold the models' tool calls to the tools' schemas.
         overrides: Values of the recipe to override.
         out: Folder for the loop. By default a new one in `$MCP_BENCH_HOME/loops`.
         report: Called with a line for each turn.
@@ -225,6 +227,7 @@ def loop(
         "teacher_model": teacher_model, "min_partial": min_partial, "attempts": attempts,
         "temperature": temperature, "patience": patience, "seed": seed, "max_tokens": max_tokens,
         "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
+        "constrain_calls": constrain_calls,
     }  # fmt: skip
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Loop: {folder.path}")
@@ -248,8 +251,8 @@ def ablate(
     recipe: str | Path, size: int, *, runs: Sequence[str] = (), run_tags: Sequence[str] = (),
     seeds: int = 3, dev: Tasks = 50, benchmark: str = "saasworld", max_tokens: int | None = None,
     base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop", jobs: int = 2,
-    engine: Literal["auto", "vllm", "torch"] = "auto", overrides: Overrides | None = None,
-    out: str | Path | None = None, report: Report = print,
+    engine: Literal["auto", "vllm", "torch"] = "auto", constrain_calls: bool = False,
+    overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Test whether higher-graded recordings train a better model: `mcp-bench ablate`.
 
@@ -266,6 +269,7 @@ def ablate(
         reasoning: Whether training rows keep the agents' reasoning.
         jobs: Parallel episodes.
         engine: Serving engine.
+        constrain_calls: Hold the models' tool calls to the tools' schemas.
         overrides: Values of the recipe to override.
         out: Folder. By default a new one in `$MCP_BENCH_HOME/ablations`.
         report: Called with a line for each model.
@@ -282,7 +286,7 @@ def ablate(
     choices = {
         "runs": runs, "run_tags": run_tags, "size": size, "seeds": seeds, "dev": dev, "benchmark": benchmark,
         "max_tokens": max_tokens, "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs,
-        "engine": engine,
+        "engine": engine, "constrain_calls": constrain_calls,
     }  # fmt: skip
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Ablation: {folder}")

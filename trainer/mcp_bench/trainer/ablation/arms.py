@@ -111,7 +111,7 @@ class Arms:
         def measure() -> Outcome:
             settings = self.settings
             model, port = Path(trained["model"]), folder / "measure.port"
-            with served(model, self._model(cohort), port, settings.engine, settings.max_tokens) as endpoint:
+            with served(model, self._model(cohort), port, settings) as endpoint:
                 named = tasks(settings.benchmark, settings.dev, settings.jobs)
                 return scores(record(folder / "measure.begun", [*endpoint, *named]))
 

@@ -34,6 +34,12 @@ TRIAL_OPTIONS = (
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum tokens per answer."),
     click.option(
+        "--constrain-calls",
+        is_flag=True,
+        default=False,
+        help="Hold the models' tool calls to the tools' schemas.",
+    ),
+    click.option(
         "--base-steps",
         type=click.IntRange(min=1),
         metavar="N",

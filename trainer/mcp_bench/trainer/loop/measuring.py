@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 
@@ -25,9 +27,7 @@ def model_name(text: str) -> str:
 
 
 @contextmanager
-def served(
-    model: Path, name: str, port_file: Path, engine: str, max_tokens: int | None
-) -> Iterator[list[str]]:
+def served(model: Path, name: str, port_file: Path, settings: TrialSettings) -> Iterator[list[str]]:
     """Serve a model as `name` and yield the arguments that select it.
 
     The port is stored in `port_file`, so that a resumed recording finds its model at the same address.
@@ -36,9 +36,11 @@ def served(
         WrongUseError: the stored port is in use.
         BenchError: the engine ended or stopped answering, so the recording does not measure the model.
     """
-    with serve(model, engine=engine, port=_port(port_file), model_name=name) as server:
+    more: dict[str, Any] = {"constrain_calls": True} if settings.constrain_calls else {}
+    with serve(model, engine=settings.engine, port=_port(port_file), model_name=name, **more) as server:
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
-        option = ["--agent-option", f"max_tokens={max_tokens}"] if max_tokens else []
+        most = settings.max_tokens
+        option = ["--agent-option", f"max_tokens={most}"] if most else []
         with _variable("OPENAI_API_KEY", server.key):  # a command line would show it
             yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
         server.check()

@@ -28,6 +28,8 @@ class TrialSettings(BaseModel):
     """Whether training rows keep the agents' reasoning."""
     jobs: PositiveInt = 1
     engine: Literal["auto", "vllm", "torch"] = "auto"
+    constrain_calls: bool = False
+    """Whether the engine holds tool calls to the tools' schemas while models are measured."""
     base_steps: PositiveInt | None = None
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 

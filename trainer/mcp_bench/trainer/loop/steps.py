@@ -85,9 +85,8 @@ class Steps:
         return tasks(self.settings.benchmark, ids, self.settings.jobs)
 
     def _served(self, turn: int, step: str, model: Path) -> AbstractContextManager[list[str]]:
-        settings = self.settings
         port_file = self.folder.turn(turn) / f"{step}.port"
-        return served(model, self._name(model), port_file, settings.engine, settings.max_tokens)
+        return served(model, self._name(model), port_file, self.settings)
 
     def _name(self, model: Path) -> str:
         """Return the model's name in the recordings: the loop's folder and the model's turn."""

@@ -124,8 +124,8 @@ def command(
     if engine.name == llama_cpp.NAME:
         if capacity != Capacity(max_model_len=capacity.max_model_len):
             raise WrongUseError(
-                "--tensor-parallel, --data-parallel, --device, --dtype and --constrain-calls do not go with a "
-                "GGUF file. Give llama.cpp's own parameters after --"
+                "--tensor-parallel, --data-parallel, --device, --dtype and --constrain-calls do not go "
+                "with a GGUF file. Give llama.cpp's own parameters after --"
             )
         return llama_cpp.command(
             checkpoint.folder, listening.host, listening.port, listening.model, capacity.max_model_len, extra

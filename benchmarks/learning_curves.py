@@ -1,0 +1,172 @@
+"""How much a model learns from how many rows and families, with and without constrained decoding.
+
+    python benchmarks/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
+        [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10]
+
+For each number of rows, of families and each seed, a model is trained on the oracle's episodes of level 1. It
+is measured on dev tasks of all families that train has, and on test tasks of families that it has not; the
+groups of the table divide the former into trained and new ones. Dev tasks have numbers from 500, which
+nothing else reports. OUT/table.md has the means over seeds and each seed's score.
+
+Every model and every measurement is a step with a result file: typed again, the command continues where it
+stopped. The oracle plays each task once; smaller sets are parts of larger ones.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.servers.registry import load
+from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.measuring import served, tasks
+from mcp_bench.trainer.loop.scores import SPLITS, scores_by_group
+from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.loop.training import train_model
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+
+BENCHMARK, LEVEL = "saasworld", "level-1"
+FIRST_DEV = 500
+DECODING = {"free": False, "constrained": True}
+
+
+def families_of(split: str) -> list[str]:
+    """Return the families of a split, as the beginnings of task ids, in alphabetical order."""
+    found = (task for task in load("benchmark", BENCHMARK).tasks(split, None) if LEVEL in task.tags)
+    return sorted({task.id.rsplit(".", 2)[0] for task in found})
+
+
+def chosen(families: Sequence[str], rows: int) -> list[str]:
+    """Return the training tasks: equally many of each family."""
+    return [f"{families[at % len(families)]}.train.{at // len(families)}" for at in range(rows)]
+
+
+class Curves:
+    """The steps, each stored in the folder."""
+
+    def __init__(self, out: Path, options: argparse.Namespace) -> None:
+        self.out = out
+        self.options = options
+        self.recipe = out / "recipe.yaml"
+        self.trained = families_of("train")[: options.all_families]
+        self.dev = [f"{name}.dev.{FIRST_DEV + n}" for n in range(options.dev) for name in self.trained]
+        test = families_of("test")[: options.all_families]
+        self.test = [f"{name}.test.{n}" for n in range(options.test) for name in test]
+
+    def families(self, count: int, seed: int) -> list[str]:
+        """Return the families of a seed: other seeds begin elsewhere in the list."""
+        start = seed * count % len(self.trained)
+        return [*self.trained, *self.trained][start : start + count]
+
+    def cells(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (rows, families, seed), all of the first seed before the next."""
+        options = self.options
+        for seed, rows, count in product(range(options.seeds), options.rows, options.families):
+            yield rows, min(count, len(self.trained)), seed
+
+    def teach(self) -> Outcome:
+        wanted = {t for rows, count, seed in self.cells() for t in chosen(self.families(count, seed), rows)}
+        named = tasks(BENCHMARK, sorted(wanted), self.options.jobs)
+        return {"run": record(self.out / "teach.begun", ["--agent", "oracle", *named])}
+
+    def rows(self) -> dict[str, str]:
+        """Return the line of the export for each task."""
+        run = once(self.out / "teach.json", self.teach)["run"]
+        data = self.out / "all.jsonl"
+        once(self.out / "export.json", lambda: export(data, ["--run", run, "--min-partial", "1"]))
+        return {json.loads(line)["task"]: line for line in data.read_text().splitlines()}
+
+    def model(self, rows: int, count: int, seed: int, lines: dict[str, str]) -> Outcome:
+        folder = self.out / f"{rows}-rows-{count}-families-seed-{seed}"
+        wanted = chosen(self.families(count, seed), rows)
+
+        def train() -> Outcome:
+            data = folder / "train.jsonl"
+            write_atomic(data, "".join(f"{lines[task]}\n" for task in wanted if task in lines))
+            return train_model(self.recipe, data, folder / "train", [f"training.seed={seed}"])
+
+        folder.mkdir(exist_ok=True)
+        return {**once(folder / "train.json", train), "folder": str(folder), "tasks": wanted}
+
+    def measured(self, trained: Outcome, decoding: str) -> Outcome:
+        folder = Path(trained["folder"])
+        options = self.options
+        settings = TrialSettings(
+            recipe=str(self.recipe), benchmark=BENCHMARK, dev=self.dev, max_tokens=options.max_tokens,
+            jobs=options.jobs, engine=options.engine, constrain_calls=DECODING[decoding],
+        )  # fmt: skip
+
+        def measure() -> Outcome:
+            found: Outcome = {}
+            port = folder / f"{decoding}.port"
+            with served(Path(trained["model"]), f"{folder.name}-{decoding}", port, settings) as endpoint:
+                for split, ids in zip(SPLITS, (self.dev, self.test), strict=True):
+                    named = tasks(BENCHMARK, ids, options.jobs)
+                    run = record(folder / f"{decoding}-{split}.begun", [*endpoint, *named])
+                    found[split] = scores_by_group(run, trained["tasks"])
+            return found
+
+        return once(folder / f"{decoding}.json", measure)
+
+
+def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
+    """Return a Markdown table: a row for each number of rows and families, and each decoding."""
+    groups = sorted({(split, group) for cell in found.values() for one in cell for split in SPLITS
+                     for group in one[split]["groups"]})  # fmt: skip
+    heads = ["rows", "families", "decoding", *(f"{split}, {group}" for split, group in groups)]
+    lines = ["| " + " | ".join(heads) + " |", "|---:|---:|---|" + "---:|" * len(groups)]
+    for (rows, count, decoding), cell in sorted(found.items()):
+        scores = [_cell([one[split]["groups"].get(group) for one in cell]) for split, group in groups]
+        lines.append("| " + " | ".join([str(rows), str(count), decoding, *scores]) + " |")
+    return "Strict scores: the mean over seeds, and each seed's.\n\n" + "\n".join(lines) + "\n"
+
+
+def _cell(scores: Sequence[dict[str, Any] | None]) -> str:
+    known = [score["strict"] for score in scores if score and score["strict"] is not None]
+    if not known:
+        return "-"
+    return f"{fmean(known):.3f} ({', '.join(f'{score:.3f}' for score in known)})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--recipe", default="smollm2-135m-cpu")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--rows", type=int, nargs="+", default=[250, 1000, 2000])
+    parser.add_argument("--families", type=int, nargs="+", default=[1, 5, 25])
+    parser.add_argument("--all-families", type=int, default=None, help="measure on this many only")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--decoding", nargs="+", choices=list(DECODING), default=list(DECODING))
+    parser.add_argument("--dev", type=int, default=4, help="dev tasks of each family")
+    parser.add_argument("--test", type=int, default=10, help="test tasks of each family")
+    parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--engine", default="auto")
+    options = parser.parse_args()
+    out = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
+    curves = Curves(out, options)
+    if not curves.recipe.is_file():
+        write_atomic(curves.recipe, trial_recipe(options.recipe, options.overrides))
+    lines = curves.rows()
+    found: dict[tuple[int, int, str], list[Outcome]] = {}
+    for rows, count, seed in curves.cells():
+        trained = curves.model(rows, count, seed, lines)
+        for decoding in options.decoding:
+            found.setdefault((rows, count, decoding), []).append(curves.measured(trained, decoding))
+            write_atomic(out / "table.md", table(found))
+    print((out / "table.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
