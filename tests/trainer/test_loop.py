@@ -19,6 +19,7 @@ from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.recipe import load_recipe
 from tests.support.interrupted import interrupted
 
 pytestmark = pytest.mark.system
@@ -116,6 +117,9 @@ def test_a_hub_base_becomes_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: 
 def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("base").mkdir()
+    sizes = load_recipe("tiny-cpu")[1].architecture
+    content = {"model_type": sizes.model_type, **sizes.configuration()}
+    Path("base/config.json").write_text(json.dumps(content), encoding="utf-8")
     Path("mine.jinja").touch()
     over = ["model.base=base", "model.chat_template=mine.jinja", "model.tokenizer=hub/name"]
     stored = yaml.safe_load(trial_recipe("tiny-cpu", over))["model"]

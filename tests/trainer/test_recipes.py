@@ -87,7 +87,8 @@ def test_an_unknown_recipe_has_near_matches() -> None:
         load_recipe("tiny-cpus.yaml")
 
 
-CP, QWEN35, LORA, TINY = NAMES
+CP, QWEN35, LORA = "qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu"
+TINY = "tiny-cpu"
 
 
 @pytest.mark.parametrize(

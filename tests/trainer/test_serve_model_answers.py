@@ -24,6 +24,7 @@ from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.engine.app import make_app
 from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.loop.measuring import served
+from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve, server
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import (
@@ -298,7 +299,8 @@ def test_an_engine_that_ends_fails_the_measurement(
     tokenizer = make_tokenizer(CHATML)
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     port = tmp_path / "measure.port"
-    with pytest.raises(BenchError, match=words), served(folder, "base", port, "torch", None):
+    settings = TrialSettings(recipe="tiny-cpu", benchmark="saasworld", dev=["any"], engine="torch")
+    with pytest.raises(BenchError, match=words), served(folder, "base", port, settings):
         [engine] = [
             process
             for process in descendants(os.getpid())

@@ -52,7 +52,8 @@ def test_the_demo_model_scores_the_same_on_vllm(tmp_path: Path) -> None:
     """The same tasks with the same wire and grader give the same scores on both engines."""
     folder = LoopFolder(Path(os.environ["MCP_BENCH_DEMO"]))
     settings, best = folder.read(), folder.history()["best"]
-    with served(Path(best["model"]), "on-vllm", tmp_path / "port", "vllm", settings.max_tokens) as endpoint:
+    on_vllm = settings.model_copy(update={"engine": "vllm"})
+    with served(Path(best["model"]), "on-vllm", tmp_path / "port", on_vllm) as endpoint:
         arguments = [*endpoint, *tasks(settings.benchmark, settings.dev, settings.jobs)]
         again = scores_by_group(record(tmp_path / "begun", arguments), settings.train)
     for group, before in best["dev"]["groups"].items():

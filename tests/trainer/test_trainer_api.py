@@ -66,6 +66,13 @@ def test_a_plan_is_that_of_the_command() -> None:
         plan("tiny-gpu")
 
 
+def test_a_path_can_override_a_recipe(tmp_path: Path) -> None:
+    place = tmp_path / "a🙂"
+    place.mkdir()
+    with pytest.raises(WrongUseError, match=r"a🙂 has no config\.json"):
+        plan("tiny-cpu", overrides={"model.base": place})
+
+
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
     wrong = {resume_sft: "no training run", resume_loop: "no loop", resume_ablation: "is not an ablation"}
     for again, words in wrong.items():
@@ -73,6 +80,8 @@ def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
             again(tmp_path)
     with pytest.raises(WrongUseError, match="no runs to select rows from"):
         ablate("tiny-cpu", 4)
+    with pytest.raises(WrongUseError, match="turns is 0"):
+        loop("tiny-cpu", turns=0)
     with pytest.raises(WrongUseError, match="belongs to dev, not to train"):
         loop("tiny-cpu", train=["simple-contact-details.1.dev.0"])
 

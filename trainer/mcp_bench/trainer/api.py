@@ -311,4 +311,8 @@ def _paths(files: Files) -> list[Path]:
 def _overrides(values: Overrides | None) -> list[str]:
     if isinstance(values, str):
         raise WrongUseError("overrides is a mapping, such as {'training.epochs': 3}")
-    return [f"{key}={json.dumps(value)}" for key, value in (values or {}).items()]
+    # YAML cannot read JSON's pairs of surrogates
+    return [
+        f"{key}={json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)}"
+        for key, value in (values or {}).items()
+    ]

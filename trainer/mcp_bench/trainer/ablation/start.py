@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.run.choices import check
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.servers.errors import WrongUseError
@@ -33,7 +34,7 @@ def begin(
             `run_paths` takes its `tags`.
 
     Raises:
-        WrongUseError: there are no runs, the recipe cannot be used, or the folder is not empty.
+        WrongUseError: there are no runs, the recipe or a choice cannot be used, or the folder is not empty.
         UnknownNameError: a run, the benchmark or a task is unknown.
     """
     choices = dict(choices)
@@ -42,7 +43,7 @@ def begin(
     if not runs:
         raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
     dev = task_ids(choices["benchmark"], "dev", choices["dev"])
-    settings = AblationSettings.model_validate({**choices, "recipe": recipe, "dev": dev, "runs": runs})
+    settings = check(AblationSettings, {**choices, "recipe": recipe, "dev": dev, "runs": runs})
     text = trial_recipe(recipe, overrides)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import TrialSettings
@@ -36,8 +35,10 @@ def served(model: Path, name: str, port_file: Path, settings: TrialSettings) -> 
         WrongUseError: the stored port is in use.
         BenchError: the engine ended or stopped answering, so the recording does not measure the model.
     """
-    more: dict[str, Any] = {"constrain_calls": True} if settings.constrain_calls else {}
-    with serve(model, engine=settings.engine, port=_port(port_file), model_name=name, **more) as server:
+    with serve(
+        model, engine=settings.engine, port=_port(port_file), model_name=name,
+        constrain_calls=settings.constrain_calls,
+    ) as server:  # fmt: skip
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []

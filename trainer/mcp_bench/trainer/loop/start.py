@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.run.choices import check
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
@@ -23,13 +24,13 @@ def begin(
         choices: the other fields of `LoopSettings`; `train`, `dev` and `test` as `task_ids` takes them.
 
     Raises:
-        WrongUseError: the recipe or a choice of tasks cannot be used, or the folder is not empty.
+        WrongUseError: the recipe or a choice cannot be used, or the folder is not empty.
         UnknownNameError: the benchmark or a task is unknown.
     """
     tasks = {
         split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
     }
-    settings = LoopSettings.model_validate({**choices, "recipe": recipe, **tasks})
+    settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
