@@ -17,7 +17,7 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
-from mcp_bench.trainer.chat.signatures import signatures_template
+from mcp_bench.trainer.chat.signatures import knows_tools, signatures_template
 from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
 
@@ -111,7 +111,7 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
             training = Path(model.chat_template).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise WrongUseError(f"model.chat_template: cannot read {model.chat_template}: {error}") from error
-    elif stock is not None and _knows_tools(stock):
+    elif stock is not None and knows_tools(stock):
         training = _training_variant(tokenizer, stock)
     elif (ours := signatures_template(tokenizer)) is not None:
         training = ours
@@ -125,10 +125,6 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
     if model.serve_with == "stock" and stock is None:
         raise WrongUseError("model.serve_with is stock, but the tokenizer has no chat template")
     return Templates(training, training if model.serve_with == "training" else stock, model.thinking)
-
-
-def _knows_tools(template: str) -> bool:
-    return re.search(r"\btools\b", template) is not None
 
 
 def _training_variant(tokenizer: Any, stock: str) -> str:
@@ -151,7 +147,7 @@ def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -
         TemplateSkewError: a prompt differs; the text shows where.
     """
     for row in rows:
-        if row.tools and not _knows_tools(templates.training):
+        if row.tools and not knows_tools(templates.training):
             raise WrongUseError(
                 f"{row.place} has tools, but the chat template cannot show them, and the tokenizer has no "
                 "turn tokens for ours: set model.chat_template to a template that can"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from typing import Any
 
@@ -36,3 +37,8 @@ def signatures_template(tokenizer: Any) -> str | None:
     file = resources.files("mcp_bench.trainer") / "chat" / "signatures.jinja"
     _, _, rest = file.read_text(encoding="utf-8").partition("\n")
     return f"{{%- set turns = {json.dumps(turns)} %}}\n{rest.rstrip()}"
+
+
+def knows_tools(template: str) -> bool:
+    """Return whether a chat template can show tools."""
+    return re.search(r"\btools\b", template) is not None

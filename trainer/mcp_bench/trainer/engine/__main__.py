@@ -19,6 +19,9 @@ from mcp_bench.servers.errors import BenchError
 @click.option("--model-name", required=True, help="Model name for clients.")
 @click.option("--tool-call-parser", required=True, help="Form of tool calls, by vLLM's name.")
 @click.option("--reasoning-parser", help="Form of thoughts, by vLLM's name.")
+@click.option(
+    "--chat-template", type=click.Path(path_type=Path), help="File with a template. Default: FOLDER's own."
+)
 @click.option("--max-model-len", type=click.IntRange(1), help="Maximum tokens of a conversation.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or auto.")
 @click.option(
@@ -39,8 +42,8 @@ from mcp_bench.servers.errors import BenchError
 )
 def main(
     folder: Path, host: str, port: int, model_name: str, tool_call_parser: str, reasoning_parser: str | None,
-    max_model_len: int | None, device: str, dtype: str, constrain_calls: bool, batch: int,
-    cache_gib: float | None,
+    chat_template: Path | None, max_model_len: int | None, device: str, dtype: str, constrain_calls: bool,
+    batch: int, cache_gib: float | None,
 ) -> None:  # fmt: skip
     """Serve the checkpoint in FOLDER with OpenAI's chat API."""
     from mcp_bench.trainer.cpu_threads import limit_spinning
@@ -55,7 +58,7 @@ def main(
     try:
         loaded = load(
             folder, calls=tool_call_parser, reasoning=reasoning_parser, device=device, dtype=dtype,
-            batch=batch, cache_gib=cache_gib, max_model_len=max_model_len,
+            batch=batch, cache_gib=cache_gib, max_model_len=max_model_len, template=chat_template,
         )  # fmt: skip
         if constrain_calls and loaded.grammars is None:
             raise BenchError("--constrain-calls: this model's tokenizer cannot be constrained")

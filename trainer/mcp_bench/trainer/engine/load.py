@@ -47,6 +47,7 @@ class Loaded:
 def load(
     folder: str | Path, *, calls: str, reasoning: str | None = None, device: str = "auto",
     dtype: str = "auto", batch: int = BATCH, cache_gib: float | None = None, max_model_len: int | None = None,
+    template: Path | None = None,
 ) -> Loaded:  # fmt: skip
     """Load a checkpoint.
 
@@ -60,12 +61,15 @@ def load(
         batch: how many requests are decoded at once.
         cache_gib: memory for keys and values, in GiB. Default: half of what is free once the model is loaded.
         max_model_len: the most tokens of a conversation. Default: the model's positions.
+        template: a file with the chat template. Default: the folder's own.
 
     Raises:
         WrongUseError: the device is not there, or a parser is unknown.
     """
     where = find_device(device)
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    if template is not None:
+        tokenizer.chat_template = template.read_text(encoding="utf-8")
     parser = AnswerParser(find_format(calls, _template(tokenizer)), reasoning)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     model = model.to(device=where, dtype=choose_dtype(dtype, model.dtype, where)).eval()

@@ -30,6 +30,8 @@ class Checkpoint:
     """Data type of the weights, from the configuration."""
     greedy: bool = True
     """Whether the generation settings default to greedy decoding."""
+    own_template: bool = True
+    """Whether `chat_template` is the folder's own."""
 
 
 def is_adapter(folder: Path) -> bool:

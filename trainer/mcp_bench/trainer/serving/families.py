@@ -6,9 +6,10 @@ either form (Qwen3 writes JSON, Qwen3-Coder tags).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.chat.signatures import knows_tools, signatures_template
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
 
 FORMS = (
@@ -31,6 +32,19 @@ class Parsers:
 
     tool_calls: str
     reasoning: str | None
+
+
+def with_tools(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint with our chat template if its own knows no tools: training uses the same one.
+
+    Such a base would never see its tools. A model that was trained with our template has it already.
+    """
+    if knows_tools(checkpoint.chat_template):
+        return checkpoint
+    from mcp_bench.trainer.tokenizer import load_tokenizer
+
+    ours = signatures_template(load_tokenizer(str(checkpoint.folder)))
+    return checkpoint if ours is None else replace(checkpoint, chat_template=ours, own_template=False)
 
 
 def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: str | None) -> Parsers:

@@ -24,7 +24,7 @@ from mcp_bench.trainer.serving import llama_cpp
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
-from mcp_bench.trainer.serving.families import Parsers, choose_parsers
+from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_tools
 from mcp_bench.trainer.serving.require_key import VARIABLE
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 
@@ -130,11 +130,17 @@ def serve(
     if found.name == llama_cpp.NAME:  # it finds the form of calls in the template itself
         loaded, parsers = llama_cpp.read_file(checkpoint), Parsers("", None)
     else:
-        loaded = read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
+        loaded = with_tools(
+            read_checkpoint(merge_adapter(checkpoint) if is_adapter(checkpoint) else checkpoint)
+        )
         parsers = choose_parsers(loaded, tool_call_parser, reasoning_parser)
     capacity = Capacity(tensor_parallel, data_parallel, max_model_len, device, dtype, constrain_calls)
     argv = command(found, loaded, listening, parsers, capacity, tuple(extra))
     folder = _folder()
+    if not loaded.own_template:
+        template = folder / "chat_template.jinja"
+        template.write_text(loaded.chat_template, encoding="utf-8")
+        argv += ["--chat-template", str(template)]
     log = folder / "engine.log"
     with log.open("ab") as output:
         key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)

@@ -18,7 +18,7 @@ from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
 from mcp_bench.trainer.serving.server import claim_port
 from tests.support.bench_commands import Bench
-from tests.trainer.test_engine_types import TYPES, random_checkpoint
+from tests.trainer.engine.test_engine_types import TYPES, random_checkpoint
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("default")]
 

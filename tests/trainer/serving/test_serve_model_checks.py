@@ -20,9 +20,11 @@ from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUs
 from mcp_bench.trainer.cli.serve_model import serve_model
 from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, command, environment, find_engine
-from mcp_bench.trainer.serving.families import Parsers, choose_parsers
+from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_tools
 from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
 from mcp_bench.trainer.serving.server import claim_port
+from tests.support.training.byte_tokenizers import CHATML
+from tests.support.training.tiny_checkpoints import make_tokenizer
 
 pytestmark = pytest.mark.component
 
@@ -35,7 +37,7 @@ def checkpoint(tmp_path: Path) -> Path:
     (folder / "config.json").write_text('{"model_type": "qwen3"}')
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "tokenizer.json").write_text("{}")
-    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    (folder / "chat_template.jinja").write_text("{{ tools }}{{ messages }}")
     return folder
 
 
@@ -44,7 +46,7 @@ def serve(*arguments: object) -> Result:
 
 
 def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
-    assert read_checkpoint(checkpoint) == Checkpoint(checkpoint, "qwen3", "{{ messages }}", len(b"weights"))
+    assert read_checkpoint(checkpoint) == Checkpoint(checkpoint, "qwen3", "{{ tools }}{{ messages }}", len(b"weights"))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,16 @@ def test_the_template_selects_the_parsers() -> None:
         assert choose_parsers(qwen(template, kind), None, None) == parsers
     with pytest.raises(WrongUseError, match=r"'gemma'.* --tool-call-parser"):
         choose_parsers(qwen("{{ messages }}", "gemma"), None, None)
+
+
+def test_a_base_without_tools_gets_our_template(checkpoint: Path) -> None:
+    plain = "{% for message in messages %}<|im_start|>{{ message.role }}{{ message.content }}<|im_end|>{% endfor %}"
+    make_tokenizer(plain).save_pretrained(checkpoint)
+    found = with_tools(read_checkpoint(checkpoint))
+    assert not found.own_template and "tools" in found.chat_template and "<|im_start|>" in found.chat_template
+    assert choose_parsers(found, None, None).tool_calls == "hermes"
+    make_tokenizer(CHATML).save_pretrained(checkpoint)
+    assert with_tools(read_checkpoint(checkpoint)).own_template
 
 
 def test_vllm_is_found_by_option_variable_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
