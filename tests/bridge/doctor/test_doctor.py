@@ -354,7 +354,7 @@ def test_a_plain_install_is_well_and_names_its_extras(
     assert {row["level"] for row in found.values()} == {"info"}
     assert found["report"]["text"] == "matplotlib is not installed; only report --html needs it"
     assert found["report"]["advice"] == "pip install 'mcp-bench-kit[report]'"
-    assert "train, serve-model, loop, ablate" in found["trainer"]["text"]
+    assert "train, export-model, serve-model, loop, ablate" in found["trainer"]["text"]
     assert "pip install ./trainer" in found["trainer"]["advice"]
     assert "info     report: " in done.stdout
 
