@@ -46,7 +46,9 @@ def serve(*arguments: object) -> Result:
 
 
 def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
-    assert read_checkpoint(checkpoint) == Checkpoint(checkpoint, "qwen3", "{{ tools }}{{ messages }}", len(b"weights"))
+    assert read_checkpoint(checkpoint) == Checkpoint(
+        checkpoint, "qwen3", "{{ tools }}{{ messages }}", len(b"weights")
+    )
 
 
 @pytest.mark.parametrize(
