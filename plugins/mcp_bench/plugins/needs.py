@@ -87,6 +87,8 @@ class Needs:
     """The user's variables, any of which logs in."""
     bound: tuple[str, ...] = ()
     """Those variables of `login` that only work with the default endpoint."""
+    own_endpoint_login: tuple[str, ...] = ()
+    """Variables that can hold the key of the user's own endpoint, if they are not `login` without `bound`."""
     login_files: tuple[LoginFile, ...] = ()
     log_in: str = ""
     """The command with which the user logs in."""
@@ -105,7 +107,12 @@ class Needs:
 
     @property
     def endpoint_login(self) -> tuple[str, ...]:
-        """The user's variables that can hold the key of another endpoint."""
+        """The user's variables that can hold the key of the user's own endpoint."""
+        return self.own_endpoint_login or self.free_login
+
+    @property
+    def free_login(self) -> tuple[str, ...]:
+        """The variables of `login` that are not `bound`."""
         return tuple(name for name in self.login if name not in self.bound)
 
     def endpoint_for(self, environ: Mapping[str, str], base_url: str | None = None) -> str | None:

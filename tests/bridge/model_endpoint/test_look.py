@@ -113,7 +113,7 @@ def test_a_long_message_shows_no_part_of_the_key() -> None:
     ("agent", "options", "environ", "names"),
     [
         (OpenCode(), {}, {}, ("OPENAI_API_KEY",)),
-        (Gemini(), {}, {}, ("GEMINI_API_KEY",)),
+        (Gemini(), {}, {}, ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
         (Chat(), {}, {}, ("OPENAI_API_KEY",)),
         (Chat(), {"provider": "anthropic"}, {}, ("ANTHROPIC_API_KEY",)),
         (Chat(), {}, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, ("ANTHROPIC_API_KEY",)),

@@ -40,7 +40,7 @@ def upstream(
     found = needs.endpoint_for(free)
     if found is None:
         raise WrongUseError(f"the endpoint of {agent.name!r} depends on the model: name it with --base-url")
-    keys = needs.endpoint_login
+    keys = needs.free_login
     if keys and not any(map(environ.get, keys)):
         raise WrongUseError(
             f"{OPTION} needs an API key for {agent.name!r}: set {' or '.join(keys)}, or name an endpoint "

@@ -75,6 +75,7 @@ class Gemini(CliAgent[GeminiSession]):
         node=20,
         login=LOGIN,
         bound=("GOOGLE_API_KEY",),
+        own_endpoint_login=LOGIN,  # the plugin passes either as GEMINI_API_KEY
         login_files=(FILE,),
         log_in="gemini",
         endpoint="https://generativelanguage.googleapis.com",
