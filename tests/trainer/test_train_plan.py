@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.architecture import Architecture
-from mcp_bench.trainer.base_config import read_architecture
+from mcp_bench.trainer.base_sizes import read_architecture
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.counted import count
 from mcp_bench.trainer.layers import FAMILIES

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_config import read_architecture
+from mcp_bench.trainer.base_sizes import read_architecture
 from mcp_bench.trainer.plan import plan_recipe
 from mcp_bench.trainer.sft.start import begin
 from tests.support.training.short_training import rows, save_tokenizer, write_rows

@@ -235,9 +235,9 @@ def test_a_request_decides_about_its_answer(tuned: Path) -> None:
         assert "".join(streamed(client, HISTORY, stop="dy")) == "Nobo"
         none = post(client, messages=QUESTION, tool_choice="none")["message"]
         assert "tool_calls" not in none and none["content"].startswith("<tool_call>")
-        told = post(client, messages=HISTORY, logprobs=True, top_logprobs=2)["logprobs"]["content"]
-        assert "".join(one["token"] for one in told) == "Nobody.<|im_end|>"
-        assert all(one["logprob"] == one["top_logprobs"][0]["logprob"] for one in told)
+        listed = post(client, messages=HISTORY, logprobs=True, top_logprobs=2)["logprobs"]["content"]
+        assert "".join(one["token"] for one in listed) == "Nobody.<|im_end|>"
+        assert all(one["logprob"] == one["top_logprobs"][0]["logprob"] for one in listed)
         hot = {"messages": TROUBLE, "temperature": 2.0, "max_tokens": 30, "tool_choice": "none"}
         answers = [post(client, **hot, seed=seed)["message"]["content"] for seed in (1, 1, 2)]
         assert answers[0] == answers[1] != answers[2]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.sizes import Sizes
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
@@ -47,7 +46,7 @@ class Layer:
     norms: int = 0
 
 
-def _attention(size: Architecture, gate: int = 1) -> tuple[Matrix, ...]:
+def _attention(size: Sizes, gate: int = 1) -> tuple[Matrix, ...]:
     hidden, head = size.hidden_size, size.head_dim
     queries, keys = size.num_attention_heads * head, size.num_key_value_heads * head
     return (
@@ -63,13 +62,13 @@ def _mlp(hidden: int, wide: int) -> tuple[Matrix, ...]:
     return (*up, Matrix("down_proj", wide, hidden))
 
 
-def _experts(size: Architecture, wide: int) -> tuple[Matrix, ...]:
+def _experts(size: Sizes, wide: int) -> tuple[Matrix, ...]:
     hidden, count = size.hidden_size, size.experts
     up = Matrix("experts.gate_up_proj", hidden, 2 * wide, count)
     return (up, Matrix("experts.down_proj", wide, hidden, count))
 
 
-def _kinds(size: Architecture, default: str = FULL) -> tuple[str, ...]:
+def _kinds(size: Sizes, default: str = FULL) -> tuple[str, ...]:
     return size.layer_types or (default,) * size.num_hidden_layers
 
 
@@ -77,7 +76,7 @@ def _biases(matrices: tuple[Matrix, ...]) -> int:
     return sum(matrix.outputs for matrix in matrices)
 
 
-def _llama(size: Architecture) -> list[Layer]:
+def _llama(size: Sizes) -> list[Layer]:
     attention, mlp = _attention(size), _mlp(size.hidden_size, size.intermediate_size)
     layer = Layer(
         SLIDING if size.model_type == "mistral" and size.sliding_window else FULL,
@@ -90,7 +89,7 @@ def _llama(size: Architecture) -> list[Layer]:
     return [layer] * size.num_hidden_layers
 
 
-def _qwen2(size: Architecture) -> list[Layer]:
+def _qwen2(size: Sizes) -> list[Layer]:
     attention, mlp = _attention(size), _mlp(size.hidden_size, size.intermediate_size)
     biases = _biases(attention[:3])  # not for o_proj
     return [
@@ -99,21 +98,21 @@ def _qwen2(size: Architecture) -> list[Layer]:
     ]
 
 
-def _qwen3(size: Architecture) -> list[Layer]:
+def _qwen3(size: Sizes) -> list[Layer]:
     attention, mlp = _attention(size), _mlp(size.hidden_size, size.intermediate_size)
     biases = _biases(attention) if size.attention_bias else 0
     norms = 2 * size.hidden_size + 2 * size.head_dim
     return [Layer(kind, attention, mlp, attention_rest=biases, norms=norms) for kind in _kinds(size)]
 
 
-def _gemma3(size: Architecture) -> list[Layer]:
+def _gemma3(size: Sizes) -> list[Layer]:
     attention, mlp = _attention(size), _mlp(size.hidden_size, size.intermediate_size)
     biases = _biases(attention) if size.attention_bias else 0
     norms = 4 * size.hidden_size + 2 * size.head_dim  # before and after each half
     return [Layer(kind, attention, mlp, attention_rest=biases, norms=norms) for kind in _kinds(size)]
 
 
-def _qwen3_5(size: Architecture) -> list[Layer]:
+def _qwen3_5(size: Sizes) -> list[Layer]:
     hidden, mlp = size.hidden_size, _mlp(size.hidden_size, size.intermediate_size)
     key = size.linear_num_key_heads * size.linear_key_head_dim
     value = size.linear_num_value_heads * size.linear_value_head_dim
@@ -142,7 +141,7 @@ def _qwen3_5(size: Architecture) -> list[Layer]:
     return [linear if kind == LINEAR else full for kind in kinds]
 
 
-def _gpt_oss(size: Architecture) -> list[Layer]:
+def _gpt_oss(size: Sizes) -> list[Layer]:
     attention, experts = _attention(size), _experts(size, size.intermediate_size)
     hidden, count = size.hidden_size, size.experts
     rest = _biases(attention) if size.attention_bias else 0
@@ -161,7 +160,7 @@ def _gpt_oss(size: Architecture) -> list[Layer]:
     ]
 
 
-def _qwen3_moe(size: Architecture) -> list[Layer]:
+def _qwen3_moe(size: Sizes) -> list[Layer]:
     attention, hidden = _attention(size), size.hidden_size
     rest = _biases(attention) if size.attention_bias else 0
     norms = 2 * hidden + 2 * size.head_dim
@@ -183,7 +182,7 @@ def _qwen3_moe(size: Architecture) -> list[Layer]:
     ]
 
 
-def _glm4_moe(size: Architecture) -> list[Layer]:
+def _glm4_moe(size: Sizes) -> list[Layer]:
     attention, hidden = _attention(size), size.hidden_size
     rest = _biases(attention[:3]) if size.attention_bias else 0  # not for o_proj
     norms = 2 * hidden + (2 * size.head_dim if size.use_qk_norm else 0)
@@ -203,7 +202,7 @@ def _glm4_moe(size: Architecture) -> list[Layer]:
     ]
 
 
-FAMILIES: dict[str, Callable[[Architecture], list[Layer]]] = {
+FAMILIES: dict[str, Callable[[Sizes], list[Layer]]] = {
     "llama": _llama,
     "mistral": _llama,
     "qwen2": _qwen2,

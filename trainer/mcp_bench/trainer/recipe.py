@@ -169,7 +169,7 @@ class Recipe(Section):
         """
         if self.model.architecture is not None:
             return self.model.architecture
-        from mcp_bench.trainer.base_config import read_architecture
+        from mcp_bench.trainer.base_sizes import read_architecture
 
         assert self.model.base is not None  # noqa: S101 - ModelSource checks it
         return read_architecture(self.model.base)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
-from mcp_bench.trainer.base_config import read_architecture
+from mcp_bench.trainer.base_sizes import read_architecture
 from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.memory import RESERVE, device_memory
 from mcp_bench.trainer.recipe import KERNELS, Attention, Recipe
