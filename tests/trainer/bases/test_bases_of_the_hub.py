@@ -41,7 +41,7 @@ def test_a_model_is_fetched_at_its_commit(model: Path, tmp_path: Path) -> None:
     assert row["path"] == str(cache / "bases" / "org--model")
     files = {"config.json", "model.safetensors", "tokenizer.json", "LICENSE", "origin.json"}
     assert {path.name for path in Path(row["path"]).iterdir()} == files  # no weights in a second form
-    assert "no model org/other on the Hub" in missing
+    assert "org/other, and no such model on the Hub" in missing
     assert "org/gated is gated" in gated
     assert bench.run("train", "base", "org/model").stdout == f"{row['path']}\n"  # without the Hub
     assert sorted(path.name for path in (cache / "bases").iterdir() if path.suffix != ".lock") == [

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.base_config import fault
 from mcp_bench.trainer.bases.places import enough_space
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "LICENSE*", "NOTICE*", "README.md")
@@ -71,17 +72,10 @@ def _explained(name: str, error: Exception) -> BenchError:
     from huggingface_hub import errors
 
     first = sanitize_line((str(error).strip() or type(error).__name__).splitlines()[0])
-    if isinstance(error, errors.GatedRepoError):
-        return WrongUseError(
-            f"{name} is gated: accept its terms at https://huggingface.co/{name}, and log in with "
-            "`hf auth login` or HF_TOKEN"
-        )
     if isinstance(error, errors.RevisionNotFoundError):
         return WrongUseError(f"{name} has no such revision on the Hub: {first}")
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return WrongUseError(
-            f"no model {name} on the Hub, or it is private: check the name, or log in with `hf auth login`"
-        )
+    if isinstance(error, errors.RepositoryNotFoundError):  # or gated
+        return WrongUseError(fault(name, error))
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return BenchError(f"cannot write {error.filename}: {error.strerror}")
     return UnreachableHubError(

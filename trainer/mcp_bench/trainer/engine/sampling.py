@@ -73,7 +73,8 @@ class Sampler:
 
         Args:
             scores: the model's scores, shape (vocabulary,), float32.
-            seen: the tokens so far, prompt and answer, shape (tokens,), for the repetition penalty.
+            seen: the tokens so far, prompt and answer, shape (tokens,). Only the repetition penalty needs
+                them.
             allowed: which tokens the grammar allows, shape (vocabulary,), bool; None allows all.
         """
         own, settings = scores, self._settings

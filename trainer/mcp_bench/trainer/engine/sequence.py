@@ -120,7 +120,8 @@ class Decoding:
         constraint = self.request.constraint
         allowed = None if constraint is None else constraint.allowed(len(scores))
         allowed = None if allowed is None else allowed.to(scores.device)
-        seen = torch.tensor([*self.request.prompt, *self.tokens], device=scores.device)
+        penalty = self.request.sampling.repetition_penalty != 1  # it alone needs the tokens so far
+        seen = torch.tensor([*self.request.prompt, *self.tokens] if penalty else [], device=scores.device)
         while True:
             chosen = self._sampler.choose(scores, seen, allowed)
             text = self._text
