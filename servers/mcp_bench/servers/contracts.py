@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
 
 from mcp_bench.servers.base_model import Model
-from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade, partial_credit
+from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade, Score, partial_credit
 
 __all__ = [
     "ALL_SPLITS",
@@ -21,11 +21,17 @@ __all__ = [
     "VACUOUS",
     "AssertionResult",
     "Benchmark",
+    "ChatMessage",
+    "Converses",
     "Grade",
+    "Image",
+    "Limits",
     "Model",
     "Reference",
     "Replay",
     "ReportsAssertions",
+    "Score",
+    "Suggests",
     "Task",
     "ToolCall",
     "ToolResult",
@@ -43,8 +49,19 @@ VACUOUS = "vacuous"
 ALL_SPLITS = "all"
 
 
+class Limits(Model):
+    """Limits of one attempt besides `Task.max_calls` and `Task.timeout`; None uses the harness's default."""
+
+    open_seconds: PositiveFloat | None = None
+    call_seconds: PositiveFloat | None = None
+    """For one tool call. A call that takes longer is cancelled and returns an error to the agent."""
+    grade_seconds: PositiveFloat | None = None
+    submissions: PositiveInt | None = None
+    """How many `Grade.submissions` count."""
+
+
 class Task(Model):
-    """One task. The agent sees `prompt` and nothing else."""
+    """One task. The agent sees `system` and `prompt`, and nothing else."""
 
     id: str
     benchmark: str
@@ -55,6 +72,13 @@ class Task(Model):
     max_calls: int | None = None
     timeout: float | None = None
     """Wall-clock limit for one attempt, in seconds; None uses the harness's default."""
+    system: str = ""
+    """Instructions that many tasks share, such as a policy. The leakage check does not compare them."""
+    limits: Limits = Limits()
+    trainable: bool = True
+    """False if nothing may be trained on the task (canary strings): `export` refuses its episodes."""
+    needs: tuple[str, ...] = ()
+    """What the task needs of the machine or the operator: see `mcp_bench.servers.needs`."""
 
 
 class ToolSpec(Model):
@@ -63,6 +87,9 @@ class ToolSpec(Model):
     name: str
     description: str
     input_schema: dict[str, JSON]
+    checked: bool = True
+    """Whether arguments that do not match the schema are refused. False: they reach the world, which judges
+    them itself."""
 
 
 class ToolCall(Model):
@@ -70,12 +97,39 @@ class ToolCall(Model):
     arguments: dict[str, JSON] = Field(default_factory=dict)
 
 
+class Image(Model):
+    """An image in a tool result."""
+
+    data: str
+    """The file's bytes in base64."""
+    media_type: str = "image/png"
+
+
 class ToolResult(Model):
     """The outcome of one call. `is_error` means that the tool refused and the world is unchanged."""
 
-    text: str
+    text: str = ""
     is_error: bool = False
     structured: dict[str, JSON] | None = None
+    images: tuple[Image, ...] = ()
+    """What the agent sees besides the text."""
+    reward: float | None = None
+    """The reward of this step. It stays on the trusted side, with the grade."""
+    done: bool = False
+    """The world is over: the harness ends the attempt once the agent has this result."""
+    tools_changed: bool = False
+    """`World.tools()` returns other tools from now on: it is read again, and clients are notified."""
+
+
+class ChatMessage(Model):
+    """A message of the conversation that `World.grade` can read."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """Tool calls of an assistant."""
+    name: str | None = None
+    """The tool of a result."""
 
 
 class Reference(Model):
@@ -83,15 +137,21 @@ class Reference(Model):
 
     calls: tuple[ToolCall, ...] = ()
     answer: str = ""
+    replies: tuple[str, ...] = ()
+    """What the solution says to a user who answers (`Converses`), in order."""
+    policy: bool = False
+    """There is no fixed list: the world says each next call (`Suggests`)."""
 
 
 class World(Protocol):
     """The live state of one attempt. Calls on one world never overlap."""
 
-    def tools(self) -> Sequence[ToolSpec]: ...
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the tools. They are read when the world opens, and after a result with `tools_changed`."""
+        ...
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        """Run one tool with arguments that already match its schema.
+        """Run one tool with arguments that already match its schema, unless the tool is not `checked`.
 
         A long call can report progress: `mcp_bench.servers.progress.report_progress`.
         """
@@ -99,6 +159,10 @@ class World(Protocol):
 
     async def grade(self, answer: str) -> Grade:
         """Grade the current state.
+
+        A world whose `grade` has a second parameter, `transcript`, gets the conversation, a sequence of
+        `ChatMessage`: the prompts and what the agent said come from its own transcript, calls and results
+        from the recording.
 
         Args:
             answer: the agent's last message. It counts only if the task grades text and the agent did
@@ -125,6 +189,32 @@ class ReportsAssertions(Protocol):
         ...
 
 
+@runtime_checkable
+class Converses(Protocol):
+    """Optional: a world whose user speaks again."""
+
+    async def reply(self, said: str) -> str | None:
+        """Return what the user answers to the agent's message; None: the conversation is over.
+
+        An agent that can continue a session gets the answer as a user message. For the others, the harness
+        adds the tool `reply_to_user`, which returns it.
+        """
+        ...
+
+
+@runtime_checkable
+class Suggests(Protocol):
+    """Optional: a world that can say the next step of a solution. `Reference.policy` needs it.
+
+    Only the trusted side asks, and only on worlds of its own: a reference is played on a world with the same
+    seed beforehand.
+    """
+
+    async def suggest(self) -> ToolCall | str:
+        """Return the next call, or the answer that ends the solution, without side effects."""
+        ...
+
+
 class Benchmark(Protocol):
     """A named set of tasks, the tools that solve them, and a grader.
 
@@ -138,6 +228,9 @@ class Benchmark(Protocol):
 
     A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
     serves in place of this one. It is for benchmarks whose tools differ from task to task.
+
+    A benchmark can also have an attribute `install`, the command that installs its dependencies, and an
+    attribute `licence`, the licence of its data.
 
     And it can have a method `describe(assertion, final_state)` for `mcp-bench show`: it returns two texts,
     what the `AssertionResult` requires and, if it does not hold, what the stored snapshot has instead.
@@ -166,9 +259,17 @@ class Benchmark(Protocol):
         """
         ...
 
-    async def open(self, task_id: str, *, seed: int = 0) -> World: ...
+    async def open(self, task_id: str, *, seed: int = 0) -> World:
+        """Return a new world.
 
-    def reference(self, task_id: str) -> Reference | None: ...
+        Args:
+            seed: what chance in the world follows from. The same task and seed are the same world.
+        """
+        ...
+
+    def reference(self, task_id: str) -> Reference | None:
+        """Return a solution, or None: the oracle leaves the task out."""
+        ...
 
     def tools(self) -> Sequence[ToolSpec]:
         """Return every tool that any world can have: interactive use lists them from the start."""

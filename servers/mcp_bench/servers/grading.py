@@ -26,6 +26,19 @@ class AssertionResult(Model):
     detail: str = ""
 
 
+class Score(Model):
+    """A measured quantity with a unit and a direction, such as 4.5 ms (lower is better)."""
+
+    name: str
+    value: float = Field(allow_inf_nan=False)
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = ""
+    baseline: float | None = Field(default=None, allow_inf_nan=False)
+    """The value of doing nothing, or of the starting point."""
+    par: float | None = Field(default=None, allow_inf_nan=False)
+    """The value of a good solution."""
+
+
 class Grade(Model):
     """The verdict on a final state. `partial` is 1 exactly when `strict` is true, else at most 0.99."""
 
@@ -34,12 +47,32 @@ class Grade(Model):
     assertions: tuple[AssertionResult, ...] = ()
     metrics: dict[str, float] = Field(default_factory=dict)
     grader_version: str
+    score: Score | None = None
+    """What was measured. Reports show it, and comparisons and curation can rank by it."""
+    submissions: tuple[Score, ...] = ()
+    """The scores of all submissions of the attempt; `score` is the best of them."""
+    certain: bool = True
+    """False if a model gave the verdict: another judgement of the same state may differ."""
 
     @model_validator(mode="after")
     def _partial_is_one_exactly_when_strict(self) -> Self:
         if self.strict != (self.partial == 1.0) or (not self.strict and self.partial > PARTIAL_CEILING):
             raise ValueError(f"partial {self.partial} does not go with strict {self.strict}")
         return self
+
+
+def share_of_par(value: float, *, baseline: float, par: float) -> float:
+    """Return how far a value is from `baseline` to `par`, from 0 to 1.
+
+    `par` may be below `baseline`, for times and losses. Below 1, the result is at most `PARTIAL_CEILING`.
+
+    Raises:
+        ValueError: `baseline` and `par` are equal.
+    """
+    if baseline == par:
+        raise ValueError(f"baseline and par are both {par}: there is nothing to earn")
+    share = (value - baseline) / (par - baseline)
+    return 1.0 if share >= 1 else min(max(share, 0.0), PARTIAL_CEILING)
 
 
 def partial_credit(assertions: Sequence[AssertionResult], *, strict: bool) -> float:

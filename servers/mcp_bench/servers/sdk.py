@@ -7,10 +7,16 @@ from mcp_bench.servers.contracts import (
     VACUOUS,
     AssertionResult,
     Benchmark,
+    ChatMessage,
+    Converses,
     Grade,
+    Image,
+    Limits,
     Reference,
     Replay,
     ReportsAssertions,
+    Score,
+    Suggests,
     Task,
     ToolCall,
     ToolResult,
@@ -19,6 +25,7 @@ from mcp_bench.servers.contracts import (
     partial_credit,
 )
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.grading import share_of_par
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
 
@@ -31,12 +38,18 @@ __all__ = [
     "AssertionResult",
     "BenchError",
     "Benchmark",
+    "ChatMessage",
+    "Converses",
     "Grade",
+    "Image",
+    "Limits",
     "MissingDependencyError",
     "Reference",
     "RemoteBenchmark",
     "Replay",
     "ReportsAssertions",
+    "Score",
+    "Suggests",
     "Task",
     "ToolCall",
     "ToolResult",
@@ -46,4 +59,5 @@ __all__ = [
     "WrongUseError",
     "partial_credit",
     "report_progress",
+    "share_of_par",
 ]
