@@ -14,8 +14,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
+from mcp_bench.servers.contracts import Limits
 
-Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled"]
+Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled", "world_over"]
 Direction = Literal["client", "server"]
 """Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
@@ -78,6 +79,11 @@ class PlannedEpisode(Model):
     repeat: int = 0
     max_calls: int | None = None
     timeout: float | None = None
+    system: str = ""
+    """Instructions before the prompt, which many tasks share."""
+    trainable: bool = True
+    """Whether the benchmark allows training on it."""
+    limits: Limits = Limits()
     error: str | None = None
     """Why the benchmark did not give the task; there is no prompt then."""
 

@@ -137,8 +137,6 @@ class Reference(Model):
 
     calls: tuple[ToolCall, ...] = ()
     answer: str = ""
-    replies: tuple[str, ...] = ()
-    """What the solution says to a user who answers (`Converses`), in order."""
     policy: bool = False
     """There is no fixed list: the world says each next call (`Suggests`)."""
 

@@ -6,12 +6,13 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 
+from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.episode.sandbox_access import access
+from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.isolation.level import Confinement, Level
 from mcp_bench.bridge.isolation.none import Unconfined
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess, LaunchError, agent_process
@@ -50,6 +51,8 @@ T = TypeVar("T")
 
 STOP_SECONDS = 3.0
 """Between SIGTERM and SIGKILL, so that an agent can finish writing its transcript."""
+LAST_WORDS_SECONDS = 15.0
+"""For an agent whose world is over, to say what it has to say and to exit."""
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 """Variables of the user's environment that an agent in a sealed home gets; its plugin can ask for more."""
 OURS = "MCP_BENCH_"
@@ -133,7 +136,7 @@ async def work(
             attempt.invalidate("launch_failed", str(error))
             return
         try:
-            reference = await reference_calls(setup, planned.task)
+            reference = await reference_calls(setup, planned)
             wire = open_wire(setup, run, planned, episode, world, folder, held)
         except (Exception, SystemExit) as error:  # a benchmark's own code
             if world is None:
@@ -142,7 +145,7 @@ async def work(
             return
         attempt.seen = wire.seen
         capture = open_capture(setup, run, episode, held)
-        request = launch_request(setup, folder, planned.prompt, wire.server, reference)
+        request = launch_request(setup, folder, full_prompt(planned), wire.server, reference)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
         if capture is not None:
             request = replace(request, base_url=capture.base_url)
@@ -173,7 +176,7 @@ async def work(
                         limits=(setup.limits, folder.path),
                     )  # fmt: skip
                     timeout = planned.timeout or setup.timeout
-                    attempt.termination = await until_over(process, timeout, wire.limit_reached)
+                    attempt.termination = await until_over(process, timeout, wire.cut_off)
                     attempt.exit_code = process.exit_code
                     await wire.drain()
                 except LaunchError as error:
@@ -206,11 +209,11 @@ def note_ending(run: RunFolder, episode: str, process: AgentProcess) -> None:
         run.recording.flag(episode, "not_ended", f"{process.left} processes could not be ended")
 
 
-async def reference_calls(setup: Setup, task: str) -> bytes | None:
+async def reference_calls(setup: Setup, planned: PlannedEpisode) -> bytes | None:
     """Return the task's reference calls as JSON, if the agent is trusted with them."""
     if setup.benchmark is None or not setup.agent.capabilities.plays_reference:
         return None
-    found = await anyio.to_thread.run_sync(setup.benchmark.reference, task)
+    found = await solution(setup.benchmark, planned)
     return None if found is None else found.model_dump_json().encode()
 
 
@@ -221,7 +224,9 @@ def open_wire(
     """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if world is not None:
-        session = WorldSession(world, max_calls=planned.max_calls)
+        session = WorldSession(
+            conversing(world), max_calls=planned.max_calls, call_seconds=planned.limits.call_seconds
+        )
         return UnixSocketWire(gate, folder, WorldBackend(session), run.recording)
     assert setup.server is not None  # noqa: S101 - there is a world, or a server
     if setup.server.url is not None:
@@ -253,21 +258,30 @@ async def confine(
 
 
 async def until_over(
-    process: AgentProcess, timeout: float, limit_reached: Callable[[], Awaitable[object]]
+    process: AgentProcess, timeout: float, cut_off: Callable[[], Awaitable[Termination]]
 ) -> Termination:
-    """Wait for the agent to exit; stop it after `timeout` seconds or too many calls."""
+    """Wait for the agent to exit; stop it after `timeout` seconds, or when the attempt must end.
+
+    If the world is over, the agent has some seconds for its last words.
+    """
     cut: list[Termination] = []
 
-    async def cut_after(event: Callable[[], Awaitable[object]], reason: Termination) -> None:
-        await event()
+    async def timed_out() -> Termination:
+        await anyio.sleep(timeout)
+        return "timeout"
+
+    async def cut_after(event: Callable[[], Awaitable[Termination]]) -> None:
+        reason = await event()
+        if reason == "world_over":
+            await anyio.sleep(LAST_WORDS_SECONDS)
         cut.append(reason)
         await process.stop(STOP_SECONDS)
         await anyio.sleep(STOP_SECONDS + SILENCE_SECONDS)
         watch.cancel_scope.cancel()  # its supervisor does not work any more; ending kills it
 
     async with anyio.create_task_group() as watch:
-        watch.start_soon(cut_after, partial(anyio.sleep, timeout), "timeout")
-        watch.start_soon(cut_after, limit_reached, "max_calls")
+        watch.start_soon(cut_after, timed_out)
+        watch.start_soon(cut_after, cut_off)
         await process.wait()
         watch.cancel_scope.cancel()
     if cut:
@@ -281,6 +295,11 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
         return server
     names = tuple(tool.function.name for tool in run.recording.listed_tools(episode))
     return replace(server, tools=names)
+
+
+def full_prompt(planned: PlannedEpisode) -> str:
+    """Return what the agent gets as its prompt: instructions that many tasks share, then the task."""
+    return f"{planned.system}\n\n{planned.prompt}" if planned.system else planned.prompt
 
 
 def launch_request(

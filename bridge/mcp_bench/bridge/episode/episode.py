@@ -17,6 +17,7 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
 from mcp_bench.bridge.episode.plan import asked_again
+from mcp_bench.bridge.episode.reply_tool import CONVERSATION, conversing
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
@@ -25,8 +26,8 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, ToolSpec, World
-from mcp_bench.servers.errors import WorkerDiedError
+from mcp_bench.servers.contracts import JSON, Converses, ToolSpec, World
+from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 
 logger = logging.getLogger(__name__)
@@ -79,8 +80,15 @@ async def run_episode(
             attempt.invalidate("world_failed", planned.error)
         elif setup.benchmark is not None:
             try:
-                world = await setup.benchmark.open(planned.task, seed=planned.seed)
-                tools = [ToolSpec.model_validate(tool) for tool in world.tools()]
+                with anyio.move_on_after(planned.limits.open_seconds):
+                    world = await setup.benchmark.open(planned.task, seed=planned.seed)
+                if world is None:
+                    within = f"within {planned.limits.open_seconds:g} seconds"
+                    raise BenchError(f"the world of {planned.task} did not open {within}")
+                tools = [ToolSpec.model_validate(tool) for tool in conversing(world).tools()]
+                if isinstance(world, Converses):
+                    system = "\n\n".join(filter(None, (planned.system, CONVERSATION)))
+                    planned = planned.model_copy(update={"system": system})
             except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work
                 attempt.invalidate("world_failed", error_text(error))
         begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
@@ -132,7 +140,7 @@ async def play(
         if claims_count and attempt.on_its_word:
             attempt.count()
         if attempt.invalid is None and world is not None:
-            graded = await judge(world, attempt)
+            graded = await judge(world, attempt, planned.limits.grade_seconds or GRADE_SECONDS)
     except anyio.get_cancelled_exc_class():
         attempt.termination = "cancelled"
         attempt.invalidate("cancelled", "stopped by the operator")
@@ -187,16 +195,16 @@ def begin(
     )
 
 
-async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
+async def judge(world: World, attempt: Attempt, seconds: float = GRADE_SECONDS) -> tuple[Grade, JSON] | None:
     """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt."""
     try:
-        with anyio.fail_after(GRADE_SECONDS):
+        with anyio.fail_after(seconds):
             grade = await world.grade(attempt.transcript.answer or "")
             state = await world.snapshot()
             json.dumps(state)  # what cannot be stored must fail here
             return Grade.model_validate(grade.model_dump()), state
     except TimeoutError:
-        attempt.invalidate("grader_failed", f"no grade within {GRADE_SECONDS:.0f} seconds")
+        attempt.invalidate("grader_failed", f"no grade within {seconds:g} seconds")
     except WorkerDiedError as error:
         attempt.invalidate("world_failed", str(error))
     except (Exception, SystemExit) as error:  # a benchmark's own code: not the agent's fault

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
@@ -78,7 +79,7 @@ async def replay(
     found: list[Difference] = []
     world = await benchmark.open(task, seed=seed)
     try:
-        answered = AnsweredWorld(world)
+        answered = AnsweredWorld(conversing(world))
         session = WorldSession(answered)
         for call in calls:
             result = await session.call(call.tool, call.arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 from anyio.from_thread import start_blocking_portal
 
+from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
 from mcp_bench.bridge.replay.replay import Normal, result_differences
@@ -56,7 +57,7 @@ async def _steps(
     normal = Normal(benchmark.replay_ignores)
     world = await benchmark.open(episode.task, seed=episode.seed)
     try:
-        session = WorldSession(AnsweredWorld(world))
+        session = WorldSession(AnsweredWorld(conversing(world)))
         before = await _assertions(world, benchmark.name)
         steps: list[Step] = []
         same = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.sanitize import sanitize_line
+
+logger = logging.getLogger(__name__)
 
 
 def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -> tuple[Setup, RunFolder]:
@@ -103,6 +106,8 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     else:
         settings["private_splits"] = list[JsonValue](private_splits(backend))
         setup = replace(setup, benchmark=backend)
+        if agent.capabilities.plays_reference:
+            episodes = with_reference(backend, episodes)
     setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits)))
     look_at_endpoint(setup)
     setup = isolated(setup, choices.isolation, choices.require_isolation)
@@ -137,6 +142,30 @@ def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[
     prepare_split(bench, choices.split)
     tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
     return bench, plan(tasks, choices.repeat, choices.seed, choices.max_calls)
+
+
+def with_reference(bench: Benchmark, episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:
+    """Return the episodes whose tasks have a reference; say how many have none.
+
+    A reference that cannot be read counts as there: the episode will report the failure.
+
+    Raises:
+        WrongUseError: none of the tasks has one.
+    """
+    lacking: set[str] = set()
+    for task in dict.fromkeys(episode.task for episode in episodes):
+        try:
+            if bench.reference(task) is None:
+                lacking.add(task)
+        except Exception:
+            logger.debug("the reference of %s cannot be read", task, exc_info=True)
+    kept = [episode for episode in episodes if episode.task not in lacking]
+    if not kept:
+        raise WrongUseError(f"benchmark {bench.name!r} has no reference for these tasks: take another agent")
+    if lacking:
+        named = ", ".join(sorted(lacking)[:3]) + (", ..." if len(lacking) > 3 else "")
+        click.echo(f"Left out: {len(lacking)} tasks without a reference ({sanitize_line(named)})", err=True)
+    return kept
 
 
 def annotate_run(run: RunFolder, tags: Sequence[str], note: str | None) -> None:

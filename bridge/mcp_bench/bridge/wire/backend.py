@@ -9,6 +9,7 @@ from typing import Protocol
 import anyio
 from mcp_types import RequestId
 
+from mcp_bench.recorder.records import Termination
 from mcp_bench.servers.contracts import ToolSpec
 from mcp_bench.servers.mcp_server.connection import MAX_LINE, Connection
 from mcp_bench.servers.mcp_server.lines import UnfinishedLine
@@ -59,8 +60,8 @@ class Backend(Protocol):
         """
         ...
 
-    async def limit_reached(self) -> None:
-        """Return when the agent has used up its calls."""
+    async def cut_off(self) -> Termination:
+        """Return why the attempt must end, once it must: calls are used up, or the world is over."""
         ...
 
 
@@ -93,8 +94,18 @@ class WorldBackend:
         ) as connection:
             yield _WorldConnection(connection)
 
-    async def limit_reached(self) -> None:
-        await self._session.limit_reached.wait()
+    async def cut_off(self) -> Termination:
+        first: list[Termination] = []
+
+        async def wait(event: anyio.Event, reason: Termination) -> None:
+            await event.wait()
+            first.append(reason)
+            waiting.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(wait, self._session.limit_reached, "max_calls")
+            waiting.start_soon(wait, self._session.over, "world_over")
+        return first[0]
 
 
 class _WorldConnection:

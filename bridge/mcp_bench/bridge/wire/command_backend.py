@@ -12,6 +12,7 @@ from mcp_types import RequestId
 
 from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, piped_process
 from mcp_bench.bridge.wire.backend import BackendConnection, Deliver
+from mcp_bench.recorder.records import Termination
 
 END_SECONDS = 3.0
 """Time for a server to exit after the end of its input, and again after SIGTERM."""
@@ -55,9 +56,10 @@ class CommandBackend:
                 if connection.died:
                     self._set_fault(f"The server ended with exit code {process.exit_code}")
 
-    async def limit_reached(self) -> None:
-        """Wait forever: calls are not limited."""
+    async def cut_off(self) -> Termination:
+        """Wait forever: calls are not limited, and a server is never over."""
         await anyio.sleep_forever()
+        raise AssertionError
 
     def _set_fault(self, fault: str) -> None:
         self.fault = self.fault or f"{fault} while the agent was connected; its stderr is in {self._stderr}"

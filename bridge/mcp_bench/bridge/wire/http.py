@@ -27,7 +27,7 @@ from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal
 from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.frames.body import Body
-from mcp_bench.recorder.records import Direction, FlagKind
+from mcp_bench.recorder.records import Direction, FlagKind, Termination
 from mcp_bench.recorder.store.recording import MAX_FLAGS, Recording
 
 LOOPBACK = "127.0.0.1"
@@ -82,9 +82,10 @@ class HttpWire:
                 for number in set(self._sessions.values()):
                     self.close(number)
 
-    async def limit_reached(self) -> None:
-        """Wait forever: calls are not limited."""
+    async def cut_off(self) -> Termination:
+        """Wait forever: calls are not limited, and a server is never over."""
         await anyio.sleep_forever()
+        raise AssertionError
 
     async def drain(self) -> None:
         """Wait, for a bounded time, until running calls have finished."""

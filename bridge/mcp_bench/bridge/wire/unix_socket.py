@@ -23,7 +23,7 @@ from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
 from mcp_bench.plugins.contracts import McpServer
 from mcp_bench.recorder.frames.body import Body
-from mcp_bench.recorder.records import FlagKind
+from mcp_bench.recorder.records import FlagKind, Termination
 from mcp_bench.recorder.store.recording import Recording
 
 MAX_CONNECTIONS = 32
@@ -65,9 +65,9 @@ class UnixSocketWire:
         """Failure of the backend, if any."""
         return self._backend.fault
 
-    async def limit_reached(self) -> None:
-        """Return when the agent has used up its calls."""
-        await self._backend.limit_reached()
+    async def cut_off(self) -> Termination:
+        """Return why the attempt must end, once it must."""
+        return await self._backend.cut_off()
 
     async def _handle(self, client: SocketStream) -> None:
         self._peers += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import model_turns
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns, without_reply_tool
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
@@ -14,9 +15,13 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     """Return an episode as a trajectory. An episode that never ended is built from its calls.
 
     The usage is the model endpoint's own count if every request was captured, else what the agent
-    reported. `model_calls` adds the captured model call of each turn.
+    reported. `model_calls` adds the captured model call of each turn. The conversation is then as the model
+    had it, with calls of `reply_to_user` in place of the user's turns.
     """
-    messages = reader.messages(episode.id)
+    messages = reader.messages(episode.id) or align(episode.prompt, [], reader.calls(episode.id))
+    tools = reader.tools(episode.id)
+    if not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools):
+        messages, tools = with_user_turns(messages), without_reply_tool(tools)
     captured = reader.model_calls(episode.id)
     reported = Usage(**episode.usage) if episode.usage else None
     return Trajectory(
@@ -35,7 +40,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         partial=episode.partial,
         strict=episode.strict,
         usage=preferred_usage(total_usage(captured), reported),
-        messages=messages or align(episode.prompt, [], reader.calls(episode.id)),
-        tools=reader.tools(episode.id),
+        messages=messages,
+        tools=tools,
         model_calls=model_turns(captured, reader.model_answers(episode.id)) if model_calls else [],
     )

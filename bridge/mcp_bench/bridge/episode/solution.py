@@ -1,0 +1,45 @@
+"""The solution that the oracle plays."""
+
+from __future__ import annotations
+
+import anyio
+
+from mcp_bench.bridge.episode.reply_tool import conversing
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.contracts import Benchmark, Reference, Suggests, ToolCall
+from mcp_bench.servers.errors import BenchError
+
+MOST_CALLS = 5000
+"""A policy that makes more has lost its way."""
+
+
+async def solution(benchmark: Benchmark, planned: PlannedEpisode) -> Reference | None:
+    """Return the reference of a planned episode, as a list of calls.
+
+    A policy is played beforehand, on a world of its own with the same seed.
+
+    Raises:
+        BenchError: the policy does not end, or the world has none.
+    """
+    found = await anyio.to_thread.run_sync(benchmark.reference, planned.task)
+    return await played(benchmark, planned) if found is not None and found.policy else found
+
+
+async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
+    """Play the policy of a task's world, and return what it did."""
+    real = await benchmark.open(planned.task, seed=planned.seed)
+    try:
+        if not isinstance(real, Suggests):
+            raise BenchError(f"{planned.task}: its reference is a policy, but its world has no `suggest`")
+        world = conversing(real)
+        calls: list[ToolCall] = []
+        while len(calls) < MOST_CALLS:
+            step = await real.suggest()
+            if isinstance(step, str):
+                return Reference(calls=tuple(calls), answer=step)
+            calls.append(step)
+            if (await world.call(step.name, step.arguments)).done:
+                return Reference(calls=tuple(calls))
+        raise BenchError(f"{planned.task}: the policy did not end within {MOST_CALLS} calls")
+    finally:
+        await real.close()
