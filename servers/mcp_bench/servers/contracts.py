@@ -227,6 +227,9 @@ class Benchmark(Protocol):
     A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
     serves in place of this one. It is for benchmarks whose tools differ from task to task.
 
+    And `converses`: True if its worlds' users speak again (`Converses`); interactive use then lists the tool
+    `reply_to_user`.
+
     A benchmark can also have an attribute `install`, the command that installs its dependencies, and an
     attribute `licence`, the licence of its data.
 

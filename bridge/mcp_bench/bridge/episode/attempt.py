@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 
+from mcp_bench.bridge.episode.plan import full_prompt
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.episode.solution import solution
@@ -295,11 +296,6 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
         return server
     names = tuple(tool.function.name for tool in run.recording.listed_tools(episode))
     return replace(server, tools=names)
-
-
-def full_prompt(planned: PlannedEpisode) -> str:
-    """Return what the agent gets as its prompt: instructions that many tasks share, then the task."""
-    return f"{planned.system}\n\n{planned.prompt}" if planned.system else planned.prompt
 
 
 def launch_request(

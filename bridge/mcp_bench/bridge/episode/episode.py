@@ -17,7 +17,7 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
 from mcp_bench.bridge.episode.plan import asked_again
-from mcp_bench.bridge.episode.reply_tool import CONVERSATION, conversing
+from mcp_bench.bridge.episode.reply_tool import conversing, instructed
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
@@ -26,7 +26,7 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, Converses, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 
@@ -86,9 +86,7 @@ async def run_episode(
                     within = f"within {planned.limits.open_seconds:g} seconds"
                     raise BenchError(f"the world of {planned.task} did not open {within}")
                 tools = [ToolSpec.model_validate(tool) for tool in conversing(world).tools()]
-                if isinstance(world, Converses):
-                    system = "\n\n".join(filter(None, (planned.system, CONVERSATION)))
-                    planned = planned.model_copy(update={"system": system})
+                planned = instructed(planned, world)
             except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work
                 attempt.invalidate("world_failed", error_text(error))
         begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)

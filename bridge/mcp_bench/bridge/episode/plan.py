@@ -163,6 +163,11 @@ def planned_episode(
     )
 
 
+def full_prompt(planned: PlannedEpisode) -> str:
+    """Return what the agent gets as its prompt: instructions that many tasks share, then the task."""
+    return f"{planned.system}\n\n{planned.prompt}" if planned.system else planned.prompt
+
+
 async def asked_again(benchmark: Benchmark, episode: PlannedEpisode) -> PlannedEpisode:
     """Return the episode of a task that the benchmark did not give before, with its prompt if it does now."""
     try:

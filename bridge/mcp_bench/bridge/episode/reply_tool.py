@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mcp_bench.recorder.conversations.user_turns import LEFT, REPLY_TOOL
+from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import JSON, Converses, Grade, ToolResult, ToolSpec, World
 
 REPLY_TO_USER: Final = ToolSpec(
@@ -36,6 +37,14 @@ CONVERSATION: Final = (
 def conversing(world: World) -> World:
     """Return the world with the tool `reply_to_user`, if its user speaks again."""
     return ConversingWorld(world, world) if isinstance(world, Converses) else world
+
+
+def instructed(planned: PlannedEpisode, world: World) -> PlannedEpisode:
+    """Return the episode with instructions for a conversation, if the world's user speaks again."""
+    if not isinstance(world, Converses):
+        return planned
+    system = "\n\n".join(filter(None, (planned.system, CONVERSATION)))
+    return planned.model_copy(update={"system": system})
 
 
 class ConversingWorld:

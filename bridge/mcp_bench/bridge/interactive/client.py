@@ -16,6 +16,8 @@ from mcp_types import RequestId
 
 from mcp_bench.bridge.episode.attempt import Attempt, error_text
 from mcp_bench.bridge.episode.episode import begin, close, finish
+from mcp_bench.bridge.episode.plan import full_prompt
+from mcp_bench.bridge.episode.reply_tool import REPLY_TO_USER, instructed
 from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask
 from mcp_bench.bridge.interactive.run import InteractiveRun, TaskQueue
 from mcp_bench.bridge.interactive.tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT, with_answer
@@ -63,7 +65,8 @@ class Client:
             )
         self.run = run
         self.name = name
-        self.task_tools = with_answer(tools)
+        replies = (REPLY_TO_USER,) if getattr(run.benchmark, "converses", False) else ()
+        self.task_tools = with_answer([*tools, *replies])
         self.tools = (NEXT_TASK, FINISH_TASK, *self.task_tools)
         self.done = 0
         """Number of tasks that have ended."""
@@ -99,7 +102,7 @@ class Client:
             self.info = info
             self._task = opened = await self._start(task, info)
             self._tasks.start_soon(self._watch, opened)
-            return task.prompt
+            return full_prompt(opened.planned)
 
     async def finish_task(self) -> str:
         """End the open task. Return a text for the agent that reveals nothing about the grade.
@@ -135,6 +138,7 @@ class Client:
             self._store_failure(planned, info, error)
             raise BenchError("The task cannot be opened. Call next_task for another one.") from error
         try:
+            planned = instructed(planned, world)
             return OpenTask(self.run, planned, world, self.task_tools, info)
         except BaseException:
             await close(world)

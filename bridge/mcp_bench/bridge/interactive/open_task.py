@@ -11,6 +11,7 @@ import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt
 from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
+from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
@@ -52,7 +53,7 @@ class OpenTask:
         self.ending = anyio.CancelScope()
         """Cancels the timer that waits for the task to run out of time."""
         self._run = run
-        self._world = AnsweredWorld(world)
+        self._world = AnsweredWorld(conversing(world))
         self._session = WorldSession(self._world, max_calls=planned.max_calls)
         self._names = frozenset(tool.name for tool in self._session.tools)
         self._scopes: set[anyio.CancelScope] = set()

@@ -1,0 +1,95 @@
+"""Episodes on worlds that are over, whose users speak again, and whose references are policies."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+PRESSES = """
+server = Server()
+server.connect()
+for _ in range(4):
+    print(server.call("press"))
+"""
+
+
+def play(bench, task: str, *more: str, agent: str = "oracle", code: int = 0):
+    return bench.run(
+        "record", "--agent", agent, "--benchmark", "counter", "--task", task, *more, "--json", code=code
+    )
+
+
+@pytest.mark.parametrize("task", ["talk", "game"])
+def test_the_oracle_plays_a_policy(bench, task: str) -> None:
+    assert json.loads(play(bench, task).stdout)["strict"] == 1.0
+
+
+def test_a_user_speaks_again(bench, tmp_path) -> None:
+    play(bench, "talk")
+    (tools,) = [json.loads(row["tools"]) for row in bench.rows("select tools from episodes")]
+    assert [tool["function"]["name"] for tool in tools] == ["press", "reply_to_user"]
+    out = tmp_path / "rows.jsonl"
+    bench.run(
+        "export", "--benchmark", "counter", "--split", "all", "--against", "none", "--out", out, code=None
+    )
+    (row,) = map(json.loads, out.read_text().splitlines())
+    told = [
+        (one["role"], one["content"]) for one in row["messages"] if one["role"] != "tool" and one["content"]
+    ]
+    assert told == [
+        ("user", "Task talk: press the button."),
+        ("assistant", "0 so far. What now?"),
+        ("user", "Two more, please."),
+        ("assistant", "2 so far. What now?"),
+        ("user", "And one more."),
+        ("assistant", "3 so far. What now?"),
+    ]
+    assert [tool["function"]["name"] for tool in row["tools"]] == ["press"]
+
+
+@pytest.mark.full
+def test_an_attempt_ends_when_its_world_is_over(bench, script) -> None:
+    waits = script(PRESSES + "import time\ntime.sleep(600)\n")
+    done = play(bench, "game", "--agent-option", waits, agent="script")
+    assert json.loads(done.stdout)["strict"] == 1.0
+    (episode,) = bench.rows("select termination, invalid from episodes")
+    assert episode == {"termination": "world_over", "invalid": None}
+
+
+def test_a_world_that_is_over_refuses_and_keeps_its_rewards(bench, script) -> None:
+    done = play(bench, "game", "--agent-option", script(PRESSES), agent="script")
+    assert json.loads(done.stdout)["strict"] == 1.0
+    results = [row["body"] for row in bench.rows("select body from frames where sender = 'server'")]
+    assert any("The task is over" in str(body) for body in results)
+    assert not any("4321" in str(body) for body in results)  # the reward
+
+
+def test_the_oracle_leaves_out_what_has_no_reference(bench) -> None:
+    done = bench.run(
+        "record", "--agent", "oracle", "--benchmark", "counter", "--task", "game", "--task", "unsolved"
+    )
+    assert "Left out: 1 tasks without a reference (unsolved)" in done.stderr
+    assert [row["task"] for row in bench.rows("select task from episodes")] == ["game"]
+    refused = play(bench, "unsolved", code=2)
+    assert "no reference for these tasks" in refused.stderr
+
+
+def test_a_world_that_does_not_open_in_time_is_invalid(bench) -> None:
+    play(bench, "slow", agent="noop", code=1)
+    (episode,) = bench.rows("select invalid, invalid_detail from episodes")
+    assert episode["invalid"] == "world_failed"
+    assert "did not open within 0.05 seconds" in episode["invalid_detail"]
+
+
+def test_the_agent_reads_the_shared_instructions(bench, script) -> None:
+    play(
+        bench,
+        "talk",
+        "--agent-option",
+        script("print(SETTINGS['prompt'])\nServer().connect()"),
+        agent="script",
+        code=None,
+    )
+    stdout = next((bench.run_folder / "logs").rglob("*stdout*")).read_text()
+    assert "Policy: press gently." in stdout and "reply_to_user" in stdout
