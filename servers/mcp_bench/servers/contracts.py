@@ -118,7 +118,8 @@ class ToolResult(Model):
     done: bool = False
     """The world is over: the harness ends the attempt once the agent has this result."""
     tools_changed: bool = False
-    """`World.tools()` returns other tools from now on: it is read again, and clients are notified."""
+    """`World.tools()` returns other tools from now on: it is read again, and the clients of a world with
+    `changes_tools` are notified."""
 
 
 class ChatMessage(Model):
@@ -142,7 +143,11 @@ class Reference(Model):
 
 
 class World(Protocol):
-    """The live state of one attempt. Calls on one world never overlap."""
+    """The live state of one attempt. Calls on one world never overlap.
+
+    A world whose tools change (`ToolResult.tools_changed`) has an attribute `changes_tools = True` from the
+    start: clients learn when they connect whether they will be notified.
+    """
 
     def tools(self) -> Sequence[ToolSpec]:
         """Return the tools. They are read when the world opens, and after a result with `tools_changed`."""

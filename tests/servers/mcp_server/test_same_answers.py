@@ -1,6 +1,7 @@
 """The fast path for tool calls gives the same bytes as the SDK's own loop, for any traffic."""
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 
-from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, Image, ToolResult, ToolSpec
 from mcp_bench.servers.mcp_server.hot_call import read_call
 from mcp_bench.servers.mcp_server.server import Connection, WorldSession, build_server
 from mcp_bench.servers.mcp_server.stream import NotAMessageError, encode, parse
@@ -37,7 +38,12 @@ class Mirror(NotebookWorld):
     def tools(self) -> Sequence[ToolSpec]:
         schema: dict[str, JSON] = {
             "type": "object",
-            "properties": {"text": {"type": "string"}, "bad": {"type": "boolean"}, "data": {}},
+            "properties": {
+                "text": {"type": "string"},
+                "bad": {"type": "boolean"},
+                "data": {},
+                "images": {"type": "array", "items": {"type": "string"}},
+            },
             "additionalProperties": False,
         }
         return [ToolSpec(name="mirror", description="", input_schema=schema), tool("wait", "Wait.")]
@@ -54,7 +60,11 @@ class Mirror(NotebookWorld):
         structured = data if isinstance(data, dict) else None
         if text == "nan":
             structured = {"none": float("nan"), "big": 2**70, "up": float("inf"), "lone": "\ud800"}
-        return ToolResult(text=text, is_error=bool(arguments.get("bad")), structured=structured)
+        drawn = arguments.get("images", [])
+        assert isinstance(drawn, list)
+        images = tuple(Image(data=str(data), media_type="image/png") for data in drawn)
+        bad = bool(arguments.get("bad"))
+        return ToolResult(text=text, is_error=bad, structured=structured, images=images, reward=0.5)
 
 
 async def settled() -> None:
@@ -158,11 +168,15 @@ async def test_every_call_takes_the_fast_path_with_same_bytes(version: str) -> N
         call(3, envelope=modern, text="nan"),
         call(4, "mirrow", envelope=modern),
         call(5, envelope=modern, text=5, more=True),
+        call(6, envelope=modern, text="<img>", images=["iVBORw0KGgo=", "AAAA"], data={"up": 1}),
+        call('i"', envelope=modern, text="", images=["AAAA"], bad=True),
+        call(7, envelope=modern, images=["not base64"]),
     ]
     assert all(read_call(line, version) for line in calls)
     answers = await compare([*opening(version), *calls])
     assert len(answers) == 1 + len(calls) + 2 * 2
-    assert b'"lone":"\xef\xbf\xbd"' in answers[-3] and b'"none":null' in answers[-3]
+    assert b'"lone":"\xef\xbf\xbd"' in answers[-6] and b'"none":null' in answers[-6]
+    assert [answer.count(b'"type":"image"') for answer in answers[-3:]] == [2, 1, 0]
 
 
 JSON_VALUES = st.recursive(
@@ -170,6 +184,7 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
+IMAGES = st.lists(st.binary(max_size=9).map(lambda data: b64encode(data).decode()) | st.text(max_size=4))
 # every part of a call, and values to replace it with
 META_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "progressToken": st.one_of(st.integers(), st.text(max_size=3), JSON_VALUES),
@@ -183,7 +198,9 @@ META_VALUES: dict[str, st.SearchStrategy[Any]] = {
 PARAM_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "name": st.one_of(st.text(max_size=5), JSON_VALUES),
     "arguments": st.one_of(
-        st.fixed_dictionaries({}, optional={"text": st.text(), "bad": st.booleans(), "data": JSON_VALUES}),
+        st.fixed_dictionaries(
+            {}, optional={"text": st.text(), "bad": st.booleans(), "data": JSON_VALUES, "images": IMAGES}
+        ),
         JSON_VALUES,
     ),
     "_meta": JSON_VALUES,

@@ -36,6 +36,7 @@ class ArgumentValidator:
         """
         if tool.input_schema.get("type") != "object":
             raise ToolSchemaError(f"tool {tool.name!r}: the input schema must have type 'object'")
+        self._checked = tool.checked
         try:
             self._validator = compiled(json.dumps(tool.input_schema))
         except SchemaError as error:
@@ -44,8 +45,13 @@ class ArgumentValidator:
             ) from error
 
     def problems(self, arguments: Mapping[str, JSON]) -> list[str]:
-        """Return one sentence per problem, at most `MAX_PROBLEMS`; empty if the arguments are valid."""
-        errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
+        """Return one sentence per problem, at most `MAX_PROBLEMS`; empty if the arguments are valid.
+
+        Arguments of a tool that is not `checked` need only be JSON, which has no NaN.
+        """
+        errors: list[ValidationError] = []
+        if self._checked:
+            errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
         found = [sentence for error in errors for sentence in describe(error)]
         found += [f"{path} must be a finite number" for path in non_finite(arguments)]
         more = len(found) - MAX_PROBLEMS

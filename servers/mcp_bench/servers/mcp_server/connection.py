@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Self
 
 import anyio
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
@@ -21,9 +23,11 @@ from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
     JSONRPCNotification,
+    JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_bench.servers.mcp_server.hot_call import (
     AnswerLines,
@@ -36,7 +40,7 @@ from mcp_bench.servers.mcp_server.hot_call import (
 from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, join
 from mcp_bench.servers.mcp_server.sdk_server import OnExecute, build_server
 from mcp_bench.servers.mcp_server.stream import NotAMessageError, encode, parse, too_long
-from mcp_bench.servers.mcp_server.tool_session import Prompts, ToolSession
+from mcp_bench.servers.mcp_server.tool_session import ChangesTools, Prompts, ToolSession
 from mcp_bench.servers.progress import reporting_to
 
 logger = logging.getLogger(__name__)
@@ -48,6 +52,8 @@ MAX_UNSENT = 64
 """Most answers that wait for a client that does not read; then the server stops reading from it."""
 IDLE_TASKS = 4
 FAREWELL_SECONDS = 1.0
+
+TOOLS_CHANGED = encode(JSONRPCNotification(jsonrpc="2.0", method="notifications/tools/list_changed"))
 
 Send = Callable[[bytes], Awaitable[None]]
 """Delivers one line, including its newline. Several tasks call it, one at a time."""
@@ -71,12 +77,23 @@ class Connection:
         max_line: int = MAX_LINE,
     ) -> None:
         self._session = session
-        self._server = build_server(session, name=name, on_execute=on_execute, prompts=prompts)
+        self._changing = session if isinstance(session, ChangesTools) and session.changes_tools else None
+        self._changes = InMemorySubscriptionBus()
+        self._server = build_server(
+            session,
+            name=name,
+            on_execute=on_execute,
+            prompts=prompts,
+            changes=self._changes if self._changing else None,
+        )
         self._answers = AnswerLines(self._server)
         self._deliver = send
         self._on_execute = on_execute
         self._max_line = max_line
         self._version: str | None = None
+        self._listed = False
+        self._stale = False
+        """The client does not know yet that the tools have changed."""
         self._calls: dict[RequestId, HotCall] = {}
         self._idle: list[_IdleTask] = []
         self._sending = anyio.Lock(fast_acquire=True)
@@ -93,6 +110,8 @@ class Connection:
         await self._exits.enter_async_context(self._tasks)
         self._exits.push_async_callback(self._end)
         self._tasks.start_soon(self._run_sdk)
+        if self._changing is not None:
+            self._changing.tools_listeners.append(self._tools_changed)
         return self
 
     async def __aexit__(
@@ -105,6 +124,8 @@ class Connection:
         return await self._exits.__aexit__(exc_type, exc_val, exc_tb)
 
     async def _end(self) -> None:
+        if self._changing is not None:
+            self._changing.tools_listeners.remove(self._tools_changed)
         self._to_sdk.close()
         # the SDK answers its running requests when its input ends, but not when it is cancelled
         with anyio.move_on_after(FAREWELL_SECONDS, shield=True):
@@ -173,6 +194,8 @@ class Connection:
                 call.scope = None
                 self._forget(call)
                 if not call.cancelled:
+                    if self._stale:
+                        await self._notify()  # before the answer: the agent then acts on the new tools
                     await self._send(line)
         except anyio.get_cancelled_exc_class():
             if call.scope is not None and not call.cancelled:  # the server closes while the client waits
@@ -207,10 +230,26 @@ class Connection:
                 logger.exception("call of %s", call.name)
                 return error_line(call, INTERNAL_ERROR, "Internal server error")
 
+    # Changes of the tools ------------------------------------------------------------------------
+
+    def _tools_changed(self) -> None:
+        self._stale = True
+        self._tasks.start_soon(self._notify)
+
+    async def _notify(self) -> None:
+        """Notify the client if it does not know yet. Since 2026-07-28, only subscribers are notified."""
+        if not self._stale:
+            return
+        self._stale = False
+        await self._changes.publish(ToolsListChanged())
+        if self._listed and self._version is not None and self._version not in MODERN_PROTOCOL_VERSIONS:
+            await self._send(TOOLS_CHANGED)
+
     # The SDK -------------------------------------------------------------------------------------
 
     async def _run_sdk(self) -> None:
-        options = self._server.create_initialization_options()
+        notifications = NotificationOptions(tools_changed=self._changing is not None)
+        options = self._server.create_initialization_options(notifications)
         try:
             await self._server.run(self._sdk_end, _FromSdk(self._take_from_sdk), options)
         finally:
@@ -226,6 +265,8 @@ class Connection:
             cancelled = cancelled_request_id_from_params(message.params)
             if cancelled is not None and (call := self._calls.get(coerce_request_id(cancelled))):
                 call.cancel()
+        elif isinstance(message, JSONRPCRequest) and message.method == "tools/list":
+            self._listed = True
         await self._to_sdk.send(SessionMessage(message))
 
     async def _take_from_sdk(self, item: SessionMessage) -> None:

@@ -140,6 +140,8 @@ class AnswerLines:
 
     def line(self, call: HotCall, result: ToolResult) -> bytes:
         """Return the line that answers a call, with exactly the bytes that the SDK would write."""
+        if result.images:  # too few of them for a template
+            return self._encoded(call.id, call.version, result)
         kind = call.version, result.is_error, result.structured is not None
         shape = self._shapes.get(kind)
         if shape is None:
@@ -154,12 +156,15 @@ class AnswerLines:
 
     def _shape(self, version: str, is_error: bool, structured: bool) -> list[bytes]:
         slot: dict[str, JSON] | None = {"@structured@": True} if structured else None
-        sample = to_mcp(ToolResult(text="@text@", is_error=is_error, structured=slot))
-        dumped = sample.model_dump(by_alias=True, mode="json", exclude_none=True)
-        result = serialize_server_result(METHOD, version, dumped)
+        sample = ToolResult(text="@text@", is_error=is_error, structured=slot)
+        return SLOT.split(self._encoded("@id@", version, sample))
+
+    def _encoded(self, rpc_id: RequestId, version: str, result: ToolResult) -> bytes:
+        dumped = to_mcp(result).model_dump(by_alias=True, mode="json", exclude_none=True)
+        shaped = serialize_server_result(METHOD, version, dumped)
         if version in MODERN_PROTOCOL_VERSIONS:
-            result["_meta"] = {SERVER_INFO_META_KEY: self._server.server_info_stamp}
-        return SLOT.split(encode(JSONRPCResponse(jsonrpc="2.0", id="@id@", result=result)))
+            shaped["_meta"] = {SERVER_INFO_META_KEY: self._server.server_info_stamp}
+        return encode(JSONRPCResponse(jsonrpc="2.0", id=rpc_id, result=shaped))
 
 
 def error_line(call: HotCall, code: int, message: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -52,11 +53,13 @@ def build_server(
     name: str,
     on_execute: OnExecute | None = None,
     prompts: Prompts | PromptsOf | None = None,
+    changes: SubscriptionBus | None = None,
 ) -> Server[Any]:
     """Return an MCP server that offers a session's tools, the prompts if given, and nothing else.
 
     Args:
         name: shown to the agent; must not reveal anything about the task or its grading.
+        changes: changes of the tools, for clients since 2026-07-28, which subscribe to them.
     """
 
     async def session_of(ctx: Context) -> ToolSession:
@@ -83,7 +86,13 @@ def build_server(
                 logger.exception("call of %s", params.name)
                 raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
 
-    server: Server[Any] = Server(name, version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+    server: Server[Any] = Server(
+        name,
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_subscriptions_listen=None if changes is None else ListenHandler(changes),
+    )
     if prompts is not None:
         add_prompts(server, prompts)
     return server

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 from pydantic_core import to_json
 
 from mcp_bench.servers.contracts import JSON, ToolResult
 
 
 def to_mcp(result: ToolResult) -> CallToolResult:
-    """Return the result in MCP's form. Lone surrogates, which are not valid Unicode, become U+FFFD."""
+    """Return the result in MCP's form: the text, then the images. There is no empty text beside an image.
+
+    The reward and the end of the world stay here. Lone surrogates, which are not valid Unicode, become
+    U+FFFD.
+    """
+    content: list[ContentBlock] = []
+    if result.text or not result.images:
+        content.append(TextContent(type="text", text=well_formed(result.text)))
+    content += [
+        ImageContent(type="image", data=image.data, mime_type=image.media_type) for image in result.images
+    ]
     return CallToolResult(
-        content=[TextContent(type="text", text=well_formed(result.text))],
+        content=content,
         structured_content=None if result.structured is None else well_formed_object(result.structured),
         is_error=result.is_error,
     )

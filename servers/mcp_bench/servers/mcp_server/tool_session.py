@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 
@@ -18,7 +18,7 @@ class ToolSession(Protocol):
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """All tools. The list does not change during a session."""
+        """All tools of now. The list changes during a session only if it is one that `ChangesTools`."""
         ...
 
     async def call(
@@ -30,6 +30,16 @@ class ToolSession(Protocol):
             on_execute: called when it is the call's turn, before it runs.
         """
         ...
+
+
+@runtime_checkable
+class ChangesTools(Protocol):
+    """Optional: a session whose tools may change. Clients that listed them are then notified."""
+
+    changes_tools: bool
+    """Whether they may change. A client learns this when it connects."""
+    tools_listeners: list[Callable[[], None]]
+    """Called after each change, in the event loop. They must not block."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import anyio
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, WorkerDiedError, suggestion
 from mcp_bench.servers.mcp_server.arguments import ArgumentValidator
+from mcp_bench.servers.mcp_server.images import check_images
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ CONTROL_NAMES = frozenset(
 world's tools must not have these names. Case does not matter."""
 
 MAX_ERROR_TEXT = 500
+OVER = "The task is over. Nothing was done."
 
 
 class ToolTableError(BenchError):
@@ -47,12 +49,15 @@ class ToolTableError(BenchError):
 class WorldSession:
     """Owns a world during one attempt. All calls on the world go through `call`."""
 
-    def __init__(self, world: World, *, max_calls: int | None = None) -> None:
+    def __init__(
+        self, world: World, *, max_calls: int | None = None, call_seconds: float | None = None
+    ) -> None:
         """Read the world's tools and compile their schemas.
 
         Args:
             max_calls: after this many calls, valid or not, further calls are refused and `limit_reached`
                 is set.
+            call_seconds: a call that takes longer is cancelled and returns an error (`Limits.call_seconds`).
 
         Raises:
             ToolTableError: a tool has a reserved name, or two tools share a name.
@@ -60,16 +65,20 @@ class WorldSession:
         """
         self.world = world
         self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
-        refuse_control(self.tools)
-        self._validators: dict[str, ArgumentValidator] = {}
-        for tool in self.tools:
-            if tool.name in self._validators:
-                raise ToolTableError(f"two tools are named {tool.name!r}")
-            self._validators[tool.name] = ArgumentValidator(tool)
+        """The tools of now: a result with `tools_changed` replaces them."""
+        self._validators = validators(self.tools)
+        self.changes_tools: bool = getattr(world, "changes_tools", False)
+        """Whether clients are notified of other tools (`ChangesTools`)."""
+        self.tools_listeners: list[Callable[[], None]] = []
         self.calls = 0
         """Number of calls received, including refused ones."""
+        self.rewards: list[float | None] = []
+        """The reward of each call that the world executed, in the order of execution; None without one."""
         self.limit_reached = anyio.Event()
+        self.over = anyio.Event()
+        """Set by a result with `done`. Further calls are refused."""
         self._max_calls = max_calls
+        self._call_seconds = call_seconds
         self._lock = anyio.Lock(fast_acquire=True)
 
     async def call(
@@ -84,19 +93,27 @@ class WorldSession:
             on_execute: called when it is the call's turn, before the world runs it.
         """
         self.calls += 1
+        if self.over.is_set():
+            return refusal(OVER)
         if self._max_calls is not None and self.calls > self._max_calls:
             self.limit_reached.set()
             return refusal("The limit of tool calls for this task is reached. Nothing was done.")
-        validator = self._validators.get(name)
-        if validator is None:
-            return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")
-        if problems := validator.problems(arguments):
-            return refusal(f"Bad call of {name}: {'; '.join(problems)}. Nothing was done.")
+        if (refused := self._refused(name, arguments)) is not None:
+            return refused
+        table = self._validators
         async with self._lock:
+            if self.over.is_set():  # while this call waited for its turn
+                return refusal(OVER)
+            if table is not self._validators and (refused := self._refused(name, arguments)) is not None:
+                return refused
             if on_execute is not None:
                 on_execute()
+            self.rewards.append(None)
             try:
-                return await self.world.call(name, arguments)
+                result = await self._run(name, arguments)
+                self._note(result)
+                check_images(result)
+                return result
             except WorkerDiedError:
                 # the error text contains the worker's last output, which the agent must not see
                 logger.exception("tool %s: the world is gone", name)
@@ -108,6 +125,63 @@ class WorldSession:
                     raise
                 logger.exception("tool %s raised", name)
                 return refusal(f"{name} failed: {error_text(error)}")
+
+    def _refused(self, name: str, arguments: dict[str, JSON]) -> ToolResult | None:
+        validator = self._validators.get(name)
+        if validator is None:
+            return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")
+        if problems := validator.problems(arguments):
+            return refusal(f"Bad call of {name}: {'; '.join(problems)}. Nothing was done.")
+        return None
+
+    async def _run(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if self._call_seconds is None:
+            return await self.world.call(name, arguments)
+        with anyio.move_on_after(self._call_seconds):
+            return await self.world.call(name, arguments)
+        logger.warning("tool %s was cancelled after %g s", name, self._call_seconds)
+        return refusal(
+            f"{name} was cancelled: it took longer than {self._call_seconds:g} s, the limit of one call."
+        )
+
+    def _note(self, result: ToolResult) -> None:
+        """Take what is not for the agent from a result."""
+        self.rewards[-1] = result.reward
+        if result.done:
+            self.over.set()
+        if result.tools_changed:
+            self._read_tools()
+
+    def _read_tools(self) -> None:
+        try:
+            tools = tuple(self.world.tools())
+            found = validators(tools)
+        except Exception:
+            logger.exception("the world's new tools cannot be served: it keeps the ones before")
+            return
+        if tools == self.tools:
+            return
+        self.tools, self._validators = tools, found
+        if not self.changes_tools:
+            logger.warning("tools changed, and no client knows: the world lacks `changes_tools = True`")
+        for listener in list(self.tools_listeners):
+            listener()
+
+
+def validators(tools: Iterable[ToolSpec]) -> dict[str, ArgumentValidator]:
+    """Return a validator for each tool, by name.
+
+    Raises:
+        ToolTableError: a tool has a reserved name, or two tools share a name.
+        ToolSchemaError: a tool's input schema is invalid.
+    """
+    found: dict[str, ArgumentValidator] = {}
+    for tool in tools:
+        refuse_control([tool])
+        if tool.name in found:
+            raise ToolTableError(f"two tools are named {tool.name!r}")
+        found[tool.name] = ArgumentValidator(tool)
+    return found
 
 
 def refuse_control(tools: Iterable[ToolSpec], benchmark: str = "") -> None:
