@@ -15,7 +15,8 @@ from pydantic import Field, JsonValue
 
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 
-Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled"]
+Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled", "world_over"]
+"""`world_over`: the world said that it is over."""
 Direction = Literal["client", "server"]
 """Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
@@ -80,6 +81,10 @@ class PlannedEpisode(Model):
     timeout: float | None = None
     error: str | None = None
     """Why the benchmark did not give the task; there is no prompt then."""
+    system: str = ""
+    """Instructions besides the prompt."""
+    trainable: bool = True
+    """False if the benchmark forbids training on the task."""
 
 
 class RunInfo(Model):
@@ -123,6 +128,10 @@ class EpisodeStart(Model):
     probes: dict[str, JsonValue] = Field(default_factory=dict)
     """Results of the probes of that level, by name: `{"passed": bool, "detail": str}`."""
     tools: list[ToolSchema] = Field(default_factory=list)
+    system: str = ""
+    """Instructions of its task besides the prompt."""
+    trainable: bool = True
+    """False if the benchmark forbids training on the task."""
     source: dict[str, JsonValue] | None = None
     """The source of an imported episode: format, file, position in the file, and digest of its content."""
 

@@ -167,6 +167,8 @@ def begin(
             split=planned.split,
             domain=planned.domain,
             prompt=planned.prompt,
+            system=planned.system,
+            trainable=planned.trainable,
             seed=planned.seed,
             repeat=planned.repeat,
             attempt=number,

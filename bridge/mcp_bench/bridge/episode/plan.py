@@ -157,6 +157,8 @@ def planned_episode(
         repeat=repeat,
         max_calls=fewer(task.max_calls, max_calls),
         timeout=task.timeout,
+        system=task.system,
+        trainable=task.trainable,
     )
 
 
