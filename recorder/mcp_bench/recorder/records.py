@@ -16,7 +16,8 @@ from pydantic import Field, JsonValue
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 
 Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled", "world_over"]
-"""`world_over`: the world said that it is over."""
+"""Why an agent ended. `world_over`: the world said that it is over, and the agent was ended."""
+NORMAL_ENDS = frozenset(("agent_exit", "world_over"))
 Direction = Literal["client", "server"]
 """Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]

@@ -208,7 +208,8 @@ async def judge(world: World, attempt: Attempt) -> tuple[Grade, JSON] | None:
 
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
-    messages = align(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    calls = run.recording.recorded_calls(episode)
+    messages = align(planned.prompt, transcript.messages, calls, system=planned.system)
     messages = join_model_calls(run.recording, episode, messages)
     run.recording.end_episode(
         episode,

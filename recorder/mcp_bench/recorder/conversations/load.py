@@ -17,6 +17,9 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     reported. `model_calls` adds the captured model call of each turn.
     """
     messages = reader.messages(episode.id)
+    if not messages:
+        calls = reader.calls(episode.id)
+        messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
     captured = reader.model_calls(episode.id)
     reported = Usage(**episode.usage) if episode.usage else None
     return Trajectory(
@@ -35,7 +38,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         partial=episode.partial,
         strict=episode.strict,
         usage=preferred_usage(total_usage(captured), reported),
-        messages=messages or align(episode.prompt, [], reader.calls(episode.id)),
+        messages=messages,
         tools=reader.tools(episode.id),
         model_calls=model_turns(captured, reader.model_answers(episode.id)) if model_calls else [],
     )

@@ -75,7 +75,7 @@ class SealedGrades:
             grader_version=grade.grader_version,
             final_state=final_state,
             graded_us=graded_us,
-            score=grade.score and grade.score.model_dump(mode="json"),
+            score=None if grade.score is None else grade.score.model_dump(mode="json"),
             submissions=[score.model_dump(mode="json") for score in grade.submissions],
             certain=grade.certain,
             rewards=rewards,
@@ -116,7 +116,9 @@ class SealedGrades:
             if stored:
                 tag_rows(db, self._signer, "grades", "episode = ?", episode)
                 if score is not None or submissions or not certain:
-                    measured = [None if value is None else jsonrpc.dumps(value) for value in (score, submissions)]
+                    measured = [
+                        None if value is None else jsonrpc.dumps(value) for value in (score, submissions)
+                    ]
                     db.execute(
                         "INSERT INTO scores (episode, score, submissions, certain) VALUES (?, ?, ?, ?)",
                         (episode, *measured, certain),

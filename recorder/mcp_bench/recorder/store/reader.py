@@ -193,7 +193,7 @@ class RunReader:
     def _add_what_is_newer(self) -> None:
         """Add what queries name and a recording of an earlier version lacks, in this connection only."""
         forbidden = "id FROM episodes WHERE untrainable IS NOT NULL" if self._task_facts else "NULL WHERE 0"
-        self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")  # noqa: S608
+        self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")
         if "m002_scores" not in self._grade_tables:
             self._connection.execute("CREATE TEMP TABLE scores (episode, score, submissions, certain)")
             self._connection.execute("CREATE TEMP TABLE rewards (episode, execution, reward)")
@@ -314,7 +314,7 @@ class RunReader:
         rows = self._query(
             "SELECT execution, reward FROM rewards WHERE episode = ? ORDER BY execution", episode
         )
-        return {execution: reward for execution, reward in rows}
+        return {int(execution): float(reward) for execution, reward in rows}
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
         """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""
