@@ -12,7 +12,7 @@ from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
-from mcp_bench.servers.contracts import AssertionResult, Grade
+from mcp_bench.servers.contracts import AssertionResult, Grade, Score
 
 TOOL = ToolSchema(
     function=FunctionSchema(
@@ -96,6 +96,10 @@ class Episode:
         default_factory=lambda: [Message(role="assistant", content="I sent the money.")]
     )
     detail: str = ""
+    score: Score | None = None
+    submissions: Sequence[Score] = ()
+    certain: bool = True
+    rewards: dict[int, float] = field(default_factory=dict)
 
 
 def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1, **facts: Any) -> str:
@@ -107,7 +111,8 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
             episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!"))
         )
     folder.recording.close_connection(episode, 1)
-    messages = align(slot.prompt, story.transcript, folder.recording.recorded_calls(episode))
+    calls = folder.recording.recorded_calls(episode)
+    messages = align(slot.prompt, story.transcript, calls, system=slot.system)
     end = EpisodeEnd(
         termination="agent_exit",
         invalid=story.invalid,
@@ -126,8 +131,11 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
             assertions=(AssertionResult(name="sent", passed=strict, kind="objective", detail=story.detail),),
             metrics={"steps": 1},
             grader_version="g1",
+            score=story.score,
+            submissions=tuple(story.submissions),
+            certain=story.certain,
         )
-        folder.grades.put(episode, grade, {"balance": "SEALED-STATE"}, now_us())
+        folder.grades.put(episode, grade, {"balance": "SEALED-STATE"}, now_us(), rewards=story.rewards)
     return episode
 
 

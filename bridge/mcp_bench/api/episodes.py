@@ -49,7 +49,7 @@ class Episode:
     detail: str | None
     """More about `invalid`, or the failure that the agent of a valid episode reported."""
     termination: str | None
-    """How the agent ended: agent_exit, timeout, max_calls, crash or cancelled."""
+    """How the agent ended: agent_exit, timeout, max_calls, crash, cancelled or world_over."""
     exit_code: int | None
     started: datetime
     """UTC."""

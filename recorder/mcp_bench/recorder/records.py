@@ -17,6 +17,8 @@ from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 from mcp_bench.servers.contracts import Limits
 
 Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled", "world_over"]
+"""Why an agent ended. `world_over`: the world said that it is over, and the agent was ended."""
+NORMAL_ENDS = frozenset(("agent_exit", "world_over"))
 Direction = Literal["client", "server"]
 """Who sent a frame."""
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
@@ -79,13 +81,13 @@ class PlannedEpisode(Model):
     repeat: int = 0
     max_calls: int | None = None
     timeout: float | None = None
-    system: str = ""
-    """Instructions before the prompt, which many tasks share."""
-    trainable: bool = True
-    """Whether the benchmark allows training on it."""
     limits: Limits = Limits()
     error: str | None = None
     """Why the benchmark did not give the task; there is no prompt then."""
+    system: str = ""
+    """Instructions besides the prompt."""
+    trainable: bool = True
+    """False if the benchmark forbids training on the task."""
 
 
 class RunInfo(Model):
@@ -129,6 +131,10 @@ class EpisodeStart(Model):
     probes: dict[str, JsonValue] = Field(default_factory=dict)
     """Results of the probes of that level, by name: `{"passed": bool, "detail": str}`."""
     tools: list[ToolSchema] = Field(default_factory=list)
+    system: str = ""
+    """Instructions of its task besides the prompt."""
+    trainable: bool = True
+    """False if the benchmark forbids training on the task."""
     source: dict[str, JsonValue] | None = None
     """The source of an imported episode: format, file, position in the file, and digest of its content."""
 

@@ -113,7 +113,7 @@ class ToolResult(Model):
     structured: dict[str, JSON] | None = None
     images: tuple[Image, ...] = ()
     """What the agent sees besides the text."""
-    reward: float | None = None
+    reward: float | None = Field(default=None, allow_inf_nan=False)
     """The reward of this step. It stays on the trusted side, with the grade."""
     done: bool = False
     """The world is over: the harness ends the attempt once the agent has this result."""

@@ -30,14 +30,15 @@ def test_a_user_speaks_again(bench, tmp_path) -> None:
     (tools,) = [json.loads(row["tools"]) for row in bench.rows("select tools from episodes")]
     assert [tool["function"]["name"] for tool in tools] == ["press", "reply_to_user"]
     out = tmp_path / "rows.jsonl"
-    bench.run(
-        "export", "--benchmark", "counter", "--split", "all", "--against", "none", "--out", out, code=None
-    )
+    bench.run("export", "--benchmark", "counter", "--out", out)
     (row,) = map(json.loads, out.read_text().splitlines())
     told = [
-        (one["role"], one["content"]) for one in row["messages"] if one["role"] != "tool" and one["content"]
+        (one["role"], one["content"])
+        for one in row["messages"]
+        if one["role"] != "tool" and one.get("content")
     ]
     assert told == [
+        ("system", "Policy: press gently."),
         ("user", "Task talk: press the button."),
         ("assistant", "0 so far. What now?"),
         ("user", "Two more, please."),
@@ -60,7 +61,7 @@ def test_an_attempt_ends_when_its_world_is_over(bench, script) -> None:
 def test_a_world_that_is_over_refuses_and_keeps_its_rewards(bench, script) -> None:
     done = play(bench, "game", "--agent-option", script(PRESSES), agent="script")
     assert json.loads(done.stdout)["strict"] == 1.0
-    results = [row["body"] for row in bench.rows("select body from frames where sender = 'server'")]
+    results = [row["body"] for row in bench.rows("select body from frames where direction = 'server'")]
     assert any("The task is over" in str(body) for body in results)
     assert not any("4321" in str(body) for body in results)  # the reward
 
@@ -83,13 +84,12 @@ def test_a_world_that_does_not_open_in_time_is_invalid(bench) -> None:
 
 
 def test_the_agent_reads_the_shared_instructions(bench, script) -> None:
-    play(
-        bench,
-        "talk",
-        "--agent-option",
-        script("print(SETTINGS['prompt'])\nServer().connect()"),
-        agent="script",
-        code=None,
+    said = script(
+        "import json\nServer().connect()\nprint(repr(json.load(open(os.environ['CONFIG']))['prompt']))\n"
     )
-    stdout = next((bench.run_folder / "logs").rglob("*stdout*")).read_text()
-    assert "Policy: press gently." in stdout and "reply_to_user" in stdout
+    play(bench, "talk", "--agent-option", said, agent="script", code=None)
+    (episode,) = bench.rows("select answer, prompt, system from episodes")
+    assert episode["prompt"] == "Task talk: press the button."
+    assert episode["system"].startswith("Policy: press gently.")
+    assert "reply_to_user" in episode["system"]
+    assert episode["answer"] == repr(f"{episode['system']}\n\n{episode['prompt']}")

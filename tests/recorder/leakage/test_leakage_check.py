@@ -65,6 +65,16 @@ def test_attempts_at_training_tasks_do_not_leak(
     assert (found["rows"], found["leaks"], found["benchmarks"]) == (12, [], ["saasworld"])
 
 
+def test_instructions_of_a_task_are_not_compared(invoke: Invoke, tmp_path: Path) -> None:
+    """Many tasks share them, so they may quote what a held-out prompt quotes."""
+    task, fine = long_task(), tasks("train", 1)[0]
+    slot, story = attempt(fine)
+    record([(slot.model_copy(update={"system": f"Policy: {task.prompt}"}), story)], **SAAS)
+    assert invoke(export, "--out", tmp_path / "d.jsonl").exit_code == 0
+    (row,) = lines(tmp_path / "d.jsonl")
+    assert row["messages"][0] == {"role": "system", "content": f"Policy: {task.prompt}"}
+
+
 def test_each_leak_has_row_kind_task_and_similarity(invoke: Invoke, tmp_path: Path) -> None:
     task, fine = long_task(), tasks("train", 1)[0]
     others = " ".join(other.prompt for other in tasks("train", 12))

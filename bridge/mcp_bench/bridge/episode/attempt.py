@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -107,6 +107,8 @@ class Attempt:
     """Whether `invalid` rests on what the agent did or wrote, and not on what the referee saw itself."""
     endpoint_failed: bool = False
     """Whether the capture proxy saw the model endpoint fail at the end."""
+    rewards: Sequence[float | None] = ()
+    """Of the calls that the world executed, in their order."""
 
     def invalidate(self, reason: str, detail: str, *, on_its_word: bool = False) -> None:
         """Mark the attempt invalid; the first reason stands."""
@@ -138,13 +140,16 @@ async def work(
             return
         try:
             reference = await reference_calls(setup, planned)
-            wire = open_wire(setup, run, planned, episode, world, folder, held)
+            session = None if world is None else world_session(world, planned)
+            wire = open_wire(setup, run, episode, session, folder, held)
         except (Exception, SystemExit) as error:  # a benchmark's own code
             if world is None:
                 raise
             attempt.invalidate("world_failed", error_text(error))
             return
         attempt.seen = wire.seen
+        if session is not None:
+            attempt.rewards = session.rewards  # filled in as calls are executed
         capture = open_capture(setup, run, episode, held)
         request = launch_request(setup, folder, full_prompt(planned), wire.server, reference)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
@@ -218,16 +223,19 @@ async def reference_calls(setup: Setup, planned: PlannedEpisode) -> bytes | None
     return None if found is None else found.model_dump_json().encode()
 
 
+def world_session(world: World, planned: PlannedEpisode) -> WorldSession:
+    """Return what all connections of an attempt share."""
+    limits = planned.limits
+    return WorldSession(conversing(world), max_calls=planned.max_calls, call_seconds=limits.call_seconds)
+
+
 def open_wire(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
-    folder: EpisodeFolder, held: AsyncExitStack,
+    setup: Setup, run: RunFolder, episode: str, session: WorldSession | None, folder: EpisodeFolder,
+    held: AsyncExitStack,
 ) -> UnixSocketWire | HttpWire:  # fmt: skip
     """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
-    if world is not None:
-        session = WorldSession(
-            conversing(world), max_calls=planned.max_calls, call_seconds=planned.limits.call_seconds
-        )
+    if session is not None:
         return UnixSocketWire(gate, folder, WorldBackend(session), run.recording)
     assert setup.server is not None  # noqa: S101 - there is a world, or a server
     if setup.server.url is not None:

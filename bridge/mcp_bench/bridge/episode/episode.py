@@ -148,7 +148,7 @@ async def play(
     await store_scan(run, episode)
     if graded is None:
         return None
-    seal(run, episode, *graded)
+    seal(run, episode, *graded, attempt.rewards)
     return graded[0]
 
 
@@ -173,6 +173,8 @@ def begin(
             split=planned.split,
             domain=planned.domain,
             prompt=planned.prompt,
+            system=planned.system,
+            trainable=planned.trainable,
             seed=planned.seed,
             repeat=planned.repeat,
             attempt=number,
@@ -212,7 +214,8 @@ async def judge(world: World, attempt: Attempt, seconds: float = GRADE_SECONDS) 
 
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
-    messages = align(planned.prompt, transcript.messages, run.recording.recorded_calls(episode))
+    calls = run.recording.recorded_calls(episode)
+    messages = align(planned.prompt, transcript.messages, calls, system=planned.system)
     messages = join_model_calls(run.recording, episode, messages)
     run.recording.end_episode(
         episode,
@@ -252,9 +255,12 @@ async def store_scan(run: RunFolder, episode: str) -> None:
     run.grades.put_scan(episode, verdict, now_us())
 
 
-def seal(run: RunFolder, episode: str, grade: Grade, state: JSON) -> None:
-    """Store the grade, as the last step of an episode."""
-    run.grades.put(episode, grade, state, now_us())
+def seal(
+    run: RunFolder, episode: str, grade: Grade, state: JSON, rewards: Sequence[float | None] = ()
+) -> None:
+    """Store the grade and the steps' rewards, as the last step of an episode."""
+    numbered = {number: reward for number, reward in enumerate(rewards, 1) if reward is not None}
+    run.grades.put(episode, grade, state, now_us(), rewards=numbered)
 
 
 async def close(world: World) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mcp_bench.recorder.conversations.user_turns import LEFT, REPLY_TOOL
+from mcp_bench.recorder.conversations.user_turns import CONVERSATION, LEFT, REPLY_TOOL
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import JSON, Converses, Grade, ToolResult, ToolSpec, World
 
@@ -26,12 +26,6 @@ REPLY_TO_USER: Final = ToolSpec(
         "additionalProperties": False,
     },
 )
-CONVERSATION: Final = (
-    "The user may answer what you say, and ask for more. Say everything that the user is to read with the "
-    f"tool {REPLY_TOOL}. When you have done what was asked, report it with {REPLY_TOOL}, too; you are done "
-    "when the user has left."
-)
-"""What an agent is told in such a task, after `Task.system`."""
 
 
 def conversing(world: World) -> World:
@@ -54,6 +48,7 @@ class ConversingWorld:
         self._world = world
         self._user = user
         self._left = False
+        self.changes_tools: bool = getattr(world, "changes_tools", False)
 
     def tools(self) -> Sequence[ToolSpec]:
         return [*self._world.tools(), REPLY_TO_USER]

@@ -54,7 +54,9 @@ class OpenTask:
         """Cancels the timer that waits for the task to run out of time."""
         self._run = run
         self._world = AnsweredWorld(conversing(world))
-        self._session = WorldSession(self._world, max_calls=planned.max_calls)
+        self._session = WorldSession(
+            self._world, max_calls=planned.max_calls, call_seconds=planned.limits.call_seconds
+        )
         self._names = frozenset(tool.name for tool in self._session.tools)
         self._scopes: set[anyio.CancelScope] = set()
         self._connections: set[int] = set()
@@ -116,7 +118,7 @@ class OpenTask:
             verdict = await judge(self._world, attempt)
             finish(self._run.folder, self.episode, self.planned, attempt)
             if verdict is not None:
-                seal(self._run.folder, self.episode, *verdict)
+                seal(self._run.folder, self.episode, *verdict, self._session.rewards)
         finally:
             await close(self._world)
         fault = f", invalid: {attempt.invalid}" if attempt.invalid else ""

@@ -43,6 +43,7 @@ class AnsweredWorld:
         self._world = world
         self._own = any(tool.name == SUBMIT_ANSWER.name for tool in world.tools())
         self.answer: str | None = None
+        self.changes_tools: bool = getattr(world, "changes_tools", False)
 
     def tools(self) -> Sequence[ToolSpec]:
         return with_answer(self._world.tools())

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.score_table import share
+from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.comparison import FACTS
 from mcp_bench.recorder.scores.conditions import differing_conditions
 from mcp_bench.servers.sanitize import sanitize_line
@@ -25,6 +26,8 @@ def print_comparison(found: dict[str, Any]) -> None:
             scores = ", ".join(f"{score} {share(row[score][side])}" for score in ("partial", "strict"))
             click.echo(f"  {side.upper()} {name}: {scores}  ({_counts(row['sides'][side])})")
         click.echo(f"  B - A: {_differences(row)}")
+        for measured in row["scores"]:
+            click.echo(sanitize_line(f"  {_score(measured)}"))
         lowered = row["invalid_as_0"]
         if any(row["sides"][side]["invalid"] for side in names):
             click.echo(
@@ -37,8 +40,20 @@ def print_comparison(found: dict[str, Any]) -> None:
                 click.echo(f"    {sanitize_line(flip['task'])}  solved {a} -> {b}")
 
 
+def _score(found: dict[str, Any]) -> str:
+    unit = f" {found['unit']}" if found["unit"] else ""
+    low, high = found["difference_ci"] or (None, None)
+    interval = "" if low is None else f" [{low:+.4g}, {high:+.4g}]"
+    return (
+        f"{found['name']} ({found['better']} is better, {found['common_tasks']} tasks): "
+        f"A {found['a']:.4g}{unit}, B {found['b']:.4g}{unit}, "
+        f"B - A: {found['difference']:+.4g}{interval}{unit}, "
+        f"B is better on {found['b_better']}, worse on {found['b_worse']}"
+    )
+
+
 def _counts(side: dict[str, Any]) -> str:
-    badly = {end: count for end, count in side["terminations"].items() if end != "agent_exit"}
+    badly = {end: count for end, count in side["terminations"].items() if end not in NORMAL_ENDS}
     trouble = [
         f"{count} {sanitize_line(reason)}" for reason, count in (side["invalid_reasons"] | badly).items()
     ]

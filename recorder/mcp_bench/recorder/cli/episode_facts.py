@@ -55,15 +55,17 @@ def facts(document: dict[str, Any], folding: Folding) -> Iterator[str]:
         yield _fact("unseen", text)
 
 
-def grade(found: dict[str, Any] | None, folding: Folding) -> Iterator[str]:
-    """Yield the lines of a grade: the verdict, then objectives and guardrails."""
+def grade(found: dict[str, Any] | None, calls: Sequence[dict[str, Any]], folding: Folding) -> Iterator[str]:
+    """Yield the lines of a grade: the verdict, what was measured, objectives and guardrails, rewards."""
     if found is None:
         yield _fact("grade", "none")
         return
     verdict = click.style("solved", fg="green") if found["strict"] else click.style("not solved", fg="red")
     version = sanitize_line(str(found["grader_version"]))
     heading = click.style(f"{'grade':<{_WIDTH}}", bold=True)
-    yield f"{heading}partial {found['partial']:.3f}, {verdict} (grader {version})"
+    judged = "" if found["certain"] else ", a model's judgement"
+    yield f"{heading}partial {found['partial']:.3f}, {verdict} (grader {version}){judged}"
+    yield from _measured(found["score"], found["submissions"], folding)
     by_kind: dict[str, list[dict[str, Any]]] = {}
     for assertion in found["assertions"]:
         by_kind.setdefault(str(assertion.get("kind", "objective")), []).append(assertion)
@@ -72,6 +74,35 @@ def grade(found: dict[str, Any] | None, folding: Folding) -> Iterator[str]:
             yield from _assertions(f"{kind}s", assertions, words, folding)
     for kind, assertions in by_kind.items():
         yield from _assertions(sanitize_line(kind), assertions, ("holds", "FAILED"), folding)
+    if rewards := found["rewards"]:
+        yield from _rewards(rewards, calls, folding)
+
+
+def _measured(
+    score: dict[str, Any] | None, submissions: Sequence[dict[str, Any]], folding: Folding
+) -> Iterator[str]:
+    if score is not None:
+        known = [f"{score['better']} is better"]
+        known += [f"{name} {_value(score, name)}" for name in ("baseline", "par") if score[name] is not None]
+        yield sanitize_line(f"  score: {score['name']} {_value(score)} ({', '.join(known)})")
+    if submissions:
+        start = f"  {len(submissions)} submissions: "
+        values = ", ".join(_value(one) for one in submissions)
+        yield from _block(start, len(start), values, folding)
+
+
+def _value(score: dict[str, Any], name: str = "value") -> str:
+    return f"{score[name]:.6g} {score['unit']}".strip()
+
+
+def _rewards(
+    rewards: Sequence[dict[str, Any]], calls: Sequence[dict[str, Any]], folding: Folding
+) -> Iterator[str]:
+    """Yield the sum of the rewards, and that of each step with the number that its call has below."""
+    numbers = {call["execution"]: number for number, call in enumerate(calls, start=1)}
+    steps = [f"call {numbers.get(one['execution'], '-')} {one['reward']:+.6g}" for one in rewards]
+    start = f"  rewards: {sum(one['reward'] for one in rewards):.6g} in all: "
+    yield from _block(start, 4, ", ".join(steps), folding)
 
 
 def _assertions(

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.scores import usual_attempts
 from mcp_bench.servers.sanitize import sanitize_line
@@ -117,6 +118,7 @@ def _figures(rows: Sequence[Row]) -> list[_Column]:
         ("invalid", [str(row["invalid"] or "") for row in rows]),
         ("partial", [score(row["partial"], row["partial_ci"]) for row in rows]),
         ("strict", [score(row["strict"], row["strict_ci"]) for row in rows]),
+        ("score", [measured(row["score"]) for row in rows]),
         ("inv. as 0", [_lowered(row) for row in rows]),
         ("1st try / retried", [_tries(row) for row in rows]),
         ("pass@k / pass^k", [_attempts(row) for row in rows]),
@@ -129,6 +131,11 @@ def _figures(rows: Sequence[Row]) -> list[_Column]:
     ]
     found = [_Column(title, cells) for title, cells in columns]
     return [*found, _Column("errors", [_trouble(row) for row in rows], number=False)]
+
+
+def measured(score: dict[str, Any] | None) -> str:
+    """Return a mean score in words, such as `latency 4.5 ms`."""
+    return f"{score['name']} {score['mean']:.4g} {score['unit']}".rstrip() if score else ""
 
 
 def _lowered(row: Row) -> str:
@@ -169,7 +176,7 @@ def _tries(row: Row) -> str:
 
 def _trouble(row: Row) -> str:
     """Return counts of invalid reasons, of abnormal ends of valid episodes, and of tainted episodes."""
-    badly = {end: count for end, count in row["terminations"].items() if end != "agent_exit"}
+    badly = {end: count for end, count in row["terminations"].items() if end not in NORMAL_ENDS}
     badly |= {"tainted": row["tainted"]} if row["tainted"] else {}
     badly |= {f"graded despite {reason}": count for reason, count in row["claims"].items()}
     return ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())

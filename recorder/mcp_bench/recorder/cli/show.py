@@ -101,7 +101,7 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
     stored = reader.episode(episode)
     facts = asdict(stored)
     facts["settings"] = json.loads(stored.settings)
-    for name in ("partial", "strict", "grader_version"):
+    for name in ("partial", "strict", "grader_version", "score", "certain"):
         del facts[name]
     calls, captured = reader.calls(episode), reader.model_calls(episode)
     conversation = trajectory(reader, stored)
@@ -140,6 +140,13 @@ def _grade(reader: RunReader, stored: StoredEpisode) -> dict[str, Any] | None:
             reader.final_state(stored.id),
         ),
         "metrics": reader.metrics(stored.id),
+        "score": stored.score and stored.score.model_dump(),
+        "submissions": [score.model_dump() for score in reader.submissions(stored.id)],
+        "certain": stored.certain,
+        "rewards": [
+            {"execution": execution, "reward": reward}
+            for execution, reward in reader.rewards(stored.id).items()
+        ],
     }
 
 
@@ -151,7 +158,8 @@ def _unseen(reader: RunReader, stored: StoredEpisode) -> list[dict[str, Any]]:
 
     if stored.agent == ORACLE:
         return []
-    found = unseen_values(stored.prompt, reader.tools(stored.id), reader.calls(stored.id))
+    instructions = f"{reader.system(stored.id)}\n{stored.prompt}"
+    found = unseen_values(instructions, reader.tools(stored.id), reader.calls(stored.id))
     return [asdict(one) for one in found]
 
 
@@ -163,5 +171,5 @@ def _lines(document: dict[str, Any], *, full: bool) -> Iterator[str]:
     folding = Folding(full=full)
     yield from facts(document, folding)
     yield ""
-    yield from grade(document["grade"], folding)
+    yield from grade(document["grade"], document["calls"], folding)
     yield from turns(document, folding)

@@ -15,8 +15,13 @@ from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 
 
-def align(prompt: str, transcript: Sequence[Message], calls: Sequence[RecordedCall]) -> list[Message]:
+def align(
+    prompt: str, transcript: Sequence[Message], calls: Sequence[RecordedCall], *, system: str = ""
+) -> list[Message]:
     """Return the conversation of an episode, starting with the prompt as the user's message.
+
+    `system`, the task's other instructions, is a system message before it. An agent's own system messages
+    are left out.
 
     - Each transcript call takes the result of the first unused recorded call (in execution order)
       with the same name and equal arguments.
@@ -29,10 +34,16 @@ def align(prompt: str, transcript: Sequence[Message], calls: Sequence[RecordedCa
     Without a transcript, every recorded call becomes a separate assistant message.
     """
     turns = [message for message in transcript if message.role != "system"]
-    if turns and turns[0].role == "user" and turns[0].content == prompt:
+    if turns and turns[0].role == "user" and _is_the_task(turns[0].content or "", prompt, system):
         turns = turns[1:]
     aligned = _Alignment(turns, calls)
-    return [Message(role="user", content=prompt), *aligned.messages()]
+    begin = [Message(role="system", content=system)] if system else []
+    return [*begin, Message(role="user", content=prompt), *aligned.messages()]
+
+
+def _is_the_task(said: str, prompt: str, system: str) -> bool:
+    # an agent without system messages gets both in one
+    return said == prompt or (bool(system) and system in said and prompt in said)
 
 
 class _Alignment:

@@ -18,7 +18,10 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     reported. `model_calls` adds the captured model call of each turn. The conversation is then as the model
     had it, with calls of `reply_to_user` in place of the user's turns.
     """
-    messages = reader.messages(episode.id) or align(episode.prompt, [], reader.calls(episode.id))
+    messages = reader.messages(episode.id)
+    if not messages:
+        calls = reader.calls(episode.id)
+        messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
     tools = reader.tools(episode.id)
     if not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools):
         messages, tools = with_user_turns(messages), without_reply_tool(tools)

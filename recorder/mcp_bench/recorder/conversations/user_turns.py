@@ -14,6 +14,12 @@ REPLY_TOOL = "reply_to_user"
 """The tool of the harness. Its argument `message` is what the agent says, its result what the user says."""
 LEFT = "The user has left the conversation."
 """Its result when the conversation is over."""
+CONVERSATION = (
+    "The user may answer what you say, and ask for more. Say everything that the user is to read with the "
+    f"tool {REPLY_TOOL}. When you have done what was asked, report it with {REPLY_TOOL}, too; you are done "
+    "when the user has left."
+)
+"""What an agent reads in such a task, after the task's own instructions."""
 
 
 def with_user_turns(messages: Sequence[Message]) -> list[Message]:
@@ -21,13 +27,17 @@ def with_user_turns(messages: Sequence[Message]) -> list[Message]:
 
     A message with several calls is divided at such a call. What an agent wrote beside the call was not shown
     to the user; it becomes reasoning. What it says once the user has left is left out, since nobody reads it.
-    Calls that failed stay as they are.
+    Calls that failed stay as they are. Instructions about the tool are left out.
     """
     results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     turned: set[str | None] = set()
     found: list[Message] = []
     left = False
     for message in messages:
+        if message.role == "system":
+            own = (message.content or "").removesuffix(CONVERSATION).rstrip()
+            found += [message.model_copy(update={"content": own})] if own else []
+            continue
         if message.role == "tool" and message.tool_call_id in turned:
             continue
         if left and message.role == "assistant" and not message.tool_calls:

@@ -25,6 +25,8 @@ class Candidate:
     strict: bool
     calls: int
     failed_calls: int
+    merit: float | None = None
+    """What its grade measured, the higher the better; comparable within a task."""
     fingerprint: bytes = b""
     signature: Signature | None = None
     tokens: int = 0
@@ -38,6 +40,7 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
         run: The folder of the run.
         episode: The episode. One without a grade counts as not solved at all.
     """
+    score = episode.score
     return Candidate(
         run=run,
         id=episode.id,
@@ -47,14 +50,20 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
         strict=bool(episode.strict),
         calls=episode.calls,
         failed_calls=episode.failed_calls,
+        merit=None if score is None else score.value if score.better == "higher" else -score.value,
     )
 
 
-def quality(candidate: Candidate) -> tuple[bool, float, int, int, str]:
-    """Return a sort key, best first: solved, higher grade, fewer failed calls, fewer calls, older."""
+def worth(candidate: Candidate) -> tuple[bool, float, bool, float]:
+    """Return a sort key, best first, of the grade: solved, higher partial score, better measured score."""
+    merit = candidate.merit
+    return not candidate.strict, -candidate.partial, merit is None, -(merit or 0.0)
+
+
+def quality(candidate: Candidate) -> tuple[tuple[bool, float, bool, float], int, int, str]:
+    """Return a sort key, best first: better grade, fewer failed calls, fewer calls, older."""
     return (
-        not candidate.strict,
-        -candidate.partial,
+        worth(candidate),
         candidate.failed_calls,
         candidate.calls,
         candidate.id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcp_bench.recorder.curation.candidate import Candidate, quality, random_key
+from mcp_bench.recorder.curation.candidate import Candidate, quality, random_key, worth
 from mcp_bench.recorder.curation.caps import by_task
 from mcp_bench.servers.errors import WrongUseError
 
@@ -52,7 +52,7 @@ def cohort(candidates: Sequence[Candidate], which: str, size: int, seed: int) ->
 def _pairs(group: Sequence[Candidate]) -> int:
     """Count the pairs (best and worst, second best and second worst, ...) whose grades differ."""
     halves = zip(group[: len(group) // 2], reversed(group), strict=False)
-    return sum((high.strict, high.partial) > (low.strict, low.partial) for high, low in halves)
+    return sum(worth(high) < worth(low) for high, low in halves)
 
 
 def _quotas(pairs: dict[str, int], size: int, seed: int) -> dict[str, int]:

@@ -11,6 +11,9 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS
 
+FORBIDDEN = "not_for_training"
+"""Name of the rule about tasks that their benchmark withholds from training. No option switches it off."""
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRule:
@@ -44,6 +47,7 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
         words = f"not of the split {splits} (--split all takes every split)"
         yield EpisodeRule("other_split", words, lambda e: e.split in chosen.splits)
     if not for_reading:
+        yield EpisodeRule(FORBIDDEN, "not for training (the benchmark forbids it)", lambda e: e.trainable)
         yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
         yield EpisodeRule("ungraded", "without a grade", lambda e: e.partial is not None)
     if chosen.isolation is not None:

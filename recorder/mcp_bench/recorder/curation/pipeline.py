@@ -21,7 +21,7 @@ from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.curation import caps, duplicates
 from mcp_bench.recorder.curation.candidate import Candidate, candidate
 from mcp_bench.recorder.curation.cohort import cohort
-from mcp_bench.recorder.curation.facts import EpisodeRule, episode_rules
+from mcp_bench.recorder.curation.facts import FORBIDDEN, EpisodeRule, episode_rules
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
 from mcp_bench.recorder.curation.redaction import redact
@@ -151,6 +151,8 @@ class Curation:
                     else:
                         self.dropped[rule.name] += 1
         names.check()
+        if not self.dropped.get(FORBIDDEN, 1):
+            del self.dropped[FORBIDDEN]  # few benchmarks forbid it: the funnel says so only if they do
         return left
 
     def _rules_of_sets(self) -> Iterator[SetRule]:

@@ -40,15 +40,19 @@ class Guard:
         self._leaks: list[tuple[str, str, Leak]] = []
 
     def leak(self, episode: StoredEpisode, conversation: Trajectory) -> Leak | None:
-        """Return the held-out task that the row of an episode reveals, if any."""
+        """Return the held-out task that the row of an episode reveals, if any.
+
+        Instructions of a recorded task besides its prompt, which many tasks share, are not compared.
+        """
+        imported = episode.home == IMPORTED
         return self._check.find(
             Row(
                 benchmark=episode.benchmark,
                 task=episode.task,
                 split=episode.split,
-                messages=conversation.messages,
+                messages=[one for one in conversation.messages if imported or one.role != "system"],
                 id=episode.id,
-                split_is_sure=episode.home != IMPORTED,
+                split_is_sure=not imported,
             )
         )
 

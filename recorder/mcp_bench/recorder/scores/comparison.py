@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
-from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
+from mcp_bench.recorder.scores.totals import Measure, TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
@@ -75,7 +75,8 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
     once, with the mean of its attempts. Differences are B minus A, with a 95 % interval from a
     bootstrap over the pairs (None with fewer than two pairs). `invalid_as_0` covers all tasks that
     both sides tried and scores invalid episodes as 0. A task flips if one side solved it in more
-    than half of its attempts and the other did not.
+    than half of its attempts and the other did not. `scores` has an entry for each thing that was measured
+    (name, unit, direction), for the tasks whose attempts on both sides all measured it.
 
     Raises:
         UnknownNameError: a side has no episode.
@@ -158,9 +159,38 @@ def _row(pair: _Pair) -> dict[str, Any]:
             "b": {**pair.b.counts(), "tasks": len(theirs)},
         },
         **_differences(valid),
+        "scores": _scores([(ours[task], theirs[task]) for task in common]),
         "invalid_as_0": _differences(tried),
         "flips": flips,
     }
+
+
+def _scores(pairs: Sequence[tuple[TaskTotals, TaskTotals]]) -> list[dict[str, Any]]:
+    """Return the paired differences of measured scores. `better` counts tasks in the measure's direction."""
+    by_measure: dict[Measure, list[tuple[float, float]]] = {}
+    for a, b in pairs:
+        if a.measure is not None and a.measure == b.measure:
+            by_measure.setdefault(a.measure, []).append((a.score / a.episodes, b.score / b.episodes))
+    found = []
+    for (name, unit, better), means in sorted(by_measure.items()):
+        differences = [b - a for a, b in means]
+        intervals = bootstrap([(difference,) for difference in differences], [1] * len(means))
+        gains = differences if better == "higher" else [-difference for difference in differences]
+        found.append(
+            {
+                "name": name,
+                "unit": unit,
+                "better": better,
+                "common_tasks": len(means),
+                "a": mean(sum(a for a, _ in means), len(means)),
+                "b": mean(sum(b for _, b in means), len(means)),
+                "difference": mean(sum(differences), len(means)),
+                "difference_ci": list(intervals[0]) if intervals else None,
+                "b_better": sum(gain > 0 for gain in gains),
+                "b_worse": sum(gain < 0 for gain in gains),
+            }
+        )
+    return found
 
 
 def _means(task: TaskTotals, *, invalid: bool = False) -> tuple[float, float]:

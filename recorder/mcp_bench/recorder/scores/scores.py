@@ -47,8 +47,9 @@ class _Group:
         graded = sum(task.episodes for task in tasks)
         with_invalid = graded + totals.invalid.total()
         intervals = bootstrap(
-            [(task.partial, task.strict) for task in tasks], [task.episodes for task in tasks]
+            [(task.partial, task.strict, task.score) for task in tasks], [task.episodes for task in tasks]
         )
+        measure = totals.measure()
         return {
             **dict(zip(_FACTS, self.facts, strict=True)),
             **totals.counts(),
@@ -57,6 +58,12 @@ class _Group:
             "partial_ci": intervals and list(intervals[0]),
             "strict": mean(strict, graded),
             "strict_ci": intervals and list(intervals[1]),
+            "score": measure
+            and {
+                **dict(zip(("name", "unit", "better"), measure, strict=True)),
+                "mean": mean(sum(task.score for task in tasks), graded),
+                "ci": intervals and list(intervals[2]),
+            },
             "partial_invalid_as_0": mean(partial, with_invalid),
             "strict_invalid_as_0": mean(strict, with_invalid),
             "pass_k": self._pass_k(),
@@ -104,7 +111,8 @@ def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict
     """Return one row for each group, sorted. Running episodes are left out.
 
     `partial` and `strict` are means over valid graded episodes, with 95 % intervals (None with fewer
-    than two tasks). `*_invalid_as_0` score invalid episodes as 0. `pass_k` uses the strict grades of
+    than two tasks). `score` is the mean of what was measured, None unless all graded episodes measured the
+    same in the same unit. `*_invalid_as_0` score invalid episodes as 0. `pass_k` uses the strict grades of
     valid attempts. It is empty if no task was tried twice or if the row mixes agents, models or conditions.
     """
     found: dict[tuple[Any, ...], _Group] = {}

@@ -8,9 +8,14 @@ from typing import Any
 
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
+from mcp_bench.servers.grading import Score
 
 SILENT = frozenset(("endpoint_error", "login_missing"))
 """Invalid reasons of an episode whose model did not answer."""
+
+
+Measure = tuple[str, str, str]
+"""What scores must share to be averaged: name, unit, and which is better, `higher` or `lower`."""
 
 
 @dataclass(slots=True)
@@ -21,6 +26,19 @@ class TaskTotals:
     partial: float = 0.0
     strict: int = 0
     invalid: int = 0
+    score: float = 0.0
+    """Sum of the measured scores. It means something if there is a `measure`."""
+    measures: set[Measure | None] = field(default_factory=set)
+    """What was measured in the episodes; None for one without a score."""
+
+    @property
+    def measure(self) -> Measure | None:
+        """What was measured, if it was the same in all episodes."""
+        return next(iter(self.measures)) if len(self.measures) == 1 else None
+
+    def measured(self, score: Score | None) -> None:
+        self.measures.add(None if score is None else (score.name, score.unit, score.better))
+        self.score += 0.0 if score is None else score.value
 
 
 @dataclass(slots=True)
@@ -127,12 +145,18 @@ class Totals:
             task.episodes += 1
             task.partial += episode.partial
             task.strict += bool(episode.strict)
+            task.measured(episode.score)
             sums = self.first if episode.attempt == 1 else self.retried
             sums.add(episode.partial, bool(episode.strict))
 
     def graded(self) -> dict[str, TaskTotals]:
         """Return the tasks with a valid graded episode, sorted by name."""
         return {name: task for name, task in sorted(self.tasks.items()) if task.episodes}
+
+    def measure(self) -> Measure | None:
+        """Return what was measured, if it was the same in all graded episodes."""
+        found = {measure for task in self.tasks.values() for measure in task.measures}
+        return next(iter(found)) if len(found) == 1 else None
 
     def cost_per_solved(self) -> float | None:
         """Return the cost of all episodes, invalid ones included, divided by the number of solved ones.

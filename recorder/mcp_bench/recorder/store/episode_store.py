@@ -102,7 +102,9 @@ class EpisodeStore:
     # Episodes ------------------------------------------------------------------------------------
 
     def begin(self, start: EpisodeStart) -> None:
-        row = start.model_dump(exclude={"tools", "probes", "source"})
+        row = start.model_dump(exclude={"tools", "probes", "source", "trainable"})
+        row["system"] = start.system or None
+        row["untrainable"] = None if start.trainable else 1
         row["probes"] = jsonrpc.dumps(start.probes) if start.probes else None
         row["source"] = None if start.source is None else jsonrpc.dumps(start.source)
         row["tools"] = jsonrpc.dumps([tool.model_dump() for tool in start.tools])

@@ -1,7 +1,7 @@
 """The sealed side of a run: `grades.db`, with one grade and one verdict per episode, and the canaries.
 
 Only the referee's user can read it. It is written after the agent has ended, and nothing in it is ever copied
-into `recordings.db`.
+into `recordings.db`. The rewards of steps are sealed with the grade: they would reveal it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,24 @@ class SealedGrades:
     def close(self) -> None:
         close_writer(self._connection)
 
-    def put(self, episode: str, grade: Grade, final_state: JsonValue, graded_us: int) -> None:
+    def put(
+        self,
+        episode: str,
+        grade: Grade,
+        final_state: JsonValue,
+        graded_us: int,
+        *,
+        rewards: Mapping[int, float] | None = None,
+    ) -> None:
         """Store the grade of an episode that has ended.
+
+        Args:
+            episode: its id.
+            grade: of the final state.
+            final_state: what was graded.
+            graded_us: when.
+            rewards: of the steps that have one, finite numbers by the execution number of the call
+                (1, 2, ..., as in `RecordedCall.execution`).
 
         Raises:
             StorageError: the episode is graded already (the first grade stays), or the file
@@ -59,6 +75,10 @@ class SealedGrades:
             grader_version=grade.grader_version,
             final_state=final_state,
             graded_us=graded_us,
+            score=None if grade.score is None else grade.score.model_dump(mode="json"),
+            submissions=[score.model_dump(mode="json") for score in grade.submissions],
+            certain=grade.certain,
+            rewards=rewards,
         )
 
     def put_imported(
@@ -72,6 +92,10 @@ class SealedGrades:
         grader_version: str,
         final_state: JsonValue,
         graded_us: int,
+        score: JsonValue = None,
+        submissions: list[JsonValue] | None = None,
+        certain: bool = True,
+        rewards: Mapping[int, float] | None = None,
     ) -> None:
         """Store a grade from another harness, which does not have to follow the rules of a `Grade`.
 
@@ -91,6 +115,20 @@ class SealedGrades:
             ).rowcount
             if stored:
                 tag_rows(db, self._signer, "grades", "episode = ?", episode)
+                if score is not None or submissions or not certain:
+                    measured = [
+                        None if value is None else jsonrpc.dumps(value) for value in (score, submissions)
+                    ]
+                    db.execute(
+                        "INSERT INTO scores (episode, score, submissions, certain) VALUES (?, ?, ?, ?)",
+                        (episode, *measured, certain),
+                    )
+                    tag_rows(db, self._signer, "scores", "episode = ?", episode)
+                db.executemany(
+                    "INSERT INTO rewards (episode, execution, reward) VALUES (?, ?, ?)",
+                    [(episode, execution, reward) for execution, reward in (rewards or {}).items()],
+                )
+                tag_rows(db, self._signer, "rewards", "episode = ?", episode)
         if not stored:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
 

@@ -26,8 +26,10 @@ from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, 
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
+from mcp_bench.servers.grading import Score
 
 _TOOLS = TypeAdapter(list[ToolSchema])
+_SCORES = TypeAdapter(list[Score])
 
 # the columns are in the order of StoredEpisode's fields
 _EPISODES = """
@@ -40,9 +42,10 @@ _EPISODES = """
            (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
            g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
-           r.settings
+           r.settings, m.score, coalesce(m.certain, 1) AS certain,
+           e.id NOT IN (SELECT episode FROM untrainable) AS trainable
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
-        LEFT JOIN sealed.scans s ON s.episode = e.id
+        LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
 """
 _LAST_ATTEMPTS = """
     WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
@@ -93,6 +96,12 @@ class StoredEpisode:
     """Whether its agent looked for its grade."""
     settings: str = "{}"
     """Of its run, as a JSON object: see `run_settings`."""
+    score: Score | None = None
+    """What its grade measured."""
+    certain: bool = True
+    """False if a model gave the verdict."""
+    trainable: bool = True
+    """False if its benchmark forbids training on the task."""
     run_tags: tuple[str, ...] = ()
     """The operator's words about its run, as `run_note`."""
     run_note: str = ""
@@ -152,12 +161,16 @@ class RunReader:
         """
         self.path = path
         self._file = path / RECORDINGS
+        self._grade_tables: set[str] = set()
         take_in_journal(path)
         self._connection = open_reader(self._file, schema.recordings)
         try:
             # a writer that was killed at the start leaves a file without tables: an empty run
-            self.empty = not applied_migrations(self._connection, schema.recordings)
+            applied = applied_migrations(self._connection, schema.recordings)
+            self.empty = not applied
+            self._task_facts = "m003_task_facts" in applied
             self._attach(path / GRADES)
+            self._add_what_is_newer()
         except BaseException:
             self._connection.close()
             raise
@@ -166,8 +179,8 @@ class RunReader:
         with database_errors(grades):
             if grades.exists():
                 with closing(open_reader(grades, schema.grades)) as sealed:
-                    has_tables = bool(applied_migrations(sealed, schema.grades))
-                if has_tables:
+                    self._grade_tables = applied_migrations(sealed, schema.grades)
+                if self._grade_tables:
                     self._connection.execute("ATTACH ? AS sealed", [read_only_uri(grades)])
                     return
             self._connection.execute("ATTACH ':memory:' AS sealed")
@@ -176,6 +189,14 @@ class RunReader:
             )
             self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
             self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
+
+    def _add_what_is_newer(self) -> None:
+        """Add what queries name and a recording of an earlier version lacks, in this connection only."""
+        forbidden = "id FROM episodes WHERE untrainable IS NOT NULL" if self._task_facts else "NULL WHERE 0"
+        self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")
+        if "m002_scores" not in self._grade_tables:
+            self._connection.execute("CREATE TEMP TABLE scores (episode, score, submissions, certain)")
+            self._connection.execute("CREATE TEMP TABLE rewards (episode, execution, reward)")
 
     def close(self) -> None:
         self._connection.close()
@@ -232,6 +253,13 @@ class RunReader:
         (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
         return list(_tools(text))
 
+    def system(self, episode: str) -> str:
+        """Return the instructions of an episode's task besides its prompt; empty if it has none."""
+        if not self._task_facts:
+            return ""
+        (text,) = next(self._query("SELECT system FROM episodes WHERE id = ?", episode))
+        return text or ""
+
     def messages(self, episode: str) -> list[Message]:
         """Return the stored conversation; empty if the episode never ended."""
         with database_errors(self._file):
@@ -275,6 +303,18 @@ class RunReader:
     def metrics(self, episode: str) -> dict[str, Any]:
         rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), {})
+
+    def submissions(self, episode: str) -> list[Score]:
+        """Return the scores of all submissions of an attempt, in their order."""
+        rows = self._query("SELECT submissions FROM scores WHERE episode = ?", episode)
+        return next((_SCORES.validate_json(text) for (text,) in rows if text), [])
+
+    def rewards(self, episode: str) -> dict[int, float]:
+        """Return the rewards of the steps that have one, by the execution number of the call."""
+        rows = self._query(
+            "SELECT execution, reward FROM rewards WHERE episode = ? ORDER BY execution", episode
+        )
+        return {int(execution): float(reward) for execution, reward in rows}
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
         """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""
@@ -331,4 +371,6 @@ def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
     episode.probes = from_json(row["probes"]) if row["probes"] else None
     episode.settings = sys.intern(row["settings"])  # one text for all episodes of a run
     episode.strict = None if row["strict"] is None else bool(row["strict"])
+    episode.score = Score.model_validate_json(row["score"]) if row["score"] else None
+    episode.certain, episode.trainable = bool(row["certain"]), bool(row["trainable"])
     return episode

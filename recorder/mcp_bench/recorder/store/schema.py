@@ -232,5 +232,39 @@ _RECORDINGS_2 = (
     "ALTER TABLE runs ADD COLUMN ledger TEXT",
 )
 
-recordings = Schema("mcp-bench-recordings", {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2})
-grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1})
+_RECORDINGS_3 = (
+    # the task's instructions besides its prompt; NULL: none
+    "ALTER TABLE episodes ADD COLUMN system TEXT",
+    # 1: the benchmark forbids training on the task; NULL: it does not
+    "ALTER TABLE episodes ADD COLUMN untrainable INTEGER",
+    # finds them without reading the long column `tools`, which lies before this one
+    "CREATE INDEX episodes_untrainable ON episodes (id) WHERE untrainable IS NOT NULL",
+)
+# tables of their own: columns of `grades` would lie behind the final state, which is long
+_GRADES_2 = (
+    """
+    CREATE TABLE scores (
+        episode TEXT PRIMARY KEY, -- only episodes whose grade says one of these
+        score TEXT, -- JSON object: name, value, better, unit, baseline, par
+        submissions TEXT, -- JSON array of such objects
+        certain INTEGER NOT NULL, -- 0: a model gave the verdict
+        tag BLOB
+    )
+    """,
+    """
+    CREATE TABLE rewards (
+        id INTEGER PRIMARY KEY,
+        episode TEXT NOT NULL,
+        execution INTEGER NOT NULL, -- of the call, as in calls
+        reward REAL NOT NULL,
+        tag BLOB,
+        UNIQUE (episode, execution)
+    )
+    """,
+)
+
+recordings = Schema(
+    "mcp-bench-recordings",
+    {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2, "m003_task_facts": _RECORDINGS_3},
+)
+grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1, "m002_scores": _GRADES_2})

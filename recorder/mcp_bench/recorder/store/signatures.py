@@ -43,6 +43,8 @@ KEYS = {
     "flags": "id",
     "seals": "subject",
     "grades": "episode",
+    "scores": "episode",
+    "rewards": "id",
     "scans": "episode",
     "canaries": "place",
 }
@@ -50,7 +52,7 @@ KEYS = {
 OF_EPISODE = ("calls", "messages", "model_calls", "flags")
 """Tables whose rows are final when their episode has ended. Flags can be without an episode."""
 
-SEALED = ("grades", "scans", "canaries")
+SEALED = ("grades", "scores", "rewards", "scans", "canaries")
 """Tables of `grades.db`."""
 
 _BODIES = frozenset({("frames", "body"), ("model_calls", "request"), ("model_calls", "response")})

@@ -1,0 +1,181 @@
+"""Scores with a unit and a direction, and rewards of steps: sealed, shown, averaged, compared, ranked by."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import Result
+
+from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.cli.show import show
+from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.contracts import Score
+from tests.support.recorded import Episode, planned, play, record
+
+pytestmark = pytest.mark.component
+
+Invoke = Callable[..., Result]
+OLD_HOME = Path(__file__).parents[1] / "old_home" / "home.tar.gz"
+CALL = ("transfer", {"amount": 1}, "done")
+
+
+def latency(value: float) -> Score:
+    return Score(name="latency", value=value, better="lower", unit="ms", baseline=10, par=2)
+
+
+MEASURED = Episode(
+    partial=0.5,
+    calls=(CALL, CALL, CALL),
+    score=latency(4.5),
+    submissions=(latency(9), latency(4.5)),
+    certain=False,
+    rewards={1: 0.25, 3: -1.0},
+)
+
+
+def run_of(*values: float | Score | None, agent: str) -> None:
+    """Record an agent's attempts at the tasks t0, t1, ..., each with a score; all have the same grade."""
+    scores = [value if value is None or isinstance(value, Score) else latency(value) for value in values]
+    record([(planned(f"t{n}"), Episode(score=score)) for n, score in enumerate(scores)], agent=agent)
+
+
+def document(invoke: Invoke, command: click.Command, *options: str | Path) -> Any:
+    result = invoke(command, *options, "--json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def test_a_reader_gets_what_was_stored(bench_home: Path, invoke: Invoke) -> None:
+    folder, (episode,) = record([(planned(), MEASURED)])
+    with RunReader(folder.path) as reader:
+        stored = reader.episode(episode)
+        assert (stored.score, stored.certain) == (latency(4.5), False)
+        assert reader.submissions(episode) == [latency(9), latency(4.5)]
+        assert reader.rewards(episode) == {1: 0.25, 3: -1.0}
+    (found,) = document(invoke, verify)
+    assert (found["verdict"], found["rows"]["scores"], found["rows"]["rewards"]) == ("verified", 1, 2)
+    assert b"latency" not in (folder.path / "recordings.db").read_bytes()
+
+
+def test_an_episode_without_them_has_no_rows(bench_home: Path, invoke: Invoke) -> None:
+    folder, (episode,) = record([(planned(), Episode())])
+    with RunReader(folder.path) as reader:
+        stored = reader.episode(episode)
+        assert (stored.score, stored.certain, reader.rewards(episode)) == (None, True, {})
+        assert reader.submissions(episode) == []
+    (found,) = document(invoke, verify)
+    assert (found["rows"]["scores"], found["rows"]["rewards"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("UPDATE scores SET certain = 1", ("scores", "edited")),
+        ("DELETE FROM scores", ("scores", "removed")),
+        ("UPDATE rewards SET reward = 5 WHERE execution = 3", ("rewards", "edited")),
+        ("INSERT INTO rewards VALUES (9, 'ep', 1, 2.0, NULL)", ("rewards", "added")),
+    ],
+)
+def test_verify_finds_a_change(
+    bench_home: Path, invoke: Invoke, change: str, finding: tuple[str, str]
+) -> None:
+    folder, _ = record([(planned(), MEASURED)])
+    with closing(sqlite3.connect(folder.path / "grades.db")) as db, db:
+        db.execute(change)
+    (found,) = json.loads(invoke(verify, "--json").stdout)
+    (only,) = found["findings"]
+    assert (found["verdict"], only["table"], only["change"]) == ("changed", *finding)
+
+
+def test_a_run_of_an_earlier_version_gets_the_tables(bench_home: Path, invoke: Invoke) -> None:
+    bench_home.mkdir()
+    with tarfile.open(OLD_HOME) as archive:
+        archive.extractall(bench_home, filter="data")
+    old, *_ = sorted((bench_home / "runs").iterdir())
+    with RunReader(old) as reader:
+        before = list(reader.episodes())
+        assert {(one.score, one.certain, one.trainable) for one in before} == {(None, True, True)}
+        assert (reader.rewards(before[0].id), reader.submissions(before[0].id)) == ({}, [])
+        assert reader.system(before[0].id) == ""
+    with RunFolder.reopen(old) as again:
+        episode = play(again, planned("more", system="Be brief.", trainable=False), MEASURED)
+    with RunReader(old) as reader:
+        assert reader.episode(before[0].id) == before[0]
+        added = reader.episode(episode)
+        assert (added.score, added.trainable, reader.system(episode)) == (latency(4.5), False, "Be brief.")
+    (found,) = (one for one in json.loads(invoke(verify, "--json").stdout) if one["run"] == old.name)
+    assert (found["verdict"], found["findings"]) == ("verified", [])
+
+
+def test_show_prints_them_with_the_grade(bench_home: Path, invoke: Invoke) -> None:
+    _, (episode,) = record([(planned(), MEASURED)])
+    shown = invoke(show, episode).output
+    for line in (
+        "partial 0.500, not solved (grader g1), a model's judgement",
+        "  score: latency 4.5 ms (lower is better, baseline 10 ms, par 2 ms)",
+        "  2 submissions: 9 ms, 4.5 ms",
+        "  rewards: -0.75 in all: call 1 +0.25, call 3 -1",
+    ):
+        assert line in shown
+    grade = document(invoke, show, episode)["grade"]
+    assert (grade["score"]["value"], grade["certain"], len(grade["submissions"])) == (4.5, False, 2)
+    assert grade["rewards"] == [{"execution": 1, "reward": 0.25}, {"execution": 3, "reward": -1.0}]
+
+
+def test_show_is_silent_about_what_there_is_not(bench_home: Path, invoke: Invoke) -> None:
+    _, (episode,) = record([(planned(), Episode())])
+    shown = invoke(show, episode).output
+    assert not any(word in shown for word in ("score:", "submissions", "rewards", "judgement"))
+
+
+def test_report_averages_one_measure_only(bench_home: Path, invoke: Invoke) -> None:
+    run_of(4, 2, agent="same")
+    run_of(4, Score(name="latency", value=2, better="lower", unit="s"), agent="units")
+    run_of(4, None, agent="lacking")
+    rows = {row["agent"]: row["score"] for row in document(invoke, report)}
+    same = {"name": "latency", "unit": "ms", "better": "lower", "mean": 3.0, "ci": [2.0, 4.0]}
+    assert rows == {"same": same, "units": None, "lacking": None}
+    shown = invoke(report).output
+    assert "score" in shown
+    assert "latency 3 ms" in shown
+
+
+def test_report_has_no_column_without_scores(bench_home: Path, invoke: Invoke) -> None:
+    record([(planned(), Episode())])
+    assert "score" not in invoke(report).output
+
+
+def test_compare_pairs_scores_by_task(bench_home: Path, invoke: Invoke) -> None:
+    run_of(4, 6, 1, None, agent="a")
+    run_of(3, 2, 2, 1, agent="b")
+    (row,) = document(invoke, report, "--compare", "a", "b")["rows"]
+    (score,) = row["scores"]
+    assert (score["common_tasks"], score["b_better"], score["b_worse"]) == (3, 2, 1)
+    assert score["difference"] == pytest.approx((-1 - 4 + 1) / 3)
+    shown = invoke(report, "--compare", "a", "b").output
+    assert "latency (lower is better, 3 tasks): A 3.667 ms, B 2.333 ms, B - A: -1.333 [" in shown
+    assert "B is better on 2, worse on 1" in shown
+
+
+@pytest.mark.parametrize(("better", "best"), [("lower", 1), ("higher", 2)])
+def test_the_best_attempt_is_the_one_with_the_best_score(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, better: Any, best: int
+) -> None:
+    values = (None, 2.0, 7.0)
+    scores = [value and Score(name="speed", value=value, better=better) for value in values]
+    stories = [(planned("t", repeat=n), Episode(score=score or None)) for n, score in enumerate(scores)]
+    _, ids = record(stories)
+    out = tmp_path / "best.jsonl"
+    assert invoke(export, "--best", "1", "--out", out).exit_code == 0
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [ids[best]]
