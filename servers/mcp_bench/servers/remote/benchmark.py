@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import os
+import re
 import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import anyio
 
-from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
-from mcp_bench.servers.errors import BenchError, MissingDependencyError
-from mcp_bench.servers.grading import AssertionResult, Grade
-from mcp_bench.servers.progress import current_report
+from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WorkerDiedError
 from mcp_bench.servers.remote.connection import WorkerConnection
 from mcp_bench.servers.remote.process import WorkerProcess
+from mcp_bench.servers.remote.world import RemoteWorld
 
+NO_MODULE = re.compile(r"No module named '?([A-Za-z_]\w*)")
+"""What Python prints when the worker's own imports fail."""
 PAGE = 50
 """Tasks per request, so that iteration stays lazy."""
 
@@ -42,13 +44,17 @@ class RemoteBenchmark:
         replay_ignores: Sequence[str] = (),
         python: str = sys.executable,
         install: str = "",
+        licence: str = "",
     ) -> None:
         """Describe the benchmark, without starting the worker.
 
         Args:
             target: the Benchmark to load in the worker: `module:attribute` or `path/to/file.py:attribute`.
-            python: the worker's interpreter; this package and the benchmark's must be installed in it.
+            python: the worker's interpreter; the benchmark's packages, this one, pydantic and anyio must be
+                installed in it. The environment variable `MCP_BENCH_PYTHON_<NAME>` (the name in upper case,
+                `-` as `_`) names another one.
             install: command that installs the benchmark's dependencies, shown in error texts.
+            licence: the licence of the benchmark's data.
         """
         self.name = name
         self.version = version
@@ -57,7 +63,10 @@ class RemoteBenchmark:
         self.replay_ignores = tuple(replay_ignores)
         self._target = target
         self._python = python
+        self.python_variable = "MCP_BENCH_PYTHON_" + name.upper().replace("-", "_")
+        """The environment variable that names the worker's interpreter."""
         self.install = install
+        self.licence = licence
         self._world_numbers = itertools.count(1)
         self._starting = threading.Lock()
         self._connection: WorkerConnection | None = None
@@ -92,12 +101,12 @@ class RemoteBenchmark:
         connection = await anyio.to_thread.run_sync(self._connected)
         number = next(self._world_numbers)
         try:
-            tools = await connection.arequest("open", world=number, task_id=task_id, seed=seed)
+            opened = await connection.arequest("open", world=number, task_id=task_id, seed=seed)
         except anyio.get_cancelled_exc_class():
             # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise
-        return RemoteWorld(connection, number, [ToolSpec.model_validate(tool) for tool in tools])
+        return RemoteWorld(connection, number, opened)
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
@@ -111,12 +120,28 @@ class RemoteBenchmark:
             return self._connection
 
     def _start(self) -> WorkerConnection:
-        connection = WorkerConnection(self.name, WorkerProcess(self._target, self._python))
+        named = os.environ.get(self.python_variable)
+        python = named or self._python
+        advice = f"; install it with: {self.install}" if self.install else ""
+        try:
+            connection = WorkerConnection(self.name, WorkerProcess(self._target, python))
+        except MissingDependencyError as error:
+            source = f" (from ${self.python_variable})" if named else ""
+            raise MissingDependencyError(f"benchmark {self.name!r}: {error}{source}") from None
         try:
             hello = connection.request("hello")
         except MissingDependencyError as error:
             connection.close()
-            raise MissingDependencyError(f"benchmark {self.name!r}: {error}{self._advice()}") from None
+            raise MissingDependencyError(f"benchmark {self.name!r}: {error}{advice}") from None
+        except WorkerDiedError as error:
+            connection.close()
+            if (lacking := NO_MODULE.search(str(error))) is None:
+                raise
+            raise MissingDependencyError(
+                f"benchmark {self.name!r}: the Python {python!r} has no package {lacking[1]!r}. A worker "
+                "needs this version of mcp-bench, pydantic, anyio, and the benchmark's own packages. Install "
+                f"them there, or name another Python in ${self.python_variable}"
+            ) from error
         except BaseException:
             connection.close()
             raise
@@ -129,42 +154,3 @@ class RemoteBenchmark:
             )
         weakref.finalize(self, connection.close)
         return connection
-
-    def _advice(self) -> str:
-        return f"; install it with: {self.install}" if self.install else ""
-
-
-class RemoteWorld:
-    """A world in the worker. Its calls run there one after the other."""
-
-    def __init__(self, connection: WorkerConnection, number: int, tools: Sequence[ToolSpec]) -> None:
-        self._connection = connection
-        self._number = number
-        self._tools = tuple(tools)
-
-    def tools(self) -> Sequence[ToolSpec]:
-        return self._tools
-
-    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        result = await self._connection.arequest(
-            "call", current_report(), world=self._number, name=name, arguments=arguments
-        )
-        return ToolResult.model_validate(result)
-
-    async def grade(self, answer: str) -> Grade:
-        return Grade.model_validate(await self._ask("grade", answer=answer))
-
-    async def snapshot(self) -> JSON:
-        state: JSON = await self._ask("snapshot")
-        return state
-
-    async def assertions_now(self) -> Sequence[AssertionResult] | None:
-        found = await self._ask("assertions_now")
-        return None if found is None else [AssertionResult.model_validate(one) for one in found]
-
-    async def close(self) -> None:
-        if self._connection.alive:  # a dead worker has no world left to close
-            await self._ask("close")
-
-    async def _ask(self, method: str, **params: JSON) -> Any:
-        return await self._connection.arequest(method, world=self._number, **params)

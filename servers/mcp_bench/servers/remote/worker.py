@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,14 +26,28 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream, TaskGroup
 
-from mcp_bench.servers.contracts import JSON, Benchmark, ReportsAssertions, Task, World
+from mcp_bench.servers.contracts import (
+    JSON,
+    Benchmark,
+    ChatMessage,
+    Converses,
+    ReportsAssertions,
+    Suggests,
+    Task,
+    ToolSpec,
+    World,
+)
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
 
 logger = logging.getLogger(__name__)
+
+OPTIONAL = {"assertions_now": ReportsAssertions, "reply": Converses, "suggest": Suggests}
+"""Methods that a world may have."""
 
 FAREWELL_SECONDS = 3.0
 """Time for the benchmark to close its resources once the parent is gone."""
@@ -92,6 +106,8 @@ class Worker:
             "grade": self.grade,
             "snapshot": self.snapshot,
             "assertions_now": self.assertions_now,
+            "reply": self.reply,
+            "suggest": self.suggest,
             "close": self.close,
         }
 
@@ -186,23 +202,36 @@ class Worker:
         return dumped
 
     async def tools(self) -> JSON:
-        found = await self._in_thread(lambda: self.benchmark.tools())
-        return [tool.model_dump(mode="json") for tool in found]
+        return dumped(await self._in_thread(lambda: self.benchmark.tools()))
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await self.benchmark.open(task_id, seed=seed)
+        tools = dumped(opened.tools())
         self._worlds[world] = opened, anyio.Lock()
-        return [tool.model_dump(mode="json") for tool in opened.tools()]
+        return {
+            "tools": tools,
+            "methods": [method for method, kind in OPTIONAL.items() if isinstance(opened, kind)],
+            "changes_tools": bool(getattr(opened, "changes_tools", False)),
+            "reads_transcript": reads_transcript(opened),
+        }
 
     async def call(self, world: int, name: str, arguments: dict[str, JSON]) -> JSON:
         found, lock = self._worlds[world]
         async with lock:
-            return (await found.call(name, arguments)).model_dump(mode="json")
+            result = await found.call(name, arguments)
+            answer: dict[str, JSON] = {"result": result.model_dump(mode="json", exclude_defaults=True)}
+            if result.tools_changed:
+                try:
+                    answer["tools"] = dumped(found.tools())
+                except Exception:  # the call was executed all the same
+                    logger.exception("the new tools of the world: it keeps the ones before")
+        return answer
 
-    async def grade(self, world: int, answer: str) -> JSON:
+    async def grade(self, world: int, answer: str, transcript: list[dict[str, Any]]) -> JSON:
         found, lock = self._worlds[world]
+        said = [ChatMessage.model_validate(message) for message in transcript]
         async with lock:
-            return (await found.grade(answer)).model_dump(mode="json")
+            return (await grade_world(found, answer, said)).model_dump(mode="json")
 
     async def snapshot(self, world: int) -> JSON:
         found, lock = self._worlds[world]
@@ -211,11 +240,23 @@ class Worker:
 
     async def assertions_now(self, world: int) -> JSON:
         found, lock = self._worlds[world]
-        if not isinstance(found, ReportsAssertions):
-            return None
+        assert isinstance(found, ReportsAssertions)  # noqa: S101 - the parent knows it since `open`
         async with lock:
             standing = await found.assertions_now()
         return None if standing is None else [one.model_dump(mode="json") for one in standing]
+
+    async def reply(self, world: int, said: str) -> JSON:
+        found, lock = self._worlds[world]
+        assert isinstance(found, Converses)  # noqa: S101 - as above
+        async with lock:
+            return await found.reply(said)
+
+    async def suggest(self, world: int) -> JSON:
+        found, lock = self._worlds[world]
+        assert isinstance(found, Suggests)  # noqa: S101 - as above
+        async with lock:
+            step = await found.suggest()
+        return step if isinstance(step, str) else step.model_dump(mode="json")
 
     async def close(self, world: int) -> JSON:
         if world in self._worlds:
@@ -224,6 +265,10 @@ class Worker:
                 self._worlds.pop(world, None)
                 await found.close()
         return None
+
+
+def dumped(tools: Iterable[ToolSpec]) -> list[JSON]:
+    return [tool.model_dump(mode="json") for tool in tools]
 
 
 def failing(error: Exception) -> Iterator[Task]:
