@@ -77,7 +77,8 @@ def report(
     the same unit.
 
     --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
-    result flipped. It compares measured scores, too, in their direction. A side is the name of a run, agent or model, or a list such as agent=codex,model=gpt-x.
+    result flipped. It compares measured scores, too, in their direction. A side is the name of a run, agent
+    or model, or a list such as agent=codex,model=gpt-x.
 
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mcp_bench.recorder.conversations.align import align
+from mcp_bench.recorder.conversations.images import with_images
 from mcp_bench.recorder.conversations.model_turns import model_turns
+from mcp_bench.recorder.store.episode_rows import IMAGE
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
@@ -20,6 +22,8 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     if not messages:
         calls = reader.calls(episode.id)
         messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
+    if any(message.role == "tool" and IMAGE in (message.content or "") for message in messages):
+        messages = with_images(messages, reader.calls(episode.id))
     captured = reader.model_calls(episode.id)
     reported = Usage(**episode.usage) if episode.usage else None
     return Trajectory(
