@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
-from mcp_bench.servers.contracts import Limits
+from mcp_bench.servers.contracts import Image, Limits
 
 Termination = Literal["agent_exit", "timeout", "max_calls", "crash", "cancelled", "world_over"]
 """Why an agent ended. `world_over`: the world said that it is over, and the agent was ended."""
@@ -181,6 +181,8 @@ class RecordedCall(Model):
     execution: int | None = None
     started_us: int
     ended_us: int | None = None
+    images: list[Image] = Field(default_factory=list, exclude=True)
+    """Images in the result, in order; `text` names each of them."""
 
     @property
     def is_error(self) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from mcp_bench.servers.contracts import Image
+
 
 class Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -37,6 +39,8 @@ class Message(Model):
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    images: list[Image] = Field(default_factory=list)
+    """What the tool returned besides text. `content` names each of them in its place: see `image_text`."""
 
 
 class FunctionSchema(Model):

@@ -49,6 +49,30 @@ def test_a_user_speaks_again(bench, tmp_path) -> None:
     assert [tool["function"]["name"] for tool in row["tools"]] == ["press"]
 
 
+def test_a_world_can_grade_what_was_said(bench) -> None:
+    play(bench, "talk")
+    (row,) = bench.rows("select final_state from grades", database="grades.db")
+    assert json.loads(row["final_state"])["transcript"] == [
+        "system: Policy: press gently.",
+        "user: Task talk: press the button.",
+        "assistant: 0 so far. What now?",
+        "user: Two more, please.",
+        "tool: pressed 1 times",
+        "tool: pressed 2 times",
+        "assistant: 2 so far. What now?",
+        "user: And one more.",
+        "tool: pressed 3 times",
+        "assistant: 3 so far. What now?",
+    ]
+
+
+def test_steps_have_rewards_on_the_sealed_side_only(bench) -> None:
+    play(bench, "game")
+    rows = bench.rows("select execution, reward from rewards", database="grades.db")
+    assert rows == [{"execution": number, "reward": 0.4321} for number in (1, 2, 3)]
+    assert not any(b"4321" in path.read_bytes() for path in bench.run_folder.glob("recordings.db*"))
+
+
 @pytest.mark.full
 def test_an_attempt_ends_when_its_world_is_over(bench, script) -> None:
     waits = script(PRESSES + "import time\ntime.sleep(600)\n")

@@ -14,6 +14,7 @@ import anyio
 from mcp_bench.servers.sdk import (
     JSON,
     AssertionResult,
+    ChatMessage,
     Grade,
     Limits,
     Reference,
@@ -76,6 +77,7 @@ class Talk(Button):
     def __init__(self, task: str) -> None:
         super().__init__(task)
         self.heard: list[str] = []
+        self.transcript: list[str] = []
 
     async def reply(self, said: str) -> str | None:
         self.heard.append(said)
@@ -88,8 +90,12 @@ class Talk(Button):
             return ToolCall(name="reply_to_user", arguments={"message": f"{self.pressed} so far. What now?"})
         return "The user is content."
 
+    async def grade(self, answer: str, transcript: Sequence[ChatMessage] = ()) -> Grade:
+        self.transcript = [f"{one.role}: {one.content}" for one in transcript if one.content]
+        return await super().grade(answer)
+
     async def snapshot(self) -> JSON:
-        return [self.pressed, *self.heard]
+        return {"pressed": self.pressed, "transcript": [*self.transcript]}
 
 
 class Counter:

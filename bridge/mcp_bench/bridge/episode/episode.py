@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -20,15 +21,17 @@ from mcp_bench.bridge.episode.plan import asked_again
 from mcp_bench.bridge.episode.reply_tool import conversing, instructed
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
+from mcp_bench.recorder.conversations.user_turns import with_user_turns
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
-from mcp_bench.recorder.trajectory import FunctionSchema, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, ToolSpec, World
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
+from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading_call import grade_world, reads_transcript
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +141,9 @@ async def play(
         if claims_count and attempt.on_its_word:
             attempt.count()
         if attempt.invalid is None and world is not None:
-            graded = await judge(world, attempt, planned.limits.grade_seconds or GRADE_SECONDS)
+            graded = await judge(
+                world, attempt, planned, partial(conversation, run, episode, planned, attempt)
+            )
     except anyio.get_cancelled_exc_class():
         attempt.termination = "cancelled"
         attempt.invalidate("cancelled", "stopped by the operator")
@@ -195,11 +200,19 @@ def begin(
     )
 
 
-async def judge(world: World, attempt: Attempt, seconds: float = GRADE_SECONDS) -> tuple[Grade, JSON] | None:
-    """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt."""
+async def judge(
+    world: World, attempt: Attempt, planned: PlannedEpisode, said: Callable[[], list[Message]]
+) -> tuple[Grade, JSON] | None:
+    """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt.
+
+    Args:
+        said: Returns the conversation, for worlds that grade it.
+    """
+    seconds = planned.limits.grade_seconds or GRADE_SECONDS
     try:
+        transcript = chat_messages(said()) if reads_transcript(world) else []
         with anyio.fail_after(seconds):
-            grade = await world.grade(attempt.transcript.answer or "")
+            grade = await grade_world(world, attempt.transcript.answer or "", transcript)
             state = await world.snapshot()
             json.dumps(state)  # what cannot be stored must fail here
             return Grade.model_validate(grade.model_dump()), state
@@ -212,11 +225,31 @@ async def judge(world: World, attempt: Attempt, seconds: float = GRADE_SECONDS) 
     return None
 
 
+def conversation(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> list[Message]:
+    """Return the agent's account of the attempt, with the calls and results of the recording."""
+    calls = run.recording.recorded_calls(episode)
+    return align(planned.prompt, attempt.transcript.messages, calls, system=planned.system)
+
+
+def chat_messages(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Return a conversation in the form that a world's `grade` reads, with turns of its user."""
+    return [
+        ChatMessage(
+            role=message.role,
+            content=message.content or "",
+            calls=tuple(
+                ToolCall(name=call.function.name, arguments=call.function.arguments)
+                for call in message.tool_calls
+            ),
+            name=message.name,
+        )
+        for message in with_user_turns(messages)
+    ]
+
+
 def finish(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> None:
     transcript = attempt.transcript
-    calls = run.recording.recorded_calls(episode)
-    messages = align(planned.prompt, transcript.messages, calls, system=planned.system)
-    messages = join_model_calls(run.recording, episode, messages)
+    messages = join_model_calls(run.recording, episode, conversation(run, episode, planned, attempt))
     run.recording.end_episode(
         episode,
         EpisodeEnd(

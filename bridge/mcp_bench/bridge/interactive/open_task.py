@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt
-from mcp_bench.bridge.episode.episode import begin, close, finish, judge, seal
+from mcp_bench.bridge.episode.episode import begin, close, conversation, finish, judge, seal
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
@@ -53,6 +54,7 @@ class OpenTask:
         self.ending = anyio.CancelScope()
         """Cancels the timer that waits for the task to run out of time."""
         self._run = run
+        self._bare = world
         self._world = AnsweredWorld(conversing(world))
         self._session = WorldSession(
             self._world, max_calls=planned.max_calls, call_seconds=planned.limits.call_seconds
@@ -115,7 +117,8 @@ class OpenTask:
         attempt.seen.connections = len(self._connections)
         attempt.transcript.answer = self._world.answer
         try:
-            verdict = await judge(self._world, attempt)
+            said = partial(conversation, self._run.folder, self.episode, self.planned, attempt)
+            verdict = await judge(self._bare, attempt, self.planned, said)
             finish(self._run.folder, self.episode, self.planned, attempt)
             if verdict is not None:
                 seal(self._run.folder, self.episode, *verdict, self._session.rewards)

@@ -73,8 +73,12 @@ def report(
     the partial and strict scores with invalid episodes as failures. If most tasks have k attempts, `pass@k`
     is the probability that at least one of k attempts solves a task, and `pass^k` that all of them do.
 
+    `score` is the mean of what the benchmark measured, if all graded episodes of a row measured the same in
+    the same unit.
+
     --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
-    result flipped. A side is the name of a run, agent or model, or a list such as agent=codex,model=gpt-x.
+    result flipped. It compares measured scores, too, in their direction. A side is the name of a run, agent
+    or model, or a list such as agent=codex,model=gpt-x.
 
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).

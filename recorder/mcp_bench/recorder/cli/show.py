@@ -14,6 +14,7 @@ from mcp_bench.recorder.cli.run_options import run_options
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+    from mcp_bench.recorder.trajectory import Message
 
 ORACLE = "oracle"
 RUN_PREFIX = "run_"
@@ -118,10 +119,17 @@ def _document(reader: RunReader, episode: str) -> dict[str, Any]:
         "unseen_values": _unseen(reader, stored),
         "grade": _grade(reader, stored),
         "calls": [call.model_dump() for call in calls],
-        "messages": [message.model_dump(exclude_none=True) for message in conversation.messages],
+        "messages": [_message(message) for message in conversation.messages],
         "timeline": [asdict(moment) for moment in moments],
         "tools": [tool.model_dump() for tool in conversation.tools],
     }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    from mcp_bench.recorder.conversations.images import image_facts
+
+    images = [image_facts(image) for image in message.images]
+    return message.model_dump(exclude_none=True, exclude={"images"}) | ({"images": images} if images else {})
 
 
 def _grade(reader: RunReader, stored: StoredEpisode) -> dict[str, Any] | None:

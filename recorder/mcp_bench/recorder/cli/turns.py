@@ -73,12 +73,19 @@ def _duration(microseconds: int) -> str:
     return f"{microseconds / 1e6:.1f} s" if microseconds >= 1_000_000 else f"{microseconds / 1e3:.0f} ms"
 
 
+def _size(count: int) -> str:
+    return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"
+
+
 def _body(message: dict[str, Any], moment: dict[str, Any], folding: Folding) -> Iterator[str]:
     is_data = message["role"] == "tool"
     if message.get("reasoning"):
         yield from _folded("thinks  ", message["reasoning"], TEXT_LINES, folding, dim=True)
-    if message.get("content"):
-        yield from _folded("", message["content"], DATA_LINES if is_data else TEXT_LINES, folding)
+    if content := message.get("content"):
+        for image in message.get("images", ()):
+            size = f"[{image['media_type']}, {_size(image['bytes'])}]"
+            content = content.replace(image["text"], size, 1)
+        yield from _folded("", content, DATA_LINES if is_data else TEXT_LINES, folding)
     calls = message.get("tool_calls") or ()
     for call, number in zip(calls, moment["calls"] if calls else (), strict=True):
         function = call["function"]

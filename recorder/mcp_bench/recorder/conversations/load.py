@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mcp_bench.recorder.conversations.align import align
+from mcp_bench.recorder.conversations.images import with_images
 from mcp_bench.recorder.conversations.model_turns import model_turns
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns, without_reply_tool
+from mcp_bench.recorder.store.episode_rows import IMAGE
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
@@ -22,6 +24,8 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     if not messages:
         calls = reader.calls(episode.id)
         messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
+    if any(message.role == "tool" and IMAGE in (message.content or "") for message in messages):
+        messages = with_images(messages, reader.calls(episode.id))
     tools = reader.tools(episode.id)
     if not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools):
         messages, tools = with_user_turns(messages), without_reply_tool(tools)

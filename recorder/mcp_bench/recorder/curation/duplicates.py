@@ -21,6 +21,7 @@ def fingerprint(trajectory: Trajectory) -> bytes:
             message.name,
             message.is_error,
             [[call.function.name, call.function.arguments] for call in message.tool_calls],
+            *(image.data for image in message.images),
         ]
         for message in trajectory.messages
     ]

@@ -171,6 +171,22 @@ def response_text(body: bytes, rpc_id: str) -> str:
     return ""
 
 
+def response_images(body: bytes, rpc_id: str) -> list[tuple[str, str]]:
+    """Return the media type and the data, in base64, of each image in the response to `rpc_id`."""
+    result = response_result(body, rpc_id) or {}
+    blocks = result.get("content")
+    return [
+        (str(block.get("mimeType")), block["data"])
+        for block in (blocks if isinstance(blocks, list) else [])
+        if isinstance(block, dict) and block.get("type") == "image" and isinstance(block.get("data"), str)
+    ]
+
+
+def media_text(kind: object, media_type: object, data: str) -> str:
+    """Return what stands for an image or a sound in a text."""
+    return f"[{kind}: {media_type}, {len(data)} characters of base64]"
+
+
 def _result_text(response: dict[str, Any]) -> str:
     if "error" in response:
         error = response["error"]
@@ -192,5 +208,5 @@ def _block_text(block: Any) -> str:
     if block.get("type") == "text" and isinstance(block.get("text"), str):
         return cast(str, block["text"])
     if isinstance(block.get("data"), str):
-        return f"[{block.get('type')}: {block.get('mimeType')}, {len(block['data'])} characters of base64]"
+        return media_text(block.get("type"), block.get("mimeType"), block["data"])
     return dumps(block)

@@ -17,11 +17,14 @@ from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import CHUNK, LARGE, body_bytes
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
+from mcp_bench.servers.contracts import Image
 
 OVERLAP = 4096
 """Bytes by which consecutive pieces of a large frame overlap."""
 CLOCK_STEP_US = 60_000_000
 """The clock may be set back by this much during a run."""
+IMAGE = "[image: "
+"""Texts of results with images contain it."""
 _MESSAGES = TypeAdapter(list[Message])
 _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
@@ -192,6 +195,7 @@ def _call(
     started_us: int, ended_us: int | None, body: str | bytes | None,
 ) -> RecordedCall:  # fmt: skip
     text = _NO_RESULT.get(outcome, "") if body is None else jsonrpc.response_text(body_bytes(body), rpc_id)
+    images = [] if body is None or IMAGE not in text else jsonrpc.response_images(body_bytes(body), rpc_id)
     call = RecordedCall(
         tool=tool or "",
         arguments={},
@@ -200,10 +204,12 @@ def _call(
         execution=execution,
         started_us=started_us,
         ended_us=ended_us,
+        images=[Image(media_type=media_type, data=data) for media_type, data in images],
     )
     try:
         # arguments that are not an object are only in the frame: the server refused them
-        return RecordedCall.model_validate({**call.model_dump(), "arguments": json.loads(arguments)})
+        facts = {**call.model_dump(), "arguments": json.loads(arguments), "images": call.images}
+        return RecordedCall.model_validate(facts)
     except (ValidationError, RecursionError):
         return call
 

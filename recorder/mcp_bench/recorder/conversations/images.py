@@ -1,0 +1,43 @@
+"""Images in the results of a conversation. They are stored once, in the frames; texts only name them."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from mcp_bench.recorder.conversations.timeline import timeline
+from mcp_bench.recorder.frames.jsonrpc import media_text
+from mcp_bench.recorder.records import RecordedCall
+from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.contracts import Image
+
+
+def with_images(messages: Sequence[Message], calls: Sequence[RecordedCall]) -> list[Message]:
+    """Return the messages of an episode, its results with the images of their recorded calls."""
+    found = []
+    for message, moment in zip(messages, timeline(messages, calls), strict=True):
+        number = moment.calls[0] if message.role == "tool" and moment.calls else None
+        images = calls[number - 1].images if number is not None else []
+        found.append(message.model_copy(update={"images": images}) if images else message)
+    return found
+
+
+def image_text(image: Image) -> str:
+    """Return what stands for an image in the text of its result."""
+    return media_text("image", image.media_type, image.data)
+
+
+def image_facts(image: Image) -> dict[str, Any]:
+    """Return what can be said about an image without its data."""
+    try:
+        data = b64decode(image.data)
+    except ValueError:  # a server can return anything
+        data = image.data.encode()
+    return {
+        "media_type": image.media_type,
+        "bytes": len(data),
+        "sha256": sha256(data).hexdigest(),
+        "text": image_text(image),
+    }
