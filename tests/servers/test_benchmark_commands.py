@@ -12,8 +12,10 @@ from tests.support.forked import run_module
 pytestmark = pytest.mark.component
 
 
-def run(home: Path, *args: str, code: int = 0, columns: int | None = 100) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+def run(
+    home: Path, *args: str, code: int = 0, columns: int | None = 100, **more: str
+) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), **more}
     if columns is not None:
         environ["COLUMNS"] = str(columns)
     done = run_module("mcp_bench.bridge.cli.root", args, env=environ, cwd=Path.cwd(), timeout=120)
@@ -73,6 +75,66 @@ def test_unknown_names_suggest_similar_ones(tmp_path: Path, args: list[str], wor
     done = run(tmp_path, "tasks", *args, code=2)
     assert words in done.stderr and not done.stdout
     assert "Traceback" not in done.stderr
+
+
+DEMANDING = """
+from mcp_bench.servers.sdk import RemoteBenchmark, Task
+
+class Demanding:
+    name, version, summary, replay = "demanding", "3", "Needs much", "none"
+
+    def tasks(self, split=None, limit=None):
+        needs = [("program:sh",), ("program:no-such-program", "memory:1"), *[("program:no-such-program",)] * 6]
+        for number, needed in enumerate(needs):
+            yield Task(
+                id=f"t{number}", benchmark=self.name, prompt="Go.", split="train", domain="d", needs=needed
+            )
+
+BENCHMARK = Demanding()
+ABSENT = RemoteBenchmark(
+    "absent", "absent:X", version="1", packages=["no_such_package"], install="pip install no-such-package"
+)
+"""
+
+
+@pytest.fixture
+def demanding(tmp_path: Path) -> str:
+    """A folder with an installed package of two benchmarks, for PYTHONPATH."""
+    about = tmp_path / "demanding-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demanding\nVersion: 1.0\n")
+    points = "demanding = demanding:BENCHMARK\nabsent = demanding:ABSENT\n"
+    (about / "entry_points.txt").write_text(f"[mcp_bench.benchmarks]\n{points}")
+    (tmp_path / "demanding.py").write_text(DEMANDING)
+    return str(tmp_path)
+
+
+def test_tasks_that_cannot_run_here_are_named_with_the_reason(tmp_path: Path, demanding: str) -> None:
+    shown = run(tmp_path, "tasks", "demanding", PYTHONPATH=demanding).stdout
+    reason = "there is no program 'no-such-program' on PATH"
+    assert shown.splitlines()[-1] == (
+        f"7 of 8 tasks cannot run here, because {reason}: t1, t2, t3, t4, t5 and 2 more"
+    )
+    listed = json.loads(run(tmp_path, "tasks", "demanding", "--json", PYTHONPATH=demanding).stdout)
+    assert [task["cannot_run"] for task in listed] == [[], *[[reason]] * 7]
+    assert listed[1]["needs"] == ["program:no-such-program", "memory:1"]
+    ids = run(tmp_path, "tasks", "demanding", "--ids", PYTHONPATH=demanding).stdout
+    assert ids.split() == [f"t{number}" for number in range(8)]
+
+
+def test_benchmark_that_is_not_installed_shows_how(tmp_path: Path, demanding: str) -> None:
+    shown = run(tmp_path, "benchmarks", PYTHONPATH=demanding).stdout
+    assert "absent cannot run here: " in shown and "has no package 'no_such_package'" in shown
+    assert shown.endswith(". Install it with: pip install no-such-package\n")
+    rows = {
+        row["name"]: row
+        for row in json.loads(run(tmp_path, "benchmarks", "--json", PYTHONPATH=demanding).stdout)
+    }
+    assert rows["absent"]["install"] == "pip install no-such-package"
+    assert "no_such_package" in rows["absent"]["missing"]
+    assert "missing" not in rows["agentdojo"] and "install" not in rows["demanding"]
+    named = {"PYTHONPATH": demanding, "MCP_BENCH_PYTHON_ABSENT": "/no/python"}
+    assert "cannot start the Python '/no/python'" in run(tmp_path, "benchmarks", **named).stdout
 
 
 def test_help_has_examples(tmp_path: Path) -> None:

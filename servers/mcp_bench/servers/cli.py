@@ -22,10 +22,14 @@ Examples:
 """
 
 
+SHOWN = 5
+"""Tasks that a line about what they need names."""
+
+
 @click.command(epilog=BENCHMARKS_EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def benchmarks(as_json: bool) -> None:
-    """List the benchmarks that are installed."""
+    """List the benchmarks, and how to install what is missing."""
     from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.registry import load, registered
@@ -37,9 +41,13 @@ def benchmarks(as_json: bool) -> None:
         except BenchError as error:  # a benchmark that cannot be loaded must not hide the others
             rows.append({"name": name, "error": str(error)})
             continue
-        rows.append(
-            {"name": name, "version": found.version, "summary": found.summary, "replay": found.replay}
-        )
+        row = {"name": name, "version": found.version, "summary": found.summary, "replay": found.replay}
+        for extra in ("install", "licence"):
+            if value := getattr(found, extra, ""):
+                row[extra] = value
+        if (missing := getattr(found, "missing", None)) and (reason := missing()):
+            row["missing"] = reason
+        rows.append(row)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -47,6 +55,10 @@ def benchmarks(as_json: bool) -> None:
         ["benchmark", "version", "summary"],
         [[row["name"], row.get("version", "-"), row.get("summary") or row.get("error", "")] for row in rows],
     )
+    for row in rows:
+        if "missing" in row:
+            advice = f". Install it with: {row['install']}" if "install" in row else ""
+            note(f"{row['name']} cannot run here: {row['missing']}{advice}")
 
 
 @click.command(epilog=TASKS_EPILOG)
@@ -61,8 +73,9 @@ def benchmarks(as_json: bool) -> None:
 def tasks(
     benchmark: str, split: str | None, tags: tuple[str, ...], limit: int | None, ids: bool, as_json: bool
 ) -> None:
-    """List the tasks of BENCHMARK."""
+    """List the tasks of BENCHMARK, and say which of them cannot run on this machine."""
     from mcp_bench.servers.contracts import Benchmark
+    from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.tagged import tagged
 
@@ -74,8 +87,12 @@ def tasks(
         for task in found:
             click.echo(task.id)
         return
+    reasons = {task.needs: unmet(task.needs) for task in found}
     if as_json:
-        listing = [task.model_dump(mode="json", exclude_none=True) for task in found]
+        listing = [
+            task.model_dump(mode="json", exclude_none=True) | {"cannot_run": reasons[task.needs]}
+            for task in found
+        ]
         click.echo(json.dumps(listing, indent=2))
         return
     show(
@@ -85,6 +102,20 @@ def tasks(
             for task in found
         ],
     )
+    blocked: dict[str, list[str]] = {}
+    for task in found:
+        if why := "; ".join(reasons[task.needs]):
+            blocked.setdefault(why, []).append(task.id)
+    for why, names in blocked.items():
+        few = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        note(f"{len(names)} of {len(found)} tasks cannot run here, because {why}: {few}")
+
+
+def note(text: str) -> None:
+    """Print a line below a table."""
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    click.echo(f"\n{sanitize_line(text)}")
 
 
 def show(columns: list[str], rows: list[list[str]]) -> None:

@@ -236,7 +236,8 @@ class Benchmark(Protocol):
     `reply_to_user`.
 
     A benchmark can also have an attribute `install`, the command that installs its dependencies, and an
-    attribute `licence`, the licence of its data.
+    attribute `licence`, the licence of its data. With a method `missing()`, it says in one sentence why it
+    cannot run here, such as a package that is not installed (None: it can), without importing anything heavy.
 
     And it can have a method `describe(assertion, final_state)` for `mcp-bench show`: it returns two texts,
     what the `AssertionResult` requires and, if it does not hold, what the stored snapshot has instead.

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 GPUS = ("/dev/nvidiactl", "/dev/kfd")
+
+
+def unmet(needs: Iterable[str]) -> list[str]:
+    """Return why a task with these needs cannot run on this machine: one reason per need that it lacks."""
+    return [reason for need in needs if (reason := missing(need)) is not None]
 
 
 def missing(need: str) -> str | None:

@@ -16,5 +16,6 @@ BENCHMARK = RemoteBenchmark(
     summary="Everyday office, travel, banking and chat tasks (92 of them), graded on the final state",
     replay="normalised",
     replay_ignores=REPLAY_IGNORES,
+    packages=("agentdojo",),
     install='pip install "mcp-bench-kit[agentdojo]"',
 )

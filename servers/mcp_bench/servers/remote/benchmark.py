@@ -15,6 +15,7 @@ import anyio
 from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WorkerDiedError
 from mcp_bench.servers.remote.connection import WorkerConnection
+from mcp_bench.servers.remote.interpreter import lacking
 from mcp_bench.servers.remote.process import WorkerProcess
 from mcp_bench.servers.remote.world import RemoteWorld
 
@@ -43,6 +44,7 @@ class RemoteBenchmark:
         replay: Replay = "exact",
         replay_ignores: Sequence[str] = (),
         python: str = sys.executable,
+        packages: Sequence[str] = (),
         install: str = "",
         licence: str = "",
     ) -> None:
@@ -53,6 +55,7 @@ class RemoteBenchmark:
             python: the worker's interpreter; the benchmark's packages, this one, pydantic and anyio must be
                 installed in it. The environment variable `MCP_BENCH_PYTHON_<NAME>` (the name in upper case,
                 `-` as `_`) names another one.
+            packages: the benchmark's own top-level modules, which `missing` looks for.
             install: command that installs the benchmark's dependencies, shown in error texts.
             licence: the licence of the benchmark's data.
         """
@@ -63,6 +66,7 @@ class RemoteBenchmark:
         self.replay_ignores = tuple(replay_ignores)
         self._target = target
         self._python = python
+        self._packages = tuple(packages)
         self.python_variable = "MCP_BENCH_PYTHON_" + name.upper().replace("-", "_")
         """The environment variable that names the worker's interpreter."""
         self.install = install
@@ -70,6 +74,15 @@ class RemoteBenchmark:
         self._world_numbers = itertools.count(1)
         self._starting = threading.Lock()
         self._connection: WorkerConnection | None = None
+
+    @property
+    def python(self) -> str:
+        """The worker's interpreter."""
+        return os.environ.get(self.python_variable) or self._python
+
+    def missing(self) -> str | None:
+        """Return why the benchmark cannot run here, or None. This does not start the worker."""
+        return lacking(self.python, self._packages)
 
     @property
     def worker_pid(self) -> int | None:
@@ -120,13 +133,12 @@ class RemoteBenchmark:
             return self._connection
 
     def _start(self) -> WorkerConnection:
-        named = os.environ.get(self.python_variable)
-        python = named or self._python
+        python = self.python
         advice = f"; install it with: {self.install}" if self.install else ""
         try:
             connection = WorkerConnection(self.name, WorkerProcess(self._target, python))
         except MissingDependencyError as error:
-            source = f" (from ${self.python_variable})" if named else ""
+            source = f" (from ${self.python_variable})" if self.python_variable in os.environ else ""
             raise MissingDependencyError(f"benchmark {self.name!r}: {error}{source}") from None
         try:
             hello = connection.request("hello")
