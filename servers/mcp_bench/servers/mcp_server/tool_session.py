@@ -18,7 +18,7 @@ class ToolSession(Protocol):
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """All tools of now. The list changes during a session only if it is one that `ChangesTools`."""
+        """The tools of now. They change only in a session that also implements `ChangesTools`."""
         ...
 
     async def call(
