@@ -59,7 +59,6 @@ class OpenTask:
         self._session = WorldSession(
             self._world, max_calls=planned.max_calls, call_seconds=planned.limits.call_seconds
         )
-        self._names = frozenset(tool.name for tool in self._session.tools)
         self._scopes: set[anyio.CancelScope] = set()
         self._connections: set[int] = set()
         self._unanswered: set[tuple[int, str | None]] = set()
@@ -80,7 +79,7 @@ class OpenTask:
 
     async def call(self, name: str, arguments: dict[str, JSON], begins: Callable[[], None]) -> ToolResult:
         """Run a tool of the world. A call that still runs some time after the task has ended is cancelled."""
-        if name not in self._names:
+        if all(tool.name != name for tool in self._session.tools):
             return refusal(
                 f"{name} does not belong to this task, and nothing was done. Use the tools that do, "
                 "or call next_task for another task."

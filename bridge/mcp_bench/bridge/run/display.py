@@ -19,7 +19,7 @@ from rich.text import Text
 
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.progress import Clock, Pace, Progress
-from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.records import NORMAL_ENDS, PlannedEpisode
 from mcp_bench.servers.sanitize import sanitize
 
 REFRESH_SECONDS = 0.5
@@ -135,7 +135,7 @@ def line(outcome: Outcome) -> str:
     tail = f"{outcome.calls} calls, {outcome.seconds:.1f} s, {outcome.episode}"
     if outcome.invalid is not None:
         return f"{outcome.task}  invalid: {outcome.invalid} ({(outcome.detail or '')[:DETAIL]}), {tail}"
-    ending = "" if outcome.termination == "agent_exit" else f", {outcome.termination}"
+    ending = "" if outcome.termination in NORMAL_ENDS else f", {outcome.termination}"
     if outcome.grade is None:
         return f"{outcome.task}  recorded, not graded{ending}, {tail}"
     verdict = "strict" if outcome.grade.strict else "failed"
