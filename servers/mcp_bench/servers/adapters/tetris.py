@@ -65,7 +65,7 @@ PLACE = ToolSpec(
     },
 )
 PICTURES = "\n\n".join(f"{name}:\n" + "\n".join(form) for name, form in FORMS.items())
-RULES = f"""You play Tetris on a board of {WIDTH} columns and {HEIGHT} rows. The tool `place` turns the current
+RULES = f"""You play Tetris on {WIDTH} columns and {HEIGHT} rows. The tool `place` turns the current
 piece clockwise by quarter turns and lets it fall straight down, with its leftmost cell in a column from 0
 to {WIDTH - 1}. Full rows are cleared, and what is above them moves down. The game ends after {PIECES}
 pieces, or when a piece would stand out at the top.
