@@ -67,5 +67,5 @@ async def test_surplus_orders_lower_credit_and_tools_suffice() -> None:
 
 def test_page_quotes_the_example_files() -> None:
     for language, name in (("python", "pantry_benchmark.py"), ("toml", "pyproject.toml")):
-        (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+        block = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
         assert block == (EXAMPLE / name).read_text()

@@ -1,21 +1,17 @@
 """The benchmark pantry for mcp-bench: order what a dish needs and the pantry lacks."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
 from random import Random
 
 from mcp_bench.servers.sdk import (
     JSON,
     AssertionResult,
-    Grade,
     Reference,
-    Replay,
+    SimpleBenchmark,
+    SimpleWorld,
     Task,
     ToolCall,
     ToolResult,
     ToolSpec,
-    UnknownNameError,
-    partial_credit,
 )
 
 DISHES = {
@@ -53,7 +49,9 @@ class Evening:
 
     def __init__(self, number: int) -> None:
         chance = Random(number)
-        self.dish = HELD_OUT if number in SPLITS["test"] else chance.choice(sorted({*DISHES} - {HELD_OUT}))
+        self.number = number
+        self.split = next(name for name, numbers in SPLITS.items() if number in numbers)
+        self.dish = HELD_OUT if self.split == "test" else chance.choice(sorted({*DISHES} - {HELD_OUT}))
         self.portions = chance.randint(2, 9)
         needed = {item: amount * self.portions for item, amount in DISHES[self.dish].items()}
         self.stock = {item: chance.choice([0, amount // 2, amount]) for item, amount in needed.items()}
@@ -62,19 +60,21 @@ class Evening:
         self.missing = {item: amount for item, amount in lacking.items() if amount}
 
 
+EVENINGS = {f"{evening.dish}.{evening.number}": evening for evening in map(Evening, range(100))}
+
+
 def listed(amounts: dict[str, int]) -> str:
     return "\n".join(f"{item}: {amount}" for item, amount in amounts.items())
 
 
-class PantryWorld:
-    """One attempt. Calls change `orders`, and only `orders` is graded."""
+class PantryWorld(SimpleWorld):
+    """One attempt. Calls change `orders`, and only `orders` is graded and stored."""
+
+    toolset = TOOLS
 
     def __init__(self, evening: Evening) -> None:
         self.evening = evening
         self.orders: dict[str, int] = {}
-
-    def tools(self) -> Sequence[ToolSpec]:
-        return TOOLS
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         match name, arguments:
@@ -89,70 +89,40 @@ class PantryWorld:
                 return ToolResult(text=f"ordered {int(amount)} of {item}")
         raise AssertionError(f"a call that the schemas do not allow: {name} {arguments}")
 
-    async def grade(self, answer: str) -> Grade:
+    def checks(self, answer: str) -> list[AssertionResult]:
         wanted = self.evening.missing
-        checks = [
-            *(AssertionResult(name=item, passed=self.orders.get(item) == n) for item, n in wanted.items()),
-            AssertionResult(
-                name="nothing else", passed=self.orders.keys() <= wanted.keys(), kind="guardrail"
-            ),
-        ]
-        strict = all(check.passed for check in checks)
-        credit = partial_credit(checks, strict=strict)
-        return Grade(partial=credit, strict=strict, assertions=tuple(checks), grader_version="1")
-
-    async def snapshot(self) -> JSON:
-        return {"orders": dict(self.orders)}
-
-    async def close(self) -> None:
-        pass
+        enough = [AssertionResult(name=item, passed=self.orders.get(item) == n) for item, n in wanted.items()]
+        surplus = self.orders.keys() - wanted.keys()
+        return [*enough, AssertionResult(name="nothing else", passed=not surplus, kind="guardrail")]
 
 
-class Pantry:
+class Pantry(SimpleBenchmark):
     name = "pantry"
-    version = "1"
     summary = "Order what a dish needs and the pantry lacks."
-    replay: Replay = "exact"
-    replay_ignores: tuple[str, ...] = ()
+    toolset = TOOLS
 
-    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        if split not in (None, "all", *SPLITS):
-            raise UnknownNameError("split", split, ["all", *SPLITS])
-        wanted = SPLITS if split == "all" else [split or "test"]
-        return islice((self._task(name, number) for name in wanted for number in SPLITS[name]), limit)
+    def ids(self, split: str) -> list[str]:
+        return [task_id for task_id, evening in EVENINGS.items() if evening.split == split]
 
-    def task(self, task_id: str) -> Task:
-        known = {task.id: task for task in self.tasks("all")}
-        if task_id not in known:
-            raise UnknownNameError("task", task_id, known)
-        return known[task_id]
+    def make_task(self, task_id: str) -> Task | None:
+        evening = EVENINGS.get(task_id)
+        if evening is None:
+            return None
+        where = f"Evening {evening.number}: {evening.dish} for {evening.portions}."
+        prompt = f"{where} Order what is missing, as much as is missing."
+        return Task(id=task_id, benchmark=self.name, prompt=prompt, split=evening.split, domain="kitchen")
 
-    async def open(self, task_id: str, *, seed: int = 0) -> PantryWorld:
-        return PantryWorld(self._evening(task_id))
+    def make_world(self, task_id: str, seed: int) -> PantryWorld:
+        return PantryWorld(EVENINGS[task_id])
 
     def reference(self, task_id: str) -> Reference:
-        evening = self._evening(task_id)
+        evening = EVENINGS[task_id]
         looked = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
         orders = [
             ToolCall(name="order", arguments={"item": item, "amount": amount})
             for item, amount in evening.missing.items()
         ]
         return Reference(calls=(*looked, *orders), answer="It is ordered.")
-
-    def tools(self) -> Sequence[ToolSpec]:
-        return TOOLS
-
-    async def aclose(self) -> None:
-        pass
-
-    def _task(self, split: str, number: int) -> Task:
-        evening = Evening(number)
-        dish, guests = evening.dish, evening.portions
-        prompt = f"Evening {number}: {dish} for {guests}. Order what is missing, as much as is missing."
-        return Task(id=f"{dish}.{number}", benchmark=self.name, prompt=prompt, split=split, domain="kitchen")
-
-    def _evening(self, task_id: str) -> Evening:
-        return Evening(int(self.task(task_id).id.rpartition(".")[2]))
 
 
 BENCHMARK = Pantry()

@@ -28,11 +28,14 @@ from mcp_bench.servers.errors import BenchError, MissingDependencyError, Unknown
 from mcp_bench.servers.grading import share_of_par
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld
 
 __all__ = [
     "ALL_SPLITS",
     "ANSWER_TAKEN",
     "JSON",
+    "LOOK",
     "SUBMIT_ANSWER",
     "VACUOUS",
     "AssertionResult",
@@ -41,14 +44,20 @@ __all__ = [
     "ChatMessage",
     "Converses",
     "Grade",
+    "IllegalMoveError",
     "Image",
     "Limits",
     "MissingDependencyError",
+    "Move",
     "Reference",
     "RemoteBenchmark",
     "Replay",
     "ReportsAssertions",
     "Score",
+    "SimpleBenchmark",
+    "SimpleWorld",
+    "StepBenchmark",
+    "StepWorld",
     "Suggests",
     "Task",
     "ToolCall",

@@ -47,10 +47,14 @@ async def test_hand_use_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
             await Clients(tasks, idle=1.0).check("resetting", TaskChoice())
 
 
+EXTRAS = ("agentdojo", "gymnasium")
+"""They start a worker, which needs the packages of an extra."""
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.full if name == "agentdojo" else ())
+        pytest.param(name, marks=pytest.mark.full if name in EXTRAS else ())
         for name in registered("benchmark")
     ],
 )
