@@ -71,7 +71,7 @@ def _record(
         )
         for name, _, _ in CALLS
     ]
-    facts = slot.model_dump(exclude={"max_calls", "timeout", "error"})
+    facts = slot.model_dump(exclude={"max_calls", "timeout", "limits", "error"})
     folder.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), tools=schemas, **facts))
     transcript = []
     for rpc_id, (name, arguments, text) in enumerate(calls):
