@@ -39,7 +39,7 @@ async def test_example_of_the_page_refuses_ends_and_grades() -> None:
     last = await session.call("subtract", {"amount": 1})
     assert (last.done, last.text) == (True, "0 are left.\nThe game is over.")
     after = await session.call("subtract", {"amount": 1})
-    assert (after.is_error, after.done) == (True, True)
+    assert (after.is_error, after.reward) == (True, None)
     assert (await session.world.grade("")).strict
 
 

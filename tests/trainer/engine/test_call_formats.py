@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.trainer.chat.answer import Answer, Call
@@ -167,6 +167,7 @@ def accept(tokenizer: Any, constraint: Constraint, answer: str, end: str) -> Non
     "[TOOL_CALLS]", "[ARGS]", "[", "<think>", "</think>", "\n", " ", "NaN", "text", "<|channel|>", "analysis",
     "<|message|>", "to=functions.find", "<|start|>", "assistant", "<|end|>", ";", "<tool",
 ]), max_size=9))  # fmt: skip
+@example(parts=["<|start|>", "<|message|>", "<|start|>"])
 def test_no_text_is_an_error(name: str, parts: list[str]) -> None:
     """Whatever a model writes is an answer, and a stream of it is consistent."""
     _, parser, _, _ = family(name)

@@ -11,7 +11,7 @@ import re
 
 from mcp_bench.trainer.chat.answer import Answer, Call, MalformedCallError, call_of, read_json
 from mcp_bench.trainer.chat.grammar import Pieces
-from mcp_bench.trainer.chat.json_calls import Tools, before_mark, named_schemas
+from mcp_bench.trainer.chat.json_calls import Tools, named_schemas
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
@@ -54,7 +54,7 @@ class Harmony:
         """Return reasoning and content that no later token changes; see `AnswerParser.certain`."""
         if MESSAGE not in text:
             return "", ""  # the first header, or text without any
-        text = text[: min(before_mark(text, mark) if mark not in text else len(text) for mark in self.marks)]
+        text = _without_begun_mark(text, self.marks)
         reasoning: list[str] = []
         content: list[str] = []
         for header, body in _messages(text):
@@ -103,6 +103,14 @@ def _messages(text: str) -> list[tuple[str, str | None]]:
         if mark or header.strip() not in ("", "assistant"):
             found.append((header, body if mark else None))
     return found
+
+
+def _without_begun_mark(text: str, marks: tuple[str, ...]) -> str:
+    """Return the text without an end that may become a mark."""
+    for length in range(min(len(text), max(map(len, marks)) - 1), 0, -1):
+        if any(mark.startswith(text[-length:]) and mark != text[-length:] for mark in marks):
+            return text[:-length]
+    return text
 
 
 def _channel(header: str) -> str:
