@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+from mcp_bench.servers.environments.cli import install, remove
+
 BENCHMARKS_EPILOG = """\b
 Examples:
   mcp-bench benchmarks
   mcp-bench benchmarks --json
+  mcp-bench benchmarks install reasoning-gym
 """
 
 TASKS_EPILOG = """\b
@@ -19,6 +22,7 @@ Examples:
   mcp-bench tasks saasworld --split test --limit 5
   mcp-bench tasks saasworld --json                 with whole prompts
   mcp-bench tasks saasworld --split train --tag level-1 --ids > ids.txt
+  mcp-bench tasks harbor --path ~/my-tasks
 """
 
 
@@ -26,10 +30,21 @@ SHOWN = 5
 """Tasks that a line about what they need names."""
 
 
-@click.command(epilog=BENCHMARKS_EPILOG)
+@click.group(epilog=BENCHMARKS_EPILOG, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def benchmarks(as_json: bool) -> None:
-    """List the benchmarks, and how to install what is missing."""
+@click.pass_context
+def benchmarks(ctx: click.Context, as_json: bool) -> None:
+    """List the benchmarks, and install those that need an environment of their own."""
+    if ctx.invoked_subcommand is None:
+        listing(as_json)
+
+
+benchmarks.add_command(install)
+benchmarks.add_command(remove)
+
+
+def listing(as_json: bool) -> None:
+    """Print the benchmarks: installed or not, licence, what is missing, and how to install it."""
     from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.registry import load, registered
@@ -41,19 +56,34 @@ def benchmarks(as_json: bool) -> None:
         except BenchError as error:  # a benchmark that cannot be loaded must not hide the others
             rows.append({"name": name, "error": str(error)})
             continue
-        row = {"name": name, "version": found.version, "summary": found.summary, "replay": found.replay}
+        row: dict[str, Any] = {
+            "name": name,
+            "version": found.version,
+            "summary": found.summary,
+            "replay": found.replay,
+        }
         for extra in ("install", "licence"):
             if value := getattr(found, extra, ""):
                 row[extra] = value
         if (missing := getattr(found, "missing", None)) and (reason := missing()):
             row["missing"] = reason
+        row["installed"] = "missing" not in row
         rows.append(row)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
     show(
-        ["benchmark", "version", "summary"],
-        [[row["name"], row.get("version", "-"), row.get("summary") or row.get("error", "")] for row in rows],
+        ["benchmark", "version", "installed", "licence", "summary"],
+        [
+            [
+                row["name"],
+                row.get("version", "-"),
+                "yes" if row.get("installed") else "no",
+                row.get("licence", "-"),
+                row.get("summary") or row.get("error", ""),
+            ]
+            for row in rows
+        ],
     )
     for row in rows:
         if "missing" in row:
@@ -67,12 +97,14 @@ def benchmarks(as_json: bool) -> None:
 @click.option(
     "--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag (repeatable: with all)."
 )
+@click.option("--path", metavar="DIR", help="The folder of its tasks, for a benchmark like harbor.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The first N tasks only.")
 @click.option("--ids", is_flag=True, help="Print ids alone, one a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with whole prompts.")
 def tasks(
-    benchmark: str, split: str | None, tags: tuple[str, ...], limit: int | None, ids: bool, as_json: bool
-) -> None:
+    benchmark: str, split: str | None, tags: tuple[str, ...], path: str | None, limit: int | None, ids: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """List the tasks of BENCHMARK, and say which of them cannot run on this machine."""
     from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.needs import unmet
@@ -81,7 +113,7 @@ def tasks(
 
     if ids and as_json:
         raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
-    source: Benchmark = load("benchmark", benchmark)
+    source: Benchmark = load("benchmark", benchmark if path is None else f"{benchmark}:{path}")
     found = list(tagged(source, split, tags, limit))
     if ids:
         for task in found:

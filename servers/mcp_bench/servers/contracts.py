@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
+from pydantic import Field, JsonValue, PositiveFloat
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade, Score, partial_credit
@@ -56,8 +56,6 @@ class Limits(Model):
     call_seconds: PositiveFloat | None = None
     """For one tool call. A call that takes longer is cancelled and returns an error to the agent."""
     grade_seconds: PositiveFloat | None = None
-    submissions: PositiveInt | None = None
-    """How many `Grade.submissions` count."""
 
 
 class Task(Model):
@@ -200,7 +198,8 @@ class Converses(Protocol):
         """Return what the user answers to the agent's message; None: the conversation is over.
 
         An agent that can continue a session gets the answer as a user message. For the others, the harness
-        adds the tool `reply_to_user`, which returns it.
+        adds the tool `reply_to_user`, which returns it. The tools of a world with `changes_tools` are read
+        again after each answer.
         """
         ...
 
@@ -268,6 +267,9 @@ class Benchmark(Protocol):
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
         """Return a new world.
+
+        An `open` with a third parameter, `host`, also gets a `mcp_bench.servers.host.Host`: with it, the
+        world asks a model that the operator named to play its user, its judge or its opponent.
 
         Args:
             seed: what chance in the world follows from. The same task and seed are the same world.

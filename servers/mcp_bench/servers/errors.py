@@ -31,6 +31,18 @@ class MissingDependencyError(BenchError):
     """A package or program is not installed; the text says how to install it."""
 
 
+class SandboxError(BenchError):
+    """A sandbox could not be started, or something could not be done in it."""
+
+
+class SandboxEndedError(SandboxError):
+    """What ran in a sandbox exceeded a limit, or ended every process in it: not the machine's fault."""
+
+
+class HostError(BenchError):
+    """A model that plays a role in a world (its user, judge or opponent) cannot be asked, or failed."""
+
+
 class WorkerDiedError(BenchError):
     """A benchmark's worker process ended. The text has its exit code and its last output."""
 

@@ -26,6 +26,10 @@ class AssertionResult(Model):
     detail: str = ""
 
 
+Measure = tuple[str, str, str]
+"""What scores must share to be averaged or compared: name, unit, and which is better, `higher` or `lower`."""
+
+
 class Score(Model):
     """A measured quantity with a unit and a direction, such as 4.5 ms (lower is better)."""
 
@@ -37,6 +41,27 @@ class Score(Model):
     """The value of doing nothing, or of the starting point."""
     par: float | None = Field(default=None, allow_inf_nan=False)
     """The value of a good solution."""
+
+    def words(self) -> str:
+        """Return name, value and unit, such as `latency 4.5 ms`."""
+        return f"{self.name} {self.value:.4g} {self.unit}".rstrip()
+
+    @property
+    def measure(self) -> Measure:
+        return self.name, self.unit, self.better
+
+    @property
+    def merit(self) -> float:
+        """The value, or its negative where lower is better: the higher, the better."""
+        return self.value if self.better == "higher" else -self.value
+
+    @property
+    def share_of_par(self) -> float | None:
+        """How far the value is from `baseline` to `par`: 1 at par, above 1 beyond it, negative below the
+        baseline. None unless both are known and differ."""
+        if self.baseline is None or self.par is None or self.baseline == self.par:
+            return None
+        return (self.value - self.baseline) / (self.par - self.baseline)
 
 
 class Grade(Model):
@@ -50,7 +75,8 @@ class Grade(Model):
     score: Score | None = None
     """What was measured. Reports show it, and comparisons and curation can rank by it."""
     submissions: tuple[Score, ...] = ()
-    """The scores of all submissions of the attempt; `score` is the best of them."""
+    """The scores of all submissions of the attempt; `score` is the best of those that count. A world that
+    limits their number refuses further ones itself: `partial` and `strict` depend on it."""
     certain: bool = True
     """False if a model gave the verdict: another judgement of the same state may differ."""
 

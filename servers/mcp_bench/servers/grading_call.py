@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp_bench.servers.contracts import ChatMessage, World
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.host import has_parameter
 
 
 def reads_transcript(world: World) -> bool:
     """Return whether the world's `grade` has the parameter `transcript`."""
-    return "transcript" in inspect.signature(world.grade).parameters
+    return has_parameter(world.grade, "transcript")
 
 
 async def grade_world(world: World, answer: str, transcript: Sequence[ChatMessage]) -> Grade:

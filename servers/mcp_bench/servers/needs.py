@@ -1,6 +1,9 @@
 """What a task needs of the machine, by name: `Task.needs`.
 
 `program:NAME` is a program on PATH (`program:java`), `memory:GIB` is that much memory, `gpu` is a GPU.
+`model:ROLE` is a model that plays a role in the world (`model:user`): the operator names it. `sandbox` is an
+engine that runs sandboxes: `mcp-bench doctor` looks for one, and `record` before the first episode.
+`container:WHY` is an image that only docker or podman can build; `files:NAME` are files that the task lacks.
 """
 
 from __future__ import annotations
@@ -10,6 +13,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from mcp_bench.servers.host import needed_role
+
+SANDBOX = "sandbox"
+CONTAINER = "container"
 GPUS = ("/dev/nvidiactl", "/dev/kfd")
 
 
@@ -29,6 +36,14 @@ def missing(need: str) -> str | None:
             return (
                 None if here >= int(value) else f"it needs {value} GiB of memory; this machine has {here:.0f}"
             )
+        case _ if need == SANDBOX:
+            return None  # the trusted side knows the engines
+        case "container" if value:
+            return f"its environment must be built by docker or podman: {value}"
+        case "files" if value:
+            return f"the task has no {value}"
         case "gpu":
             return None if any(Path(gpu).exists() for gpu in GPUS) else "there is no GPU"
+        case "model" if (role := needed_role(need)) is not None:
+            return f"it needs a model that plays the {role}: name one with `record --{role}-model NAME`"
     return f"it needs {need!r}, which this version of mcp-bench does not know"

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError, WrongUseError
 
 Kind = Literal[
     "benchmark", "agent", "format", "importer", "command", "observer", "labeller", "report_section"
@@ -27,11 +27,17 @@ def registered(kind: Kind) -> dict[str, EntryPoint]:
 def load(kind: Kind, name: str) -> Any:
     """Import the object that is registered as `name`.
 
+    A benchmark that works on a folder of the user's is `NAME:FOLDER`; runs store that name.
+
     Raises:
+        WrongUseError: the benchmark works on no folder, or the folder does not fit.
         UnknownNameError: nothing is registered under that name; the text lists near matches.
         MissingDependencyError: its module needs a package that is not installed.
     """
     points = registered(kind)
+    if kind == "benchmark" and name not in points and ":" in name:
+        name, _, path = name.partition(":")
+        return at_path(load(kind, name), name, path)
     if name not in points:
         raise UnknownNameError(kind, name, points)
     try:
@@ -40,3 +46,14 @@ def load(kind: Kind, name: str) -> Any:
         raise MissingDependencyError(
             f"{kind} {name!r} needs the Python package {error.name!r}, which is not installed"
         ) from error
+
+
+def at_path(benchmark: Any, name: str, path: str) -> Any:
+    """Return the benchmark of a folder.
+
+    Raises:
+        WrongUseError: it works on no folder, or the folder does not fit.
+    """
+    if not hasattr(benchmark, "at"):
+        raise WrongUseError(f"benchmark {name!r} has tasks of its own: leave out the folder {path!r}")
+    return benchmark.at(path)

@@ -24,11 +24,20 @@ from mcp_bench.servers.contracts import (
     World,
     partial_credit,
 )
-from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.errors import (
+    BenchError,
+    HostError,
+    MissingDependencyError,
+    SandboxError,
+    UnknownNameError,
+    WrongUseError,
+)
 from mcp_bench.servers.grading import share_of_par
+from mcp_bench.servers.host import NO_HOST, Host, Role
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.sandbox import CommandResult, Enforced, FileChange, Sandbox, SandboxLimits, SandboxSpec
+from mcp_bench.servers.simple import RefusedError, SimpleBenchmark, SimpleWorld, tool
 from mcp_bench.servers.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld
 
 __all__ = [
@@ -36,23 +45,35 @@ __all__ = [
     "ANSWER_TAKEN",
     "JSON",
     "LOOK",
+    "NO_HOST",
     "SUBMIT_ANSWER",
     "VACUOUS",
     "AssertionResult",
     "BenchError",
     "Benchmark",
     "ChatMessage",
+    "CommandResult",
     "Converses",
+    "Enforced",
+    "FileChange",
     "Grade",
+    "Host",
+    "HostError",
     "IllegalMoveError",
     "Image",
     "Limits",
     "MissingDependencyError",
     "Move",
     "Reference",
+    "RefusedError",
     "RemoteBenchmark",
     "Replay",
     "ReportsAssertions",
+    "Role",
+    "Sandbox",
+    "SandboxError",
+    "SandboxLimits",
+    "SandboxSpec",
     "Score",
     "SimpleBenchmark",
     "SimpleWorld",
@@ -69,4 +90,5 @@ __all__ = [
     "partial_credit",
     "report_progress",
     "share_of_par",
+    "tool",
 ]

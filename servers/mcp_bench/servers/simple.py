@@ -7,19 +7,26 @@ replaced, and nothing requires these classes: any object with the methods of `Be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial, wraps
+from inspect import isawaitable
 from itertools import chain, islice
+from typing import Any, ClassVar, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, validate_call
 
 from mcp_bench.servers.contracts import ALL_SPLITS, JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.function_tools import function_tool
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.host import NO_HOST, Host, takes_host
 
 NEAR = 200
 """How many ids of a split are compared with an unknown one: a split may be endless."""
 
 _JSON = TypeAdapter[JSON](JSON)
+_SPEC = "_mcp_bench_tool"
+"""The attribute of a method that is a tool."""
 
 
 class SimpleBenchmark(ABC):
@@ -35,6 +42,8 @@ class SimpleBenchmark(ABC):
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("train", "dev", "test")
+    private_splits: tuple[str, ...] = ()
+    """Splits that follow from a secret of this machine. `all` is without them."""
     default_split: str = "test"
     """What `tasks` yields if no split is named."""
     toolset: Sequence[ToolSpec] = ()
@@ -49,8 +58,12 @@ class SimpleBenchmark(ABC):
         """Return a task, or None: there is none with this id."""
 
     @abstractmethod
-    def make_world(self, task_id: str, seed: int) -> World:
-        """Return a new world of a task that exists. The same task and seed must be the same world."""
+    def make_world(self, task_id: str, seed: int) -> World | Awaitable[World]:
+        """Return a new world of a task that exists. The same task and seed must be the same world.
+
+        A `make_world` with a third parameter, `host`, gets what the trusted side lends a world (`Host`). It
+        can be a coroutine: a world that needs a sandbox asks for it here.
+        """
 
     def reference(self, task_id: str) -> Reference | None:
         """Return a solution, or None: the oracle leaves the task out."""
@@ -58,8 +71,9 @@ class SimpleBenchmark(ABC):
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
         named = self.default_split if split is None else split
-        if named not in (ALL_SPLITS, *self.splits):
-            raise UnknownNameError("split", named, [ALL_SPLITS, *self.splits])
+        known = (ALL_SPLITS, *self.splits, *self.private_splits)
+        if named not in known:
+            raise UnknownNameError("split", named, known)
         wanted = self.splits if named == ALL_SPLITS else (named,)
         ids = chain.from_iterable(self.ids(one) for one in wanted)
         return map(self.task, islice(ids, limit))
@@ -71,9 +85,20 @@ class SimpleBenchmark(ABC):
             raise UnknownNameError("task", task_id, near)
         return found
 
-    async def open(self, task_id: str, *, seed: int = 0) -> World:
+    def check_id(self, task_id: str) -> None:
+        """Check that there is such a task. Replace this if making a task takes long.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
         self.task(task_id)
-        return self.make_world(task_id, seed)
+
+    async def open(self, task_id: str, *, seed: int = 0, host: Host = NO_HOST) -> World:
+        self.check_id(task_id)
+        make: Callable[..., Any] = self.make_world
+        made = make(task_id, seed, host=host) if takes_host(make) else make(task_id, seed)
+        world: World = await made if isawaitable(made) else made
+        return world
 
     def tools(self) -> Sequence[ToolSpec]:
         return self.toolset
@@ -83,18 +108,75 @@ class SimpleBenchmark(ABC):
         return None
 
 
-class SimpleWorld(ABC):
+class RefusedError(Exception):
+    """A tool refuses a call: the agent reads why, and the world is unchanged."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def tool(method: Method) -> Method:
+    """Make a method of a `SimpleWorld` a tool of this name.
+
+    Its signature is the schema, its docstring the description (`function_tool`). It returns a text or a
+    `ToolResult`, and may be a coroutine.
+    """
+
+    @validate_call  # JSON's 2.0 is an integer, too: it becomes one
+    @wraps(method)
+    def bound(*args: Any, **kwargs: Any) -> Callable[[], Any]:
+        return partial(method, *args, **kwargs)
+
+    @wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            ready = bound(*args, **kwargs)
+        except ValidationError as error:  # the schema allows more: amount=1e30 is an integer, too
+            lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+            raise RefusedError("\n".join(lines)) from error
+        return ready()
+
+    setattr(checked, _SPEC, function_tool(method, hidden=("self",)))
+    return cast("Method", checked)
+
+
+class SimpleWorld(ABC):  # noqa: B024 - what a subclass implements is its choice
     """A world of which a subclass says its tools, what a call does, and what is checked.
 
-    A subclass sets `toolset` and implements `call`, and either `checks` or `grade`.
+    A subclass marks methods with `@tool`, or sets `toolset` and implements `call`. It implements either
+    `checks` or `grade`.
     """
 
     toolset: Sequence[ToolSpec] = ()
+    _declared: ClassVar[Sequence[ToolSpec] | None] = None
+    """`toolset` of a class as it was written, before marked methods joined it."""
     grader_version: str = "1"
 
-    @abstractmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared = vars(cls).get("toolset")
+        if isinstance(declared, property):
+            return
+        cls._declared, tools, marked = declared, {}, False
+        for one in reversed(cls.__mro__):  # mixins, too; a method of a subclass replaces its parent's
+            if (declared := vars(one).get("_declared")) is not None:
+                tools = {spec.name: spec for spec in declared}
+            own = {spec.name: spec for method in vars(one).values() if (spec := getattr(method, _SPEC, None))}
+            tools, marked = tools | own, marked or bool(own)
+        if marked:
+            cls.toolset = tuple(tools.values())
+
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         """Run one tool of `toolset`; the arguments match its schema."""
+        run: Callable[..., Any] | None = getattr(self, name, None)
+        if run is None or not hasattr(run, _SPEC):  # such as `grade`: a toolset can have any name
+            raise NotImplementedError(f"{type(self).__name__} has no method {name} with @tool, and no call")
+        try:
+            made = run(**arguments)
+            result = await made if isawaitable(made) else made
+        except RefusedError as refusal:
+            return ToolResult(text=str(refusal), is_error=True)
+        return result if isinstance(result, ToolResult) else ToolResult(text=str(result))
 
     def checks(self, answer: str) -> Iterable[AssertionResult]:
         """Return what holds in the current state, without side effects. The grade follows from it.

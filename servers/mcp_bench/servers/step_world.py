@@ -8,11 +8,13 @@ itself shows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, share_of_par
+from mcp_bench.servers.secret import PRIVATE, made_secret, private_seed
 from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
 
 Move = dict[str, JSON]
@@ -23,9 +25,34 @@ LOOK = ToolSpec(
     description="Show the current state of the game again. This is not a move.",
     input_schema={"type": "object", "properties": {}, "additionalProperties": False},
 )
+
+
+def act_tool(actions: Sequence[str]) -> ToolSpec:
+    """Return the tool of a game whose moves are a few words: `act` with one of them as `action`."""
+    return ToolSpec(
+        name="act",
+        description="Make a move. Returns what you see then.",
+        input_schema={
+            "type": "object",
+            "properties": {"action": {"enum": list(actions)}},
+            "required": ["action"],
+            "additionalProperties": False,
+        },
+    )
+
+
 OVER = "The game is over."
-NUMBERS = {"train": range(200, 1200), "dev": range(100, 200), "test": range(100)}
+NUMBERS = {"train": range(200, 1200), "dev": range(100, 200), "test": range(100), PRIVATE: range(100)}
 """The numbers of a split. Games of one family differ in chance only, so no split has a game of another."""
+
+
+class Game(NamedTuple):
+    """A game by its id: `FAMILY.NUMBER`, or `FAMILY.private.NUMBER`."""
+
+    family: str
+    split: str
+    seed: int
+    """What chance follows from: the number itself, or what a secret makes of a private one."""
 
 
 class IllegalMoveError(BenchError):
@@ -111,14 +138,18 @@ class StepWorld(SimpleWorld):
 
 
 class StepBenchmark(SimpleBenchmark):
-    """A benchmark of step worlds with the ids `FAMILY.NUMBER`. All chance follows from the id.
+    """A benchmark of step worlds with the ids `FAMILY.NUMBER` and `FAMILY.private.NUMBER`.
 
-    A subclass sets `name`, `summary`, `families` and `toolset`, and implements `make_game`. The number
-    decides the split: below 100 test, below 200 dev, all others train. The list of train ends after 1,000
-    numbers; higher ones are tasks, too.
+    All chance follows from the number, or, in the split `private`, from the secret of this machine.
+    A subclass sets `name`, `summary`, `families` and `toolset`, and implements `make_game`. `numbers` says
+    the split of a number, and all other numbers are train's: they are tasks, but not listed.
     """
 
+    private_splits: tuple[str, ...] = (PRIVATE,)
     families: Sequence[str] = ()
+    held_out: Sequence[str] = ()
+    """Those of `families` that only `test` and `private` have."""
+    numbers: Mapping[str, Sequence[int]] = NUMBERS
     rules: str = ""
     """`Task.system` of every task. What tasks share is no leak from one split to another."""
     max_calls: int = 200
@@ -126,54 +157,107 @@ class StepBenchmark(SimpleBenchmark):
 
     @abstractmethod
     def make_game(self, family: str, number: int) -> StepWorld:
-        """Return a new game."""
+        """Return a new game.
+
+        Args:
+            number: what its chance follows from, 0 to 2**63 - 1.
+        """
 
     def playable(self, family: str, number: int) -> bool:
         """Return whether there is something to earn in a game. The others are no tasks."""
         return True
+
+    def is_new(self, family: str, number: int) -> bool:
+        """Return whether no game of `test` begins with the same screen. `playable` can ask for it."""
+        if number in self.numbers["test"]:
+            return True
+        held: dict[str, frozenset[str]] = self.__dict__.setdefault("_first_screens", {})
+        if family not in held:
+            held[family] = frozenset(self.make_prompt(family, other) for other in self.numbers["test"])
+        return self.make_prompt(family, number) not in held[family]
 
     def make_prompt(self, family: str, number: int) -> str:
         """Return the prompt: by default what the player sees at first."""
         seen = self.make_game(family, number).observe()
         return seen if isinstance(seen, str) else seen.text
 
+    def make_rules(self, family: str) -> str:
+        """Return `Task.system` of a family's tasks: by default `rules`."""
+        return self.rules
+
+    def split_of(self, family: str, number: int) -> str:
+        """Return the split of a public game."""
+        if family in self.held_out:
+            return "test"
+        return next((name for name in ("test", "dev") if number in self.numbers[name]), "train")
+
+    def prepare_split(self, split: str) -> str | None:
+        """Create the secret of the private split on its first use, and return what to say about it.
+
+        Raises:
+            SecretError: it cannot be written.
+        """
+        return made_secret(self.name) if split in self.private_splits else None
+
     def ids(self, split: str) -> Iterator[str]:
-        for number in NUMBERS[split]:
+        between = f".{PRIVATE}." if split == PRIVATE else "."
+        for number in self.numbers[split]:
             for family in self.families:
-                if self.playable(family, number):
-                    yield f"{family}.{number}"
+                if family in self.held_out and split not in ("test", PRIVATE):
+                    continue
+                task_id = f"{family}{between}{number}"
+                if self.game_of(task_id) is not None:
+                    yield task_id
 
     def make_task(self, task_id: str) -> Task | None:
-        family, _, digits = task_id.rpartition(".")
-        if family not in self.families or not (digits.isascii() and digits.isdecimal()):
-            return None
-        number = int(digits)
-        if str(number) != digits or not self.playable(family, number):
-            return None
-        return Task(
+        game = self.game_of(task_id)
+        return game and Task(
             id=task_id,
             benchmark=self.name,
-            prompt=self.make_prompt(family, number),
-            split=split_of(number),
-            domain=family,
+            prompt=self.make_prompt(game.family, game.seed),
+            split=game.split,
+            domain=game.family,
             max_calls=self.max_calls,
             timeout=self.attempt_seconds,
-            system=self.rules,
+            system=self.make_rules(game.family),
         )
 
     def make_world(self, task_id: str, seed: int) -> StepWorld:
-        """Return a new game. Chance follows from the id alone, so `seed` changes nothing."""
-        family, _, number = task_id.rpartition(".")
-        return self.make_game(family, int(number))
+        """Return a new game. Chance follows from the task alone, so `seed` changes nothing."""
+        game = self.game_of(task_id)
+        assert game is not None  # noqa: S101 - `open` has looked it up
+        return self.make_game(game.family, game.seed)
 
     def reference(self, task_id: str) -> Reference | None:
-        """Return what the policy does in this game."""
-        self.task(task_id)
-        moves = play(self.make_world(task_id, 0))
-        tool = self.make_world(task_id, 0).move_tool.name
-        return (
-            Reference(calls=tuple(ToolCall(name=tool, arguments=move) for move in moves)) if moves else None
-        )
+        """Return what the policy does in this game, or None if it does not reach par."""
+        self.check_id(task_id)
+        world = self.make_world(task_id, 0)
+        calls = tuple(ToolCall(name=world.move_tool.name, arguments=move) for move in play(world))
+        score = world.score()
+        reached = score.par is not None and score.value >= score.par
+        return Reference(calls=calls) if calls and reached else None
+
+    def check_id(self, task_id: str) -> None:
+        """Raise an error if there is no such task, without playing its game's beginning."""
+        if self.game_of(task_id) is None:
+            self.task(task_id)  # raises
+
+    def game_of(self, task_id: str) -> Game | None:
+        """Return the game of an id, or None if it is no task."""
+        place, _, digits = task_id.rpartition(".")
+        family = place.removesuffix(f".{PRIVATE}")
+        if family not in self.families or not (digits.isascii() and digits.isdecimal()):
+            return None
+        number = int(digits)
+        if str(number) != digits:
+            return None
+        if family == place:
+            game = Game(family, self.split_of(family, number), number)
+        elif number in self.numbers[PRIVATE]:
+            game = Game(family, PRIVATE, private_seed(self.name, task_id))
+        else:
+            return None
+        return game if self.playable(family, game.seed) else None
 
 
 def play(world: StepWorld) -> list[Move]:
@@ -183,8 +267,3 @@ def play(world: StepWorld) -> list[Move]:
         moves.append(move)
         world.act(move)
     return moves
-
-
-def split_of(number: int) -> str:
-    """Return the split of a game's number."""
-    return next((name for name in ("test", "dev") if number in NUMBERS[name]), "train")

@@ -1,23 +1,23 @@
 """Gymnasium's toy-text games FrozenLake and Taxi (Farama Foundation, MIT licence).
 
-Their transition tables are public (`env.P`), so value iteration gives the best policy (Sutton and Barto,
-"Reinforcement Learning", 2018, section 4.4). Par is what this policy gets with the same chance. Only a worker
+Their transition tables are public (`env.P`), so policy iteration gives the best policy (Sutton and Barto,
+"Reinforcement Learning", 2018, section 4.3). Par is what this policy gets with the same chance. Only a worker
 imports this module: see `mcp_bench.servers.adapters.remotes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import copy
 from functools import cache, lru_cache
 from random import Random
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.envs.toy_text.frozen_lake import generate_random_map
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv, generate_random_map
+from gymnasium.envs.toy_text.taxi import TaxiEnv
 
-from mcp_bench.servers.contracts import JSON, Score, Task, ToolSpec
-from mcp_bench.servers.step_world import LOOK, Move, StepBenchmark, StepWorld, play
+from mcp_bench.servers.contracts import JSON, Score
+from mcp_bench.servers.step_world import LOOK, Move, StepBenchmark, StepWorld, act_tool, play
 
 DISCOUNT = 0.999
 LAKE_SIDE = 6
@@ -39,56 +39,64 @@ RULES = {"frozen-lake": LAKE, "frozen-lake-slippery": f"{LAKE} {SLIPPERY}", "tax
 STATIONS = ("R", "G", "Y", "B", "in the taxi")
 
 
-def act_tool(actions: Sequence[str]) -> ToolSpec:
-    return ToolSpec(
-        name="act",
-        description="Make a move. Returns what you see then.",
-        input_schema={
-            "type": "object",
-            "properties": {"action": {"enum": list(actions)}},
-            "required": ["action"],
-            "additionalProperties": False,
-        },
-    )
+@cache
+def taxi() -> Any:
+    """Return a Taxi whose tables all games share: they are the same in each, and take long to make."""
+    return TaxiEnv()
 
 
 @cache
 def taxi_starts() -> list[int]:
-    """Return Taxi's start states, shuffled once: the number of a game is an index, so splits share none."""
-    env: Any = gymnasium.make("Taxi-v4").unwrapped
-    states = [int(state) for state in np.flatnonzero(env.initial_state_distrib)]
-    Random("taxi").shuffle(states)
-    return states
+    """Return Taxi's start states; the number of a game is an index.
+
+    Each hundred has four of the twelve pairs of the passenger's place and the destination, so that no way
+    from the one to the other is in two splits.
+    """
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for state in map(int, np.flatnonzero(taxi().initial_state_distrib)):
+        _, _, passenger, destination = taxi().decode(state)
+        pairs.setdefault((int(passenger), int(destination)), []).append(state)
+    chance = Random("taxi")
+    order = chance.sample(sorted(pairs), len(pairs))
+    blocks = [[state for pair in order[at : at + 4] for state in pairs[pair]] for at in (0, 4, 8)]
+    return [state for block in blocks for state in chance.sample(block, len(block))]
+
+
+@lru_cache(maxsize=64)
+def lake(number: int, *, slippery: bool) -> Any:
+    """Return a lake with its tables."""
+    layout = generate_random_map(size=LAKE_SIDE, p=0.8, seed=number)
+    return FrozenLakeEnv(desc=layout, is_slippery=slippery)
 
 
 def make(family: str, number: int) -> Any:
     """Return gymnasium's own environment of a game, at its start."""
-    env: Any
-    if family == "taxi":
-        env = gymnasium.make("Taxi-v4").unwrapped
-        env.reset(seed=number)
-        env.s = taxi_starts()[number]
-        return env
-    layout = generate_random_map(size=LAKE_SIDE, p=0.8, seed=number)
-    env = gymnasium.make("FrozenLake-v1", desc=layout, is_slippery=family.endswith("slippery")).unwrapped
+    env: Any = copy(taxi() if family == "taxi" else lake(number, slippery=family.endswith("slippery")))
     env.reset(seed=number)
+    if family == "taxi":
+        env.s = taxi_starts()[number]
     return env
 
 
 def best_actions(table: dict[int, dict[int, list[tuple[float, int, float, bool]]]]) -> list[int]:
-    """Return the best action of each state, by value iteration on a transition table."""
-    shape = (len(table), len(table[0]))
-    moves, gains = np.zeros((*shape, len(table))), np.zeros(shape)
+    """Return the best action of each state, by policy iteration on a transition table."""
+    count = len(table)
+    moves, gains = np.zeros((count, len(table[0]), count)), np.zeros((count, len(table[0])))
     for state, actions in table.items():
         for action, outcomes in actions.items():
             for share, to, reward, end in outcomes:
                 gains[state, action] += share * reward
                 moves[state, action, to] += 0 if end else share
-    values, before = np.zeros(len(table)), np.full(len(table), np.inf)
-    while np.abs(values - before).max() > 1e-9:
-        before = values
-        values = (gains + DISCOUNT * moves @ values).max(axis=1)
-    return [int(action) for action in (gains + DISCOUNT * moves @ values).argmax(axis=1)]
+    places = np.arange(count)
+    policy = np.zeros(count, dtype=int)
+    while True:
+        values = np.linalg.solve(np.eye(count) - DISCOUNT * moves[places, policy], gains[places, policy])
+        worth = gains + DISCOUNT * moves @ values
+        better = worth.max(axis=1) > worth[places, policy] + 1e-9  # else equal actions could alternate
+        if not better.any():
+            equal = worth > worth.max(axis=1, keepdims=True) - 1e-9
+            return [int(action) for action in equal.argmax(axis=1)]  # the first one of equal actions
+        policy = np.where(better, worth.argmax(axis=1), policy)
 
 
 @cache
@@ -155,22 +163,38 @@ def par(family: str, number: int) -> float:
     return game.total
 
 
+def route(number: int) -> tuple[str, ...]:
+    """Return the best route over a firm lake."""
+    return tuple(str(move["action"]) for move in play(GymnasiumWorld("frozen-lake", number)))
+
+
+@cache
+def routes(count: int) -> frozenset[tuple[str, ...]]:
+    """Return the best routes of the first firm lakes."""
+    return frozenset(map(route, range(count)))
+
+
 class Gymnasium(StepBenchmark):
     name = "gymnasium"
+    version = "2"
     summary = "FrozenLake (firm and slippery) and Taxi, against the best policy."
     families = tuple(ACTIONS)
     toolset = (act_tool(sorted({action for actions in ACTIONS.values() for action in actions})), LOOK)
 
     def playable(self, family: str, number: int) -> bool:
-        """Return False where the best policy itself gets nothing, and past the last start of Taxi."""
-        return (family != "taxi" or number < len(taxi_starts())) and par(family, number) > 0
+        """Return False where the best policy gets nothing, where a held-out lake has the same best route, and
+        past the last start of Taxi."""
+        if family == "taxi":
+            return number < len(taxi_starts())
+        if family == "frozen-lake":
+            return number < 100 or route(number) not in routes(100 if number < 200 else 200)
+        return par(family, number) > 0
 
     def make_game(self, family: str, number: int) -> GymnasiumWorld:
         return GymnasiumWorld(family, number)
 
-    def make_task(self, task_id: str) -> Task | None:
-        task = super().make_task(task_id)
-        return task and task.model_copy(update={"system": RULES[task.domain]})
+    def make_rules(self, family: str) -> str:
+        return RULES[family]
 
 
 BENCHMARK = Gymnasium()

@@ -18,4 +18,5 @@ BENCHMARK = RemoteBenchmark(
     replay_ignores=REPLAY_IGNORES,
     packages=("agentdojo",),
     install='pip install "mcp-bench-kit[agentdojo]"',
+    licence="MIT",
 )

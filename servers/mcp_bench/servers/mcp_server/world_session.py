@@ -82,7 +82,7 @@ class WorldSession:
         self._lock = anyio.Lock(fast_acquire=True)
 
     async def call(
-        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], None] | None = None
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], object] | None = None
     ) -> ToolResult:
         """Run one tool. Calls of all connections run one after the other.
 
@@ -106,25 +106,37 @@ class WorldSession:
                 return refusal(OVER)
             if table is not self._validators and (refused := self._refused(name, arguments)) is not None:
                 return refused
-            if on_execute is not None:
-                on_execute()
-            self.rewards.append(None)
-            try:
-                result = await self._run(name, arguments)
-                self._note(result)
-                check_images(result)
-                return result
-            except WorkerDiedError:
-                # the error text contains the worker's last output, which the agent must not see
-                logger.exception("tool %s: the world is gone", name)
-                return refusal(f"{name} failed: the environment is not available any more.")
-            except (anyio.get_cancelled_exc_class(), GeneratorExit):
+            return await self._execute(name, arguments, on_execute)
+
+    async def call_unlisted(
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], object] | None = None
+    ) -> ToolResult:
+        """Run a tool that clients do not see. Only the harness calls it: it counts towards no limit."""
+        async with self._lock:
+            return await self._execute(name, arguments, on_execute)
+
+    async def _execute(
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], object] | None
+    ) -> ToolResult:
+        if on_execute is not None:
+            on_execute()
+        self.rewards.append(None)
+        try:
+            result = await self._run(name, arguments)
+            self._note(result)
+            check_images(result)
+            return result
+        except WorkerDiedError:
+            # the error text contains the worker's last output, which the agent must not see
+            logger.exception("tool %s: the world is gone", name)
+            return refusal(f"{name} failed: the environment is not available any more.")
+        except (anyio.get_cancelled_exc_class(), GeneratorExit):
+            raise
+        except BaseException as error:  # a tool that calls sys.exit() must not end the run
+            if isinstance(error, KeyboardInterrupt) and is_signal(error):
                 raise
-            except BaseException as error:  # a tool that calls sys.exit() must not end the run
-                if isinstance(error, KeyboardInterrupt) and is_signal(error):
-                    raise
-                logger.exception("tool %s raised", name)
-                return refusal(f"{name} failed: {error_text(error)}")
+            logger.exception("tool %s raised", name)
+            return refusal(f"{name} failed: {error_text(error)}")
 
     def _refused(self, name: str, arguments: dict[str, JSON]) -> ToolResult | None:
         validator = self._validators.get(name)

@@ -9,18 +9,27 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import anyio
 
 from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
+from mcp_bench.servers.environments.pins import read_pins, shipped_pins
+from mcp_bench.servers.environments.places import folder, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WorkerDiedError
+from mcp_bench.servers.host import NO_HOST, Host
+from mcp_bench.servers.needs import missing
 from mcp_bench.servers.remote.connection import WorkerConnection
+from mcp_bench.servers.remote.host import Lender
 from mcp_bench.servers.remote.interpreter import lacking
 from mcp_bench.servers.remote.process import WorkerProcess
 from mcp_bench.servers.remote.world import RemoteWorld
+from mcp_bench.servers.secret import made_secret
 
 NO_MODULE = re.compile(r"No module named '?([A-Za-z_]\w*)")
 """What Python prints when the worker's own imports fail."""
+UNFINISHED = "the installation of its environment did not finish"
+OUTDATED = "its environment was built for another version of mcp-bench"
 PAGE = 50
 """Tasks per request, so that iteration stays lazy."""
 
@@ -45,19 +54,30 @@ class RemoteBenchmark:
         replay_ignores: Sequence[str] = (),
         python: str = sys.executable,
         packages: Sequence[str] = (),
+        programs: Sequence[str] = (),
+        private_splits: Sequence[str] = (),
         install: str = "",
         licence: str = "",
+        converses: bool = False,
+        pins: Path | None = None,
     ) -> None:
         """Describe the benchmark, without starting the worker.
 
         Args:
-            target: the Benchmark to load in the worker: `module:attribute` or `path/to/file.py:attribute`.
+            target: the Benchmark to load in the worker: `module:attribute` or `path/to/file.py:attribute`,
+                and `?FOLDER` after it for one that works on a folder (its method `at`).
             python: the worker's interpreter; the benchmark's packages, this one, pydantic and anyio must be
                 installed in it. The environment variable `MCP_BENCH_PYTHON_<NAME>` (the name in upper case,
-                `-` as `_`) names another one.
+                `-` as `_`) names another one, and so does `mcp-bench benchmarks install`.
             packages: the benchmark's own top-level modules, which `missing` looks for.
-            install: command that installs the benchmark's dependencies, shown in error texts.
+            programs: programs on PATH that the benchmark starts, which `missing` looks for, too.
+            private_splits: splits that follow from a secret (`mcp_bench.servers.secret`).
+            install: command that installs the benchmark's dependencies, shown in error texts. By default
+                `mcp-bench benchmarks install`, if there is a pinned list.
             licence: the licence of the benchmark's data.
+            converses: whether its worlds' users speak again.
+            pins: a pinned list of packages (TOML), which `mcp-bench benchmarks install` builds an environment
+                from. mcp-bench has its own for some names.
         """
         self.name = name
         self.version = version
@@ -67,22 +87,45 @@ class RemoteBenchmark:
         self._target = target
         self._python = python
         self._packages = tuple(packages)
+        self._programs = tuple(programs)
+        self.private_splits = tuple(private_splits)
         self.python_variable = "MCP_BENCH_PYTHON_" + name.upper().replace("-", "_")
         """The environment variable that names the worker's interpreter."""
-        self.install = install
+        self.pins = pins or shipped_pins(name)
+        """The list of packages of an environment of its own, if it has one."""
+        self.install = install or (f"mcp-bench benchmarks install {name}" if self.pins else "")
         self.licence = licence
+        self.converses = converses
         self._world_numbers = itertools.count(1)
         self._starting = threading.Lock()
         self._connection: WorkerConnection | None = None
 
     @property
     def python(self) -> str:
-        """The worker's interpreter."""
-        return os.environ.get(self.python_variable) or self._python
+        """The worker's interpreter: the variable's, else the installed environment's, else the one given."""
+        if named := os.environ.get(self.python_variable):
+            return named
+        installed = self.pins is not None and state(self.name, read_pins(self.pins)) == "ready"
+        return str(python_in(folder(self.name))) if installed else self._python
 
     def missing(self) -> str | None:
         """Return why the benchmark cannot run here, or None. This does not start the worker."""
-        return lacking(self.python, self._packages)
+        for program in self._programs:
+            if reason := missing(f"program:{program}"):
+                return reason
+        reason = lacking(self.python, self._packages)
+        if reason and self.pins is not None and self.python == self._python:
+            found = state(self.name, read_pins(self.pins))
+            return {"unfinished": UNFINISHED, "outdated": OUTDATED}.get(found, reason)
+        return reason
+
+    def prepare_split(self, split: str) -> str | None:
+        """Create the secret of a private split on its first use, and return what to say about it.
+
+        Raises:
+            SecretError: it cannot be written.
+        """
+        return made_secret(self.name) if split in self.private_splits else None
 
     @property
     def worker_pid(self) -> int | None:
@@ -110,16 +153,19 @@ class RemoteBenchmark:
     def tools(self) -> Sequence[ToolSpec]:
         return [ToolSpec.model_validate(tool) for tool in self._connected().request("tools")]
 
-    async def open(self, task_id: str, *, seed: int = 0) -> World:
-        connection = await anyio.to_thread.run_sync(self._connected)
+    async def open(self, task_id: str, *, seed: int = 0, host: Host = NO_HOST) -> World:
+        connection = self._connection
+        if connection is None or not connection.alive:  # starting a worker takes a while
+            connection = await anyio.to_thread.run_sync(self._connected)
         number = next(self._world_numbers)
+        lender = Lender(host)
         try:
-            opened = await connection.arequest("open", world=number, task_id=task_id, seed=seed)
+            opened = await connection.arequest("open", None, lender, world=number, task_id=task_id, seed=seed)
         except anyio.get_cancelled_exc_class():
             # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise
-        return RemoteWorld(connection, number, opened)
+        return RemoteWorld(connection, number, opened, lender)
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None

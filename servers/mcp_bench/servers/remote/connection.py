@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
 import socket
 import threading
+from collections import deque
 from concurrent.futures import Future
-from queue import SimpleQueue
 from typing import Any
 
 import anyio
-import anyio.from_thread
 
-from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.contracts import JSON, ToolSpec
 from mcp_bench.servers.errors import WorkerDiedError
+from mcp_bench.servers.host import NO_HOST
 from mcp_bench.servers.progress import Report
 from mcp_bench.servers.remote.failures import from_wire
+from mcp_bench.servers.remote.host import Lender
 from mcp_bench.servers.remote.process import WorkerProcess
 
 CLOSE_SECONDS = 5.0
+AT_ONCE = 16_384
+"""Bytes of a message that a Unix socket of Linux takes as a whole, or not at all."""
 MAX_REPORTS = 16
 """Progress reports of one call that can wait for their receiver; later ones are dropped."""
 
-Reports = SimpleQueue[tuple[float, float | None, str | None] | None]
-"""The progress of one call, from the worker; None at the end."""
+
+class Inbox:
+    """What the worker sends while one request runs, on its way from the reader's thread to the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._notes: deque[dict[str, Any] | None] = deque()
+        self._filled = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def put(self, note: dict[str, Any] | None) -> None:
+        """Add progress or a question, or None at the end; from any thread."""
+        self._notes.append(note)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._filled.set)
+
+    async def get(self) -> dict[str, Any] | None:
+        while not self._notes:
+            self._filled.clear()
+            await self._filled.wait()
+        return self._notes.popleft()
 
 
 class WorkerConnection:
@@ -37,9 +62,10 @@ class WorkerConnection:
         self._process = process
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Any]] = {}
-        self._listeners: dict[int, Reports] = {}
+        self._listeners: dict[int, Inbox] = {}
         self._state = threading.Lock()
         self._sending = threading.Lock()
+        self._tools: tuple[JSON, tuple[ToolSpec, ...]] = [], ()
         self._closing = False
         self._lost: str | None = None
         self._reader = threading.Thread(target=self._read, name=f"worker-{name}", daemon=True)
@@ -60,47 +86,50 @@ class WorkerConnection:
         self._send({"id": number, "method": method, "params": params})
         return future.result()
 
-    async def arequest(self, method: str, report: Report | None = None, /, **params: JSON) -> Any:
+    async def arequest(
+        self, method: str, report: Report | None = None, lender: Lender | None = None, /, **params: JSON
+    ) -> Any:
         """Send a request and await its result. Cancellation also cancels the request in the worker.
 
         Args:
             report: receives the progress of the request until its answer arrives.
+            lender: answers the questions of the world meanwhile.
 
         Raises:
             BenchError: as `request`.
         """
         number, future = self._register()
-        request: dict[str, JSON] = {"id": number, "method": method, "params": params}
-        reports: Reports = SimpleQueue()
-        if report is not None:
-            request["progress"] = True
-            self._listeners[number] = reports
-            future.add_done_callback(lambda _: reports.put(None))
-
-        def exchange() -> Any:
-            # all in a thread: sending can block as well, while the worker is busy
-            self._send(request, unless=future)
-            if report is not None:
-                for progress in iter(reports.get, None):
-                    anyio.from_thread.run(report, *progress)
-            return future.result()
-
+        inbox = self._listeners[number] = Inbox()
+        future.add_done_callback(lambda _: inbox.put(None))
+        wanted = report is not None
+        self._send_soon({"id": number, "method": method, "params": params, "progress": wanted}, unless=future)
         try:
-            return await anyio.to_thread.run_sync(
-                exchange, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-            )
+            # no thread in between: for a cheap world, waking one costs more than the world
+            while (note := await inbox.get()) is not None:
+                if "ask" in note:
+                    said = await (lender or Lender(NO_HOST)).answer(note["params"])
+                    self._send_soon({"ask": note["ask"], **said})
+                elif report is not None:
+                    await report(*note["progress"])
+            return future.result()
         except anyio.get_cancelled_exc_class():
             with self._state:
                 self._pending.pop(number, None)
-            future.cancel()  # ends the thread
+            future.cancel()
             self.post({"cancel": number})
             raise
         finally:
             self._listeners.pop(number, None)
 
+    def specs(self, tools: list[JSON]) -> tuple[ToolSpec, ...]:
+        """Return the tools of a world. Most worlds have those of the world before."""
+        if self._tools[0] != tools:
+            self._tools = tools, tuple(map(ToolSpec.model_validate, tools))
+        return self._tools[1]
+
     def post(self, message: dict[str, JSON]) -> None:
         """Send a message that has no answer, without waiting for the worker to read it."""
-        threading.Thread(target=self._send, args=(message,), daemon=True).start()
+        self._send_soon(message)
 
     def close(self) -> None:
         """Ask the worker to end, then kill it after a grace period. Pending requests fail. Idempotent."""
@@ -119,14 +148,30 @@ class WorkerConnection:
             self._pending[number] = future
         return number, future
 
-    def _send(self, message: dict[str, JSON], *, unless: Future[Any] | None = None) -> None:
-        """Send a message.
+    def _send(self, message: dict[str, JSON]) -> None:
+        self._send_data(json.dumps(message).encode() + b"\n")
+
+    def _send_soon(self, message: dict[str, JSON], *, unless: Future[Any] | None = None) -> None:
+        """Send a message without waiting: at once while the socket has room, else in a thread.
 
         Args:
             unless: skip the message if this future is cancelled. The worker has then received the
                 cancellation already and would start the request after it.
         """
         data = json.dumps(message).encode() + b"\n"
+        if len(data) <= AT_ONCE and self._sending.acquire(blocking=False):
+            try:
+                self._process.socket.send(data, socket.MSG_DONTWAIT)
+                return
+            except BlockingIOError:
+                pass  # the worker is busy, and the socket full
+            except OSError:
+                return  # a broken pipe: as below
+            finally:
+                self._sending.release()
+        threading.Thread(target=self._send_data, args=(data, unless), daemon=True).start()
+
+    def _send_data(self, data: bytes, unless: Future[Any] | None = None) -> None:
         # a broken pipe is not reported here: the reader sees it and fails the pending requests
         with self._sending, contextlib.suppress(OSError):
             if unless is None or not unless.cancelled():
@@ -140,11 +185,11 @@ class WorkerConnection:
             self._fail_pending()
 
     def _settle(self, answer: dict[str, Any]) -> None:
-        if (progress := answer.get("progress")) is not None:
-            reports = self._listeners.get(answer["id"])
+        if "progress" in answer or "ask" in answer:
+            notes = self._listeners.get(answer["id"])
             # a slow receiver misses some reports; the next one supersedes them
-            if reports is not None and reports.qsize() < MAX_REPORTS:
-                reports.put(tuple(progress))
+            if notes is not None and ("ask" in answer or len(notes) < MAX_REPORTS):
+                notes.put(answer)
             return
         with self._state:
             future = self._pending.pop(answer["id"], None)

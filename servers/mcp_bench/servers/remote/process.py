@@ -15,6 +15,7 @@ import time
 from collections import deque
 
 from mcp_bench.servers.errors import MissingDependencyError, WorkerDiedError
+from mcp_bench.servers.home import VARIABLE, home
 from mcp_bench.servers.sanitize import sanitize
 
 WORKER_MODULE = "mcp_bench.servers.remote.worker"
@@ -22,7 +23,8 @@ LAST_WORDS = 10
 """Lines of the worker's last output in the error about its death."""
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
-"""The only environment variables that a worker inherits. None of them holds credentials."""
+"""The only environment variables that a worker inherits, besides the home and the paths of secrets
+(`MCP_BENCH_<NAME>_SECRET`), which private splits need. None of them holds credentials."""
 SAME_ORDER = {"PYTHONHASHSEED": "0"}
 """Gives sets of strings the same order in all workers, so tools that iterate over them replay exactly."""
 
@@ -31,6 +33,13 @@ ROOM_SECONDS = 20.0
 """For how long a worker that the machine has no room for is tried again."""
 NO_ROOM = frozenset((errno.EAGAIN, errno.ENOMEM))
 """Failures of fork(2) that pass: a full process table, no memory."""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a worker."""
+    secrets = [name for name in os.environ if name.startswith("MCP_BENCH_") and name.endswith("_SECRET")]
+    inherited = {name: os.environ[name] for name in (*PASSED_ON, *secrets) if name in os.environ}
+    return inherited | SAME_ORDER | {VARIABLE: str(home())}
 
 
 def start(command: list[str], control: int) -> subprocess.Popen[bytes]:
@@ -49,7 +58,7 @@ def start(command: list[str], control: int) -> subprocess.Popen[bytes]:
                 stderr=subprocess.STDOUT,
                 pass_fds=[control],
                 start_new_session=True,
-                env={name: os.environ[name] for name in PASSED_ON if name in os.environ} | SAME_ORDER,
+                env=environment(),
             )
         except OSError as error:
             if error.errno not in NO_ROOM or time.monotonic() + wait > deadline:

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -40,13 +40,15 @@ from mcp_bench.servers.contracts import (
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.hardening import harden
+from mcp_bench.servers.host import open_world
 from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
+from mcp_bench.servers.remote.host import Questions, WorkerHost
 
 logger = logging.getLogger(__name__)
 
-OPTIONAL = {"assertions_now": ReportsAssertions, "reply": Converses, "suggest": Suggests}
+OPTIONAL = ("assertions_now", "reply", "suggest")
 """Methods that a world may have."""
 
 FAREWELL_SECONDS = 3.0
@@ -56,11 +58,14 @@ FAREWELL_SECONDS = 3.0
 def load_target(target: str) -> Benchmark:
     """Import the benchmark that `module:attribute` or `file.py:attribute` names.
 
+    With `?FOLDER` after it, the benchmark works on that folder (its method `at`).
+
     Raises:
         MissingDependencyError: a package is missing.
         WrongUseError: there is no such module, file or attribute.
     """
-    place, _, attribute = target.rpartition(":")
+    named, _, folder = target.partition("?")
+    place, _, attribute = named.rpartition(":")
     try:
         if place.endswith(".py"):
             spec = importlib.util.spec_from_file_location(Path(place).stem, place)
@@ -70,7 +75,8 @@ def load_target(target: str) -> Benchmark:
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(place)
-        found: Benchmark = getattr(module, attribute)
+        source = getattr(module, attribute)
+        found: Benchmark = source.at(folder) if folder else source
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"the Python package {error.name!r} is not installed in {sys.executable}"
@@ -89,9 +95,11 @@ class Worker:
         self._benchmark: Benchmark | None = None
         self._worlds: dict[int, tuple[World, anyio.Lock]] = {}
         self._cursors: dict[int, Iterator[Task]] = {}
+        self._tools: tuple[Sequence[ToolSpec], list[JSON]] = (), []
         self._numbers = itertools.count(1)
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._sending = anyio.Lock()
+        self._questions = Questions(self._send)
         self._one_thread = anyio.CapacityLimiter(1)  # benchmarks need not be thread-safe
         self._methods: dict[str, Callable[..., Awaitable[JSON]]] = {
             "hello": self.hello,
@@ -121,6 +129,9 @@ class Worker:
             await self._benchmark.aclose()
 
     def _begin(self, tasks: TaskGroup, message: dict[str, Any]) -> None:
+        if "ask" in message:
+            self._questions.settle(message)
+            return
         if "cancel" in message:
             if scope := self._scopes.get(message["cancel"]):
                 scope.cancel()
@@ -132,7 +143,8 @@ class Worker:
         number, method, params = message["id"], message["method"], message["params"]
         answer: dict[str, JSON] = {"id": number}
         wanted = message.get("progress", False)  # set only for calls whose client wants progress
-        with scope, reporting_to(partial(self._report, number) if wanted else None):
+        report = partial(self._report, number) if wanted else None
+        with scope, reporting_to(report), self._questions.during(number):
             try:
                 answer["result"] = await self._methods[method](**params)
             except (Exception, SystemExit, KeyboardInterrupt) as error:  # ends the request, not the worker
@@ -205,15 +217,25 @@ class Worker:
         return dumped(await self._in_thread(lambda: self.benchmark.tools()))
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
-        opened = await self.benchmark.open(task_id, seed=seed)
-        tools = dumped(opened.tools())
+        opened = await open_world(self.benchmark, task_id, seed=seed, host=WorkerHost(self._questions))
+        tools = self._listed(opened.tools())
         self._worlds[world] = opened, anyio.Lock()
         return {
             "tools": tools,
-            "methods": [method for method, kind in OPTIONAL.items() if isinstance(opened, kind)],
+            "methods": [method for method in OPTIONAL if hasattr(opened, method)],
             "changes_tools": bool(getattr(opened, "changes_tools", False)),
             "reads_transcript": reads_transcript(opened),
         }
+
+    def _listed(self, tools: Sequence[ToolSpec]) -> list[JSON]:
+        """Return tools as JSON. Most worlds have those of the world before, which are not converted again."""
+        before, listed = self._tools
+        if len(before) != len(tools) or any(
+            one is not other for one, other in zip(before, tools, strict=True)
+        ):
+            listed = dumped(tools)
+            self._tools = tuple(tools), listed
+        return listed
 
     async def call(self, world: int, name: str, arguments: dict[str, JSON]) -> JSON:
         found, lock = self._worlds[world]
@@ -249,7 +271,10 @@ class Worker:
         found, lock = self._worlds[world]
         assert isinstance(found, Converses)  # noqa: S101 - as above
         async with lock:
-            return await found.reply(said)
+            answer: dict[str, JSON] = {"said": await found.reply(said)}
+            if getattr(found, "changes_tools", False):
+                answer["tools"] = dumped(found.tools())
+        return answer
 
     async def suggest(self, world: int) -> JSON:
         found, lock = self._worlds[world]

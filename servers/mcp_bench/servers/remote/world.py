@@ -9,6 +9,7 @@ from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolResult,
 from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.progress import current_report
 from mcp_bench.servers.remote.connection import WorkerConnection
+from mcp_bench.servers.remote.host import Lender
 
 
 class RemoteWorld:
@@ -17,11 +18,14 @@ class RemoteWorld:
     It has the optional methods `assertions_now`, `reply` and `suggest` if the world in the worker has them.
     """
 
-    def __init__(self, connection: WorkerConnection, number: int, opened: dict[str, Any]) -> None:
+    def __init__(
+        self, connection: WorkerConnection, number: int, opened: dict[str, Any], lender: Lender
+    ) -> None:
         """Keep what the worker said about the world when it opened it."""
         self._connection = connection
+        self._lender = lender
         self._number = number
-        self._tools = specs(opened["tools"])
+        self._tools = connection.specs(opened["tools"])
         self._reads_transcript: bool = opened["reads_transcript"]
         self.changes_tools: bool = opened["changes_tools"]
         # on the instance, so that isinstance(world, Converses) is what it is in the worker
@@ -37,10 +41,10 @@ class RemoteWorld:
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         answer = await self._connection.arequest(
-            "call", current_report(), world=self._number, name=name, arguments=arguments
+            "call", current_report(), self._lender, world=self._number, name=name, arguments=arguments
         )
         if "tools" in answer:
-            self._tools = specs(answer["tools"])
+            self._tools = self._connection.specs(answer["tools"])
         return ToolResult.model_validate(answer["result"])
 
     async def grade(self, answer: str, transcript: Sequence[ChatMessage] = ()) -> Grade:
@@ -62,16 +66,15 @@ class RemoteWorld:
         return None if found is None else [AssertionResult.model_validate(one) for one in found]
 
     async def _reply(self, said: str) -> str | None:
-        answer: str | None = await self._ask("reply", said=said)
-        return answer
+        answer = await self._ask("reply", said=said)
+        if "tools" in answer:
+            self._tools = self._connection.specs(answer["tools"])
+        spoken: str | None = answer["said"]
+        return spoken
 
     async def _suggest(self) -> ToolCall | str:
         step = await self._ask("suggest")
         return step if isinstance(step, str) else ToolCall.model_validate(step)
 
     async def _ask(self, method: str, **params: JSON) -> Any:
-        return await self._connection.arequest(method, world=self._number, **params)
-
-
-def specs(tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
-    return tuple(ToolSpec.model_validate(tool) for tool in tools)
+        return await self._connection.arequest(method, None, self._lender, world=self._number, **params)

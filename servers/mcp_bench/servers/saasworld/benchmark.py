@@ -65,9 +65,9 @@ class SaasWorldBenchmark:
         Raises:
             SecretError: it cannot be written.
         """
-        from mcp_bench.servers.saasworld.secret import made_secret
+        from mcp_bench.servers.secret import made_secret
 
-        return made_secret() if split in self.private_splits else None
+        return made_secret("saasworld") if split in self.private_splits else None
 
     async def open(self, task_id: str, *, seed: int = 0) -> World:
         """Open a fresh world. `seed` has no effect: the id determines everything."""

@@ -20,8 +20,8 @@ from mcp_bench.servers.saasworld.authoring.family import (
 )
 from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.grading.checks import grade
-from mcp_bench.servers.saasworld.secret import read_secret
 from mcp_bench.servers.saasworld.version import VERSION
+from mcp_bench.servers.secret import read_secret
 
 SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
 """Number of tasks that a split lists. Higher numbers are valid tasks, too: splits are unlimited."""
@@ -52,7 +52,7 @@ class TaskId(NamedTuple):
         Raises:
             SecretError: the split is private, and there is no secret.
         """
-        secret = read_secret() if self.split == "private" else b""
+        secret = read_secret("saasworld") if self.split == "private" else b""
         return _seed(f"saasworld {VERSION} {self}".encode() + secret)
 
     @property

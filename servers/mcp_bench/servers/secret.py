@@ -1,8 +1,8 @@
-"""The secret that seeds the `private` split, in a file.
+"""The secret that seeds a benchmark's `private` split, in a file.
 
 `mcp-bench record --split private` creates it on its first use, and so does
 
-    python -m mcp_bench.servers.saasworld.secret
+    python -m mcp_bench.servers.secret BENCHMARK
 
 Keep the file where no agent can read it, and keep a copy: the same tasks cannot be generated without it.
 """
@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import home
 
-ENVIRONMENT = "MCP_BENCH_SAASWORLD_SECRET"
+PRIVATE = "private"
+"""The split that follows from a secret."""
 MIN_BYTES = 16
 
 
@@ -25,21 +27,28 @@ class SecretError(BenchError):
     """The secret is missing or too short to keep anything private."""
 
 
-def secret_path() -> Path:
-    """Return `$MCP_BENCH_SAASWORLD_SECRET`, or `saasworld.secret` in the home of mcp-bench."""
-    if named := os.environ.get(ENVIRONMENT):
+def variable(benchmark: str) -> str:
+    """Return the environment variable that can name the file, such as MCP_BENCH_SAASWORLD_SECRET."""
+    return f"MCP_BENCH_{benchmark.upper().replace('-', '_')}_SECRET"
+
+
+def secret_path(benchmark: str) -> Path:
+    """Return the file that `variable` names, or `BENCHMARK.secret` in the home of mcp-bench."""
+    if named := os.environ.get(variable(benchmark)):
         return Path(named).expanduser().absolute()
-    return home() / "saasworld.secret"
+    return home() / f"{benchmark}.secret"
 
 
-def read_secret() -> bytes:
-    """Return the secret.
+def read_secret(benchmark: str) -> bytes:
+    """Return the secret of a benchmark.
 
     Raises:
         SecretError: the secret is missing, unreadable or too short; the text says how to create one.
     """
-    path = secret_path()
-    how = "make one with: python -m mcp_bench.servers.saasworld.secret (`record --split private` does, too)"
+    path = secret_path(benchmark)
+    how = (
+        f"make one with: python -m mcp_bench.servers.secret {benchmark} (`record --split private` does, too)"
+    )
     try:
         found = path.read_bytes().strip()
     except FileNotFoundError:
@@ -51,13 +60,23 @@ def read_secret() -> bytes:
     return found
 
 
-def make_secret() -> Path:
+def private_seed(benchmark: str, task_id: str) -> int:
+    """Return the seed of a private task, 0 to 2**63 - 1: it follows from the secret and the id.
+
+    Raises:
+        SecretError: see `read_secret`.
+    """
+    digest = sha256(f"{benchmark} {task_id} ".encode() + read_secret(benchmark)).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def make_secret(benchmark: str) -> Path:
     """Write a new secret, readable by its owner only, and return its path.
 
     Raises:
         SecretError: the file exists, or the folder is not writable.
     """
-    path = secret_path()
+    path = secret_path(benchmark)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -72,15 +91,15 @@ def make_secret() -> Path:
     return path
 
 
-def made_secret() -> str | None:
+def made_secret(benchmark: str) -> str | None:
     """Create the secret if there is none; return what to say about it, or None if there was one.
 
     Raises:
         SecretError: the folder is not writable.
     """
-    if secret_path().exists():
+    if secret_path(benchmark).exists():
         return None
-    path = make_secret()
+    path = make_secret(benchmark)
     return (
         f"The private split had no secret yet: {path} is it now. Keep a copy, since the same tasks cannot be "
         "generated without it, and show it to no agent"
@@ -89,6 +108,8 @@ def made_secret() -> str | None:
 
 if __name__ == "__main__":
     try:
-        print(make_secret())
+        print(make_secret(sys.argv[1]))
+    except IndexError:
+        sys.exit("Usage: python -m mcp_bench.servers.secret BENCHMARK")
     except SecretError as error:
         sys.exit(f"Error: {error}")

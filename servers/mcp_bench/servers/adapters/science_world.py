@@ -1,0 +1,164 @@
+"""ScienceWorld: a text world for school science (Wang et al., EMNLP 2022), in its own Scala simulator.
+
+The simulator's gold paths are the oracle, its own lists of variations are the splits. All worlds share one
+Java process. The package's `ScienceWorldEnv` starts one for each world, and lets everybody on this machine
+call into it; here the gateway demands a token. Only a worker imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from scienceworld.constants import BASEPATH, JAR_PATH
+
+from mcp_bench.servers.contracts import JSON, Score, ToolSpec
+from mcp_bench.servers.step_world import LOOK, Game, Move, StepBenchmark, StepWorld
+
+ACT = ToolSpec(
+    name="act",
+    description="Do something in the world. Returns what happens.",
+    input_schema={
+        "type": "object",
+        "properties": {"action": {"type": "string", "maxLength": 200}},
+        "required": ["action"],
+        "additionalProperties": False,
+    },
+)
+MOVES = 250
+LISTED = {"train": 20, "dev": 5, "test": 5}
+"""Variations of a task type that a split lists, at most. All others are tasks, too."""
+RULES = f"""You are in a building with a laboratory, and you have a task. The tool `act` takes one action as
+words: `look around`, `look at OBJ`, `look in OBJ`, `open OBJ`, `close OBJ`, `go to LOCATION`, `pick up OBJ`,
+`put down OBJ`, `move OBJ to OBJ`, `pour OBJ into OBJ`, `dunk OBJ into OBJ`, `mix OBJ`, `use OBJ on OBJ`,
+`activate OBJ`, `deactivate OBJ`, `connect OBJ to OBJ`, `disconnect OBJ`, `read OBJ`, `eat OBJ`, `flush OBJ`,
+`inventory`, `task`, `wait`, `wait1`, and `focus on OBJ`, which says what you mean: focus only on what the
+task asks for, since a wrong one ends it. If a name is ambiguous, you are asked to answer with a number (`0`).
+You have at most {MOVES} actions."""
+
+
+@cache
+def gateway() -> JavaGateway:
+    """Start the simulator's Java process, once. It ends with this process."""
+    port, token, process = launch_gateway(
+        classpath=JAR_PATH, die_on_exit=True, cwd=BASEPATH, return_proc=True, enable_auth=True
+    )
+    parameters = GatewayParameters(auto_field=True, port=port, auth_token=token)
+    return JavaGateway(gateway_parameters=parameters, java_process=process)
+
+
+def simulator() -> Any:
+    """Return a new simulator in the Java process. Simulators share nothing but the process."""
+    return gateway().jvm.scienceworld.runtime.pythonapi.PythonInterface()
+
+
+@cache
+def lister() -> Any:
+    """Return the simulator that is asked for lists and descriptions."""
+    return simulator()
+
+
+@cache
+def kinds() -> tuple[str, ...]:
+    """Return the types of tasks."""
+    return tuple(map(str, lister().getTaskNames()))
+
+
+@cache
+def variations(kind: str) -> dict[str, list[int]]:
+    """Return the variations of a task type by split."""
+    lister().load(kind, 0, "", False)
+    lists = (lister().getVariationsTrain(), lister().getVariationsDev(), lister().getVariationsTest())
+    return dict(zip(LISTED, (list(map(int, one)) for one in lists), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def description(kind: str, number: int) -> str:
+    lister().load(kind, number, "", False)
+    return str(lister().getTaskDescription())
+
+
+@lru_cache(maxsize=64)
+def gold_path(kind: str, number: int) -> tuple[str, ...]:
+    """Return the simulator's own solution. It is made with the world, which takes up to some seconds."""
+    made = simulator()
+    made.load(kind, number, "", True)
+    return tuple(map(str, made.getGoldActionSequence()))
+
+
+class ScienceWorld(StepWorld):
+    """One attempt at a variation of a task."""
+
+    move_tool = ACT
+
+    def __init__(self, kind: str, number: int) -> None:
+        self.kind, self.number = kind, number
+        self._simulator = simulator()
+        self._simulator.load(kind, number, "", False)
+        self._simulator.reset()
+        self._text = str(self._simulator.step("look around"))
+        self._start = self.points = self._points()
+        self.actions: list[str] = []
+
+    def observe(self) -> str:
+        return f"{self._text}\nActions left: {MOVES - len(self.actions)}."
+
+    def act(self, move: Move) -> float:
+        action, before = str(move["action"]), self.points
+        self._text = str(self._simulator.step(action))
+        self.actions.append(action)
+        self.points = self._points()
+        self.over = bool(self._simulator.getCompleted()) or len(self.actions) >= MOVES
+        return self.points - before
+
+    def policy(self) -> Move | None:
+        path = gold_path(self.kind, self.number)
+        done = len(self.actions)
+        return {"action": path[done]} if tuple(self.actions) == path[:done] and done < len(path) else None
+
+    def score(self) -> Score:
+        """Return the benchmark's own points. Some tasks give some for the start: they earn nothing."""
+        return Score(name="points", value=self.points, unit="points", baseline=self._start, par=100)
+
+    async def snapshot(self) -> JSON:
+        return {"points": self.points, "actions": list(self.actions), "seen": self._text}
+
+    def _points(self) -> float:
+        return float(round(100 * float(self._simulator.getScore())))
+
+
+class ScienceWorldBenchmark(StepBenchmark):
+    name = "scienceworld"
+    summary = "School science in a text world: 30 types of tasks, scored by the simulator."
+    private_splits = ()
+    toolset = (ACT, LOOK)
+    rules = RULES
+    max_calls = MOVES + 50
+    attempt_seconds = 1800
+
+    def make_game(self, family: str, number: int) -> ScienceWorld:
+        return ScienceWorld(family, number)
+
+    def make_prompt(self, family: str, number: int) -> str:
+        return description(family, number)
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the first variation of each type, then the second of each, and so on."""
+        for place in range(LISTED[split]):
+            for kind in kinds():
+                numbers = variations(kind)[split]
+                if place < len(numbers):
+                    yield f"{kind}.{numbers[place]}"
+
+    def game_of(self, task_id: str) -> Game | None:
+        kind, _, digits = task_id.rpartition(".")
+        if kind not in kinds() or not (digits.isascii() and digits.isdecimal()):
+            return None
+        number = int(digits)
+        split = next((split for split, numbers in variations(kind).items() if number in numbers), None)
+        return Game(kind, split, number) if split and str(number) == digits else None
+
+
+BENCHMARK = ScienceWorldBenchmark()

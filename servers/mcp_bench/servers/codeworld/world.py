@@ -1,0 +1,64 @@
+"""The world of a codeworld task: a shell, and checks in a fresh sandbox."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcp_bench.servers.codeworld.case import SHOWN, Case, Check
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.hidden_tests.fresh import left, run_fresh
+from mcp_bench.servers.sandbox import Sandbox
+from mcp_bench.servers.shell_world import ShellWorld
+
+PLACE = "/check"
+
+
+class CodeWorldWorld(ShellWorld):
+    """One task. `grade` ends every process of the agent and checks what it left."""
+
+    def __init__(self, sandbox: Sandbox, case: Case, grader_version: str) -> None:
+        super().__init__(sandbox)
+        self.changes: list[JSON] = []
+        """What the agent left, in the sealed state."""
+        self._case = case
+        self.grader_version = grader_version
+
+    @classmethod
+    async def opened(cls, sandbox: Sandbox, case: Case, grader_version: str) -> CodeWorldWorld:
+        """Return a world whose sandbox has the task's files.
+
+        Raises:
+            SandboxError: the sandbox failed.
+        """
+        for path, text in case.files.items():
+            await sandbox.write(f"/work/{path}", text.encode())
+        if case.setup:
+            done = await sandbox.run(f"cd /work && ({case.setup})")
+            if done.code:
+                raise SandboxError(f"the task could not be set up: {done.output[-SHOWN:]}")
+        await sandbox.run("cd /work")
+        return cls(sandbox, case, grader_version)
+
+    async def grade(self, answer: str) -> Grade:
+        if not self.changes:
+            self.changes = await left(self.sandbox)
+        checks = tuple([await self._checked(check) for check in self._case.checks])
+        strict = all(check.passed for check in checks)
+        return Grade(
+            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
+            grader_version=self.grader_version,
+        )  # fmt: skip
+
+    async def _checked(self, check: Check) -> AssertionResult:
+        """Run a check in a fresh sandbox, in which no process of an earlier one is left."""
+        files = {name: text.encode() for name, text in (check.files or {}).items()}
+        mounts = {PLACE: files} if files else None
+        try:
+            done = await run_fresh(self.sandbox, check.command, mounts, seconds=check.seconds)
+            fault = "its time was over" if done.timed_out else check.fault(done.output)
+        except SandboxEndedError as error:  # by what the agent left
+            fault = str(error)
+        kind: Literal["objective", "guardrail"] = "guardrail" if check.guards else "objective"
+        return AssertionResult(name=check.name, passed=not fault, kind=kind, detail=fault)

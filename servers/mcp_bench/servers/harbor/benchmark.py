@@ -1,0 +1,150 @@
+"""The benchmark of a folder with tasks in the format of Harbor or of Terminal-Bench 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from mcp_bench.servers.contracts import Limits, Reference, Replay, Task
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.harbor.bases import read_bases
+from mcp_bench.servers.harbor.build import build
+from mcp_bench.servers.harbor.datasets import dataset_folder
+from mcp_bench.servers.harbor.demands import demands_of
+from mcp_bench.servers.harbor.dockerfile import Image, UnsupportedError
+from mcp_bench.servers.harbor.folder import TaskFolder, read_folder, task_folders
+from mcp_bench.servers.harbor.solution import solution_calls
+from mcp_bench.servers.harbor.world import HarborWorld
+from mcp_bench.servers.hidden_tests import tools
+from mcp_bench.servers.host import NO_HOST, Host
+from mcp_bench.servers.needs import CONTAINER, SANDBOX
+from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
+from mcp_bench.servers.shell_world import ShellWorld
+from mcp_bench.servers.simple import SimpleBenchmark
+
+TEST, UNVERIFIED = "test", "unverified"
+MIB = 1 << 20
+OPEN_SECONDS = 900.0
+"""On its first use, a task's solution is played, and its tests run twice."""
+
+
+class Harbor(SimpleBenchmark):
+    """Tasks of one folder: `at` returns the benchmark of a folder."""
+
+    name = "harbor"
+    version = "1"
+    summary = "Task folders in Harbor's and Terminal-Bench's format: name one with --path."
+    replay: Replay = "none"
+    splits = (TEST, UNVERIFIED)
+    default_split = TEST
+    toolset = ShellWorld.toolset
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def at(self, path: str) -> Harbor:
+        """Return the benchmark of a folder, or of a published data set by its name.
+
+        Raises:
+            BenchError: there is no task in it, or the data set cannot be downloaded.
+        """
+        given = Path(path).expanduser()
+        folder = given.resolve() if given.is_dir() else dataset_folder(path)
+        found = Harbor(folder)
+        found.name = f"{self.name}:{folder}"
+        if not found._folders:
+            raise WrongUseError(
+                f"{folder} has no task: a folder with task.toml (Harbor) or task.yaml (Terminal-Bench 1)"
+            )
+        return found
+
+    def missing(self) -> str | None:
+        """Return why it cannot run here."""
+        return tools.missing() if self._path is not None else "it works on a folder: name one with --path"
+
+    def ids(self, split: str) -> Iterator[str]:
+        return (name for name in self._folders if self._split(self._folder(name)) == split)
+
+    def make_task(self, task_id: str) -> Task | None:
+        if task_id not in self._folders:
+            return None
+        folder = self._folder(task_id)
+        seconds = folder.seconds("test", 600)
+        about = folder.section("metadata") or folder.settings
+        tags = [folder.format, str(about.get("difficulty") or "")]
+        tags += [str(tag) for tag in about.get("tags") or ()]
+        return Task(
+            id=task_id, benchmark=self.name, prompt=folder.prompt, split=self._split(folder),
+            domain=str(about.get("category") or "terminal"),
+            tags=tuple(dict.fromkeys("-".join(tag.split()) for tag in tags if tag.strip())),
+            timeout=folder.seconds("agent", 900),
+            limits=Limits(open_seconds=OPEN_SECONDS + 2 * seconds, grade_seconds=seconds + 60),
+            trainable=folder.trainable(), needs=self._needs(folder),
+        )  # fmt: skip
+
+    async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> HarborWorld:
+        folder = self._folder(task_id)
+        base, image = self._environment(folder)
+
+        async def opened() -> Sandbox:
+            sandbox = await host.sandbox(_spec(folder, base, image))
+            await build(sandbox, folder, image)
+            return sandbox
+
+        solved = self._split(folder) == TEST
+        demands = await demands_of(folder, base, image.workdir, opened) if solved else None
+        return HarborWorld(await opened(), folder, demands, base, image.workdir)
+
+    def reference(self, task_id: str) -> Reference | None:
+        self.task(task_id)
+        return solution_calls(self._folder(task_id))
+
+    @cached_property
+    def _folders(self) -> dict[str, Path]:
+        if self._path is None:
+            raise WrongUseError(
+                "harbor needs a folder with tasks: give --path DIR, or the name of a published data set"
+            )
+        found = list(task_folders(self._path))
+        names = [str(one.relative_to(self._path)) for one in found]
+        return {one.name if name == "." else name: one for name, one in zip(names, found, strict=True)}
+
+    def _folder(self, task_id: str) -> TaskFolder:
+        return read_folder(self._folders[task_id], task_id)
+
+    @staticmethod
+    def _split(folder: TaskFolder) -> str:
+        return TEST if solution_calls(folder) is not None else UNVERIFIED
+
+    @staticmethod
+    def _environment(folder: TaskFolder) -> tuple[str, Image]:
+        """Return the base and what is to be built on it.
+
+        Raises:
+            UnsupportedError: the task needs a container engine.
+        """
+        bases = read_bases()
+        image = folder.image
+        if (built := bases.built(folder.id)) is not None:
+            return built, Image(image.base, (), image.env, image.workdir)
+        return bases.image(image.base), image
+
+    def _needs(self, folder: TaskFolder) -> tuple[str, ...]:
+        if lacking := folder.lacks():
+            return (f"files:{lacking}",)
+        try:
+            self._environment(folder)
+        except UnsupportedError as error:
+            return (f"{CONTAINER}:{error}",)
+        return (SANDBOX,)
+
+
+def _spec(folder: TaskFolder, base: str, image: Image) -> SandboxSpec:
+    told = folder.section("environment")
+    memory = max(int(told.get("memory_mb") or 2048), 512)
+    storage = max(int(told.get("storage_mb") or 2048), 512)
+    limits = SandboxLimits(
+        cpus=float(told.get("cpus") or 1), memory=memory * MIB, storage=storage * MIB, processes=512
+    )
+    return SandboxSpec(base=base, workdir=image.workdir, env=dict(image.env), limits=limits)

@@ -1,0 +1,197 @@
+"""Task folders: Harbor's format, and that of Terminal-Bench 1.
+
+Sources: https://harborframework.com/docs/task-format and https://www.tbench.ai/docs (task.yaml).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.harbor.dockerfile import Image, UnsupportedError, parsed
+
+Format = Literal["harbor", "terminal-bench"]
+HARBOR, TERMINAL_BENCH = "task.toml", "task.yaml"
+MOST_FOLDERS_DEEP = 3
+CANARY = "canary"
+"""Begins the line that asks not to train on a task; see the canary strings of BIG-bench."""
+CLIENT_KEYS = {"build", "image", "container_name", "command", "environment", "volumes", "cpus", "mem_limit",
+               "deploy", "tty", "stdin_open"}  # fmt: skip
+"""What a compose file may say of its only service, without a meaning for a sandbox."""
+OWN_FILES = {HARBOR, TERMINAL_BENCH, "run-tests.sh", "solution.sh", "solution.yaml", "tests", "solution",
+             "docker-compose.yaml", "Dockerfile", "instruction.md"}  # fmt: skip
+"""Files of a task that a Dockerfile must not copy, even if it copies everything."""
+
+
+@dataclass(frozen=True)
+class TaskFolder:
+    """One task. Files are read when they are needed."""
+
+    path: Path
+    id: str
+    format: Format
+    settings: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def context(self) -> Path:
+        return self.path / "environment" if self.format == "harbor" else self.path
+
+    @cached_property
+    def prompt(self) -> str:
+        if self.format == "harbor":
+            return _text(self.path / "instruction.md").strip()
+        described = self.settings.get("descriptions") or [{}]
+        return str(self.settings.get("instruction") or described[0].get("description", "")).strip()
+
+    @cached_property
+    def image(self) -> Image:
+        """What the task's Dockerfile says.
+
+        Raises:
+            UnsupportedError: the task needs a container engine.
+        """
+        if self.settings.get("steps"):
+            raise UnsupportedError("it has several steps")
+        self._check_compose()
+        file = self.context / "Dockerfile"
+        named = self.section("environment").get("docker_image")
+        if not file.exists():
+            if not named:
+                raise UnsupportedError("it has neither a Dockerfile nor docker_image")
+            return Image(str(named))
+        return parsed(_text(file))
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        found = self.settings.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def seconds(self, what: Literal["agent", "test"], default: float) -> float:
+        section, key = ("agent", "timeout_sec") if what == "agent" else ("verifier", "timeout_sec")
+        if self.format == "harbor":
+            return float(self.section(section).get(key, default))
+        return float(self.settings.get(f"max_{what}_timeout_sec", default))
+
+    @property
+    def test_env(self) -> dict[str, str]:
+        return {
+            str(key): str(value) for key, value in dict(self.section("verifier").get("env") or {}).items()
+        }
+
+    @property
+    def script(self) -> str:
+        return "test.sh" if self.format == "harbor" else "run-tests.sh"
+
+    @cached_property
+    def tests(self) -> dict[str, bytes]:
+        """The files that are mounted at /tests when the agent has ended."""
+        found = files_below(self.path / "tests")
+        if self.format == "terminal-bench" and (script := self.path / self.script).is_file():
+            found[self.script] = script.read_bytes()
+        return found
+
+    @cached_property
+    def solution(self) -> dict[str, bytes]:
+        """The shipped solution: its files by name. Empty if there is none."""
+        if self.format == "harbor":
+            return files_below(self.path / "solution")
+        names = ("solution.sh", "solution.yaml")
+        return {name: file.read_bytes() for name in names if (file := self.path / name).is_file()}
+
+    def lacks(self) -> str:
+        """Return which file of the task is missing, or an empty string."""
+        if not self.prompt:
+            return "an instruction"
+        if self.script not in self.tests:
+            return self.script
+        return "" if len(self.tests) > 1 or self.format == "harbor" else "files in tests/"
+
+    def trainable(self) -> bool:
+        """Return whether no file of the task asks to be kept out of training data."""
+        texts = [self.path / name for name in (HARBOR, TERMINAL_BENCH, "instruction.md")]
+        texts += [self.context / "Dockerfile"]
+        return not any(CANARY in _text(file).lower() for file in texts if file.is_file())
+
+    def digest(self) -> str:
+        """Return a hash of all files that decide about a grade."""
+        found = sha256()
+        for file in sorted(self.path.rglob("*")):
+            if file.is_file():
+                found.update(f"{file.relative_to(self.path)}\0{file.stat().st_size}\0".encode())
+                found.update(file.read_bytes())
+        return found.hexdigest()
+
+    def _check_compose(self) -> None:
+        for name in ("docker-compose.yaml", "docker-compose.yml", "compose.yaml"):
+            if not (file := self.context / name).exists():
+                continue
+            try:
+                services = dict((yaml.safe_load(_text(file)) or {}).get("services") or {})
+            except (yaml.YAMLError, AttributeError, TypeError, ValueError):
+                raise UnsupportedError(f"{name} cannot be read") from None
+            if len(services) > 1:
+                raise UnsupportedError(f"{name} has {len(services)} services")
+            for service in services.values():
+                if extra := sorted(set(service or {}) - CLIENT_KEYS):
+                    raise UnsupportedError(f"{name} asks for {', '.join(extra)}")
+
+
+def words_of(table: Any) -> dict[str, str]:
+    """Return a table of environment variables."""
+    return {str(key): str(value) for key, value in table.items()} if isinstance(table, dict) else {}
+
+
+def task_folders(path: Path) -> Iterator[Path]:
+    """Yield the task folders at or below a folder, in order: numbers by value, then names."""
+    yield from _below(path, MOST_FOLDERS_DEEP)
+
+
+def _below(path: Path, levels: int) -> Iterator[Path]:
+    if any((path / name).is_file() for name in (HARBOR, TERMINAL_BENCH)):
+        yield path
+        return
+    if levels:
+        below = [one for one in path.iterdir() if one.is_dir() and not one.name.startswith(".")]
+        for one in sorted(below, key=lambda one: (not one.name.isdigit(), one.name.zfill(9), one.name)):
+            yield from _below(one, levels - 1)
+
+
+def read_folder(path: Path, task_id: str) -> TaskFolder:
+    """Return a task.
+
+    Raises:
+        WrongUseError: its settings cannot be read.
+    """
+    file = path / HARBOR
+    kind: Format = "harbor" if file.is_file() else "terminal-bench"
+    file = file if kind == "harbor" else path / TERMINAL_BENCH
+    try:
+        text = _text(file)
+        settings = tomllib.loads(text) if kind == "harbor" else yaml.safe_load(text)
+    except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+        raise WrongUseError(f"{file} cannot be read: {error}") from error
+    if not isinstance(settings, dict):
+        raise WrongUseError(f"{file} is no table of settings")
+    return TaskFolder(path, task_id, kind, settings)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder by relative path."""
+    if not folder.is_dir():
+        return {}
+    found = sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise WrongUseError(f"{file} cannot be read: {error.strerror}") from error

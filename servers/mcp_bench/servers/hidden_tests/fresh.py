@@ -1,0 +1,89 @@
+"""Grading over the files that an agent left: commands in a fresh sandbox, when its processes have ended.
+
+Both codeworld's checks and hidden tests use it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.hidden_tests.report import read_report
+from mcp_bench.servers.hidden_tests.tools import BIN, PLACE, tools
+from mcp_bench.servers.sandbox import CommandResult, Sandbox
+
+Files = Mapping[str, bytes]
+TESTS = "/tests"
+LOGS = "/logs/verifier"
+KEY = "/run/mcp-bench-key"
+PREPARE = f"rm -rf /logs /run && mkdir -p -m 755 {LOGS} /logs/agent /run"
+REWARD_BYTES = 10_000
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """What a run of hidden tests came to."""
+
+    outcomes: dict[str, str] | None
+    """By test, from the signed report; None: there is none."""
+    rewards: dict[str, str]
+    """The reward files that the script wrote, by name."""
+    result: CommandResult
+
+
+async def left(sandbox: Sandbox) -> list[JSON]:
+    """End every process of the agent and return what it changed: path, kind, mode, size, SHA-256."""
+    await sandbox.halt()
+    return [change.model_dump(mode="json") for change in await sandbox.changes()]
+
+
+async def run_fresh(
+    sandbox: Sandbox, command: str, mounts: Mapping[str, Files] | None = None, *, seconds: float
+) -> CommandResult:
+    """Run a command in a fresh sandbox over the files, in which no process of an earlier one is left."""
+    await sandbox.renew(mounts)
+    return await sandbox.run(command, seconds=seconds)
+
+
+async def run_tests(
+    sandbox: Sandbox, script: str, tests: Files, *, folder: str, seconds: float, env: Mapping[str, str]
+) -> TestRun:
+    """Run a test script in a fresh sandbox. The tests enter only then, read-only.
+
+    Args:
+        script: name of the script in `tests`.
+        folder: where it runs.
+
+    Raises:
+        SandboxError: the sandbox failed.
+    """
+    key, name = secrets.token_bytes(32), f"/run/{secrets.token_hex(8)}"
+    # scripts that install uv read this file
+    await sandbox.renew({TESTS: tests, PLACE: tools(), "/root/.local/bin": {"env": b""}})
+    done = await sandbox.run(PREPARE)
+    if done.code:
+        raise SandboxError(f"the tests could not be prepared: {done.output[-200:]}")
+    await sandbox.write(KEY, f"{name}\n{key.hex()}\n".encode(), mode=0o600)
+    given = {**env, "TEST_DIR": TESTS, "PYTHONDONTWRITEBYTECODE": "1"}
+    words = " ".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
+    command = f'cd {shlex.quote(folder)} && env {words} PATH="{BIN}:$PATH" bash {TESTS}/{shlex.quote(script)}'
+    try:
+        result = await sandbox.run(command, seconds=seconds)
+    except SandboxEndedError as error:  # by the code under test
+        return TestRun(None, {}, CommandResult(output=str(error), code=-9))
+    if sandbox.over:
+        return TestRun(None, {}, result)
+    await sandbox.renew()  # what the tests' code left running must not write while this reads
+    rewards = {}
+    for file in ("reward.json", "reward.txt"):
+        try:
+            rewards[file] = (await sandbox.read(f"{LOGS}/{file}", most=REWARD_BYTES)).decode(
+                "utf-8", "replace"
+            )
+        except SandboxError:
+            continue
+    return TestRun(await read_report(sandbox, name, key), rewards, result)

@@ -1,0 +1,221 @@
+"""Run pytest in a grading sandbox and write a signed report. Mounted there; standard library and pytest only.
+
+Nothing is read from where an agent could write, except what the tests themselves import: no conftest.py,
+no settings and no plugin outside /tests, and the working folder comes last on the path. The report is
+signed with a key that is deleted before the first test is read. A test counts as passed only while pytest's
+own functions, and those of the tests, are the ones that were loaded.
+"""
+
+import builtins
+import hmac
+import os
+import sys
+from types import FunctionType
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = "/tests"
+KEY = "/run/mcp-bench-key"
+"""A line with the report's path, and one with the key. Only the first pytest of a test run finds it."""
+COMPARED = (
+    "AssertionError Exception abs all any bool dict eval exec float getattr hasattr int isinstance len list "
+    "map max min range repr round set sorted str sum tuple type zip"
+).split()
+"""Built-in names that tests compare with. A test may replace others (input, open, print)."""
+ORDER = {"passed": 0, "skipped": 1, "xfailed": 1, "failed": 2}
+
+
+def signed_report() -> Any:
+    """Return a plugin that writes the report, or None without a key. The key is only in its closure."""
+    try:
+        with open(KEY, encoding="ascii") as file:
+            path, key = file.read().split("\n")[:2]
+        os.unlink(KEY)
+    except OSError:
+        return None
+    import _pytest
+    import pluggy
+    import pytest
+
+    digest, secret = hmac.digest, bytes.fromhex(key)
+    os_open, os_write, os_close = os.open, os.write, os.close
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    getpid, own = os.getpid, os.getpid()
+    packages = (_pytest.__name__, pluggy.__name__)
+    worst: "dict[str, str]" = {}
+    loaded: "dict[Any, Any]" = {}
+    manager: "list[Any]" = []
+    planned: "list[Any]" = []
+    collected: "list[Any]" = []
+    sound: "set[str]" = set()
+
+    def code_of(value: Any) -> Any:
+        """Return the code of a function, a method of a class, or a property."""
+        if isinstance(value, (classmethod, staticmethod)):
+            value = value.__func__
+        elif isinstance(value, property):
+            value = value.fget
+        return value.__code__ if isinstance(value, FunctionType) else None
+
+    def functions(modules: "list[Any]") -> "dict[Any, Any]":
+        """Return pytest's functions by place, with their code, and some built-in ones."""
+        found: "dict[Any, Any]" = {("", name): (vars(builtins).get(name), None) for name in COMPARED}
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                if (code := code_of(value)) is not None:
+                    found[module, name] = value, code
+                elif isinstance(value, type):
+                    for inner, function in list(vars(value).items()):
+                        if (code := code_of(function)) is not None:
+                            found[module, name, inner] = function, code
+        return found
+
+    def hooks() -> "list[Any]":
+        """Return what plugins do, by hook."""
+        callers = vars(manager[0].hook)
+        return [(name, caller.get_hookimpls()) for name, caller in sorted(callers.items()) if name[:1] != "_"]
+
+    def wrapped(item: Any) -> "list[tuple[Any, Any]]":
+        """Return the functions of a test, with their code: its own, and those that decorators wrapped."""
+        found: "list[tuple[Any, Any]]" = []
+        value = getattr(item, "obj", None)
+        while value is not None and len(found) < 100:
+            value = getattr(value, "__func__", value)
+            found.append((value, code_of(value)))
+            value = getattr(value, "__wrapped__", None)
+        return found
+
+    def same(now: "list[tuple[Any, Any]]", before: "list[tuple[Any, Any]]") -> bool:
+        return [(id(a), id(b)) for a, b in now] == [(id(a), id(b)) for a, b in before]
+
+    def unchanged(item: Any) -> bool:
+        return "runtest" not in vars(item) and type(item).runtest is item.runtest.__func__
+
+    def intact(functions: Any = functions, hooks: Any = hooks) -> bool:
+        if hooks() != planned:
+            return False
+        for item, parts in collected:
+            if not unchanged(item) or any(code_of(value) is not code for value, code in parts):
+                return False
+        now = functions({place[0] for place in loaded if place[0]})
+        for place, (value, code) in loaded.items():
+            found = now.get(place)
+            if found is None or found[0] is not value or found[1] is not code:
+                return False
+        return True
+
+    class SignedReport:
+        @pytest.hookimpl(trylast=True)
+        def pytest_sessionstart(self, session: Any) -> None:
+            manager.append(session.config.pluginmanager)
+            planned.extend(hooks())
+            watched = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
+            loaded.update(functions(watched))
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_finish(self, session: Any) -> None:
+            collected.extend((item, wrapped(item)) for item in session.items)
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_call(self, item: Any) -> None:
+            # code that took the test's place could put it back before the report
+            before = [parts for one, parts in collected if one is item]
+            if before and intact() and same(wrapped(item), before[0]):
+                sound.add(item.nodeid)
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            outcome = report.outcome
+            if outcome == "passed" and report.when != "call":
+                return
+            if outcome == "skipped" and hasattr(report, "wasxfail"):
+                outcome = "xfailed"
+            if outcome == "passed" and not (report.nodeid in sound and intact()):
+                outcome = "failed"
+            before = worst.get(report.nodeid, "passed")
+            worst[report.nodeid] = outcome if ORDER[outcome] >= ORDER[before] else before
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                worst[report.nodeid or "collection"] = "failed"
+
+        def pytest_unconfigure(self) -> None:
+            if getpid() != own:
+                return
+            lines = [outcome + " " + name.replace("\n", " ") for name, outcome in sorted(worst.items())]
+            text = "\n".join(lines).encode("utf-8", "replace")
+            place = os_open(path, flags, 0o600)
+            os_write(place, digest(secret, text, "sha256").hex().encode() + b"\n")
+            while text:
+                text = text[os_write(place, text) :]
+            os_close(place)
+
+    return SignedReport()
+
+
+class Ctrf:
+    """The option `--ctrf FILE` of pytest-json-ctrf: a summary in the Common Test Report Format."""
+
+    def __init__(self) -> None:
+        self.outcomes: "dict[str, str]" = {}
+
+    def pytest_addoption(self, parser: Any) -> None:
+        parser.addoption("--ctrf", default=None)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            self.outcomes[report.nodeid] = report.outcome
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        if not (path := session.config.getoption("--ctrf")):
+            return
+        import json
+
+        tests = [{"name": name, "status": outcome} for name, outcome in self.outcomes.items()]
+        summary: "dict[str, int]" = {"tests": len(tests)}
+        for kind in ("passed", "failed", "skipped"):
+            summary[kind] = sum(test["status"] == kind for test in tests)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"results": {"tool": {"name": "pytest"}, "summary": summary, "tests": tests}}, file)
+
+
+class TaskFiles:
+    """The task's own path, and the conftest.py files of the tests: all others belong to the agent."""
+
+    def pytest_configure(self, config: Any) -> None:
+        import importlib.util
+
+        # not before plugins were looked for: an agent's package would be one
+        for place in (*os.environ.get("PYTHONPATH", "").split(os.pathsep), os.getcwd()):
+            if place:
+                sys.path.append(place)
+        for folder, _, names in os.walk(TESTS):
+            if "conftest.py" not in names:
+                continue
+            place = os.path.join(folder, "conftest.py")
+            name = "conftest" + folder[len(TESTS) :].replace("/", "_")
+            spec = importlib.util.spec_from_file_location(name, place)
+            assert spec is not None and spec.loader is not None  # noqa: S101
+            module = sys.modules[name] = importlib.util.module_from_spec(spec)
+            sys.path.insert(0, folder)
+            spec.loader.exec_module(module)
+            config.pluginmanager.register(module, place)
+
+
+def main() -> int:
+    sys.path.insert(0, HERE + "/lib")
+    import pytest
+
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+    settings = [TESTS + "/pytest.ini", TESTS + "/pyproject.toml", HERE + "/pytest.ini"]
+    settings = [place for place in settings if os.path.exists(place)]
+    argv = [*sys.argv[1:], "--noconftest", "-p", "no:cacheprovider", "--rootdir", TESTS, "-c", settings[0]]
+    plugins = [plugin for plugin in (Ctrf(), TaskFiles(), signed_report()) if plugin is not None]
+    return int(pytest.main(argv, plugins=plugins))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # what the tests' code left running must not change it

@@ -1,0 +1,162 @@
+"""The benchmark `improve`. Task ids are NAME.SPLIT.NUMBER: the number is a variant, with data of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import anyio
+
+from mcp_bench.servers.contracts import Limits, Reference, Replay, Task, ToolCall
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.host import NO_HOST, Host
+from mcp_bench.servers.improve.candidate import PATH
+from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
+from mcp_bench.servers.improve.packages import PLACE, check_python, layer
+from mcp_bench.servers.improve.task_file import FILE, ImproveTask, read_task
+from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
+from mcp_bench.servers.needs import SANDBOX
+from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
+from mcp_bench.servers.simple import SimpleBenchmark
+
+TASKS = Path(__file__).parent / "tasks"
+MIB = 1 << 20
+PROMPT = """{readme}
+
+Make {metric} as {goal} as you can by editing {target}. Only its 95 % interval against the baseline counts, \
+measured on the same inputs. Look at the files with `read`, change them with `edit` or `write`, and try them \
+with `run` ({runs} runs, {seconds} s in all). End with `submit`: that version is measured again, on data \
+that no run has seen. The program runs in a sandbox without network{processes}. Limits: {memory} MiB, \
+{limit:.0f} s for one measurement, {size} bytes of files."""
+ENVIRONMENT = {
+    "PYTHONPATH": f"{PATH}:{PLACE}",
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class Improve(SimpleBenchmark):
+    """Tasks in folders (`task_file.py`)."""
+
+    name = "improve"
+    version = "1"
+    summary = "Make a program, a codec, a model or queries measurably better; graded on held-out data."
+    replay: Replay = "none"
+    default_split = "train"
+    toolset = ImproveWorld.toolset
+
+    def __init__(self, folder: Path = TASKS) -> None:
+        self._folder = folder
+
+    def at(self, path: str) -> Improve:
+        """Return the benchmark of a folder: a task, or a folder of tasks.
+
+        Raises:
+            WrongUseError: there is none in it, or one is broken.
+        """
+        found = Improve(Path(path))
+        found.name = f"{self.name}:{path}"
+        found.folders  # noqa: B018 - read them now, so that errors come at once
+        return found
+
+    @cached_property
+    def folders(self) -> dict[str, ImproveTask]:
+        """The tasks by name.
+
+        Raises:
+            WrongUseError: one of them is broken.
+        """
+        if not self._folder.is_dir():
+            raise WrongUseError(f"{self._folder}: there is no such folder")
+        places = [self._folder] if (self._folder / FILE).is_file() else sorted(self._folder.iterdir())
+        tasks = [read_task(place) for place in places if (place / FILE).is_file()]
+        if not tasks:
+            raise WrongUseError(f"{self._folder}: there is no task: no folder with a {FILE}")
+        return {task.definition.name: task for task in tasks}
+
+    def ids(self, split: str) -> Iterator[str]:
+        counts = {
+            name: count
+            for name, task in self.folders.items()
+            for here, count in task.definition.splits.items()
+            if here == split
+        }
+        for number in range(max(counts.values(), default=0)):
+            yield from (f"{name}.{split}.{number}" for name, count in counts.items() if number < count)
+
+    def make_task(self, task_id: str) -> Task | None:
+        found = self._parsed(task_id)
+        if found is None:
+            return None
+        task, split = found
+        definition = task.definition
+        metric, experiment, budget = definition.metric, definition.experiment, definition.budget
+        prompt = PROMPT.format(
+            readme=task.readme.strip(), metric=metric.name, runs=budget.runs, seconds=budget.seconds,
+            goal="small" if metric.direction == "minimize" else "large",
+            target=" and ".join(definition.target), memory=experiment.memory_mib, limit=experiment.seconds,
+            processes="" if experiment.processes else ", and cannot start processes or threads",
+            size=definition.max_bytes,
+        )  # fmt: skip
+        return Task(
+            id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
+            tags=(f"kind-{experiment.kind}",), needs=(SANDBOX,), timeout=budget.seconds + 60,
+            limits=Limits(open_seconds=60, call_seconds=600, grade_seconds=900),
+        )  # fmt: skip
+
+    async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> ImproveWorld:
+        found = self._parsed(task_id)
+        assert found is not None  # noqa: S101 - the caller has looked it up
+        task = found[0]
+        spec = sandbox_spec(task)
+        sandboxes: dict[str, Sandbox] = {}
+
+        async def start(name: str) -> None:
+            sandboxes[name] = await host.sandbox(spec)
+
+        async with anyio.create_task_group() as starting:
+            for name in (BASELINE, CANDIDATE, REFERENCE):
+                starting.start_soon(start, name)
+        if task.definition.experiment.packages:
+            await check_python(sandboxes[BASELINE])
+        return ImproveWorld(task, task_id, seed, sandboxes)
+
+    def reference(self, task_id: str) -> Reference:
+        self.task(task_id)
+        found = self._parsed(task_id)
+        assert found is not None  # noqa: S101
+        writes = [
+            ToolCall(name=WRITE.name, arguments={"path": path, "text": text})
+            for path, text in found[0].reference.items()
+            if text != found[0].baseline[path]
+        ]
+        return Reference(calls=(*writes, ToolCall(name=SUBMIT.name)), answer="Submitted.")
+
+    def _parsed(self, task_id: str) -> tuple[ImproveTask, str] | None:
+        match task_id.split("."):
+            case [name, ("train" | "dev" | "test") as split, number] if (
+                name in self.folders
+                and number.isascii()
+                and number.isdecimal()
+                and str(int(number)) == number
+                and int(number) < self.folders[name].definition.splits.get(split, 0)
+            ):
+                return self.folders[name], split
+        return None
+
+
+def sandbox_spec(task: ImproveTask) -> SandboxSpec:
+    """Return the sandbox that a candidate runs in.
+
+    Raises:
+        BenchError: a package that candidates need is not installed.
+    """
+    experiment = task.definition.experiment
+    limits = SandboxLimits(memory=experiment.memory_mib * MIB, storage=256 * MIB)
+    layers = (str(layer(experiment.packages)),) if experiment.packages else ()
+    return SandboxSpec(limits=limits, env=ENVIRONMENT, layers=layers)
+
+
+BENCHMARK = Improve()

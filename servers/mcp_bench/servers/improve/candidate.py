@@ -1,0 +1,171 @@
+"""A candidate: files of a target, running in a sandbox, that only answer. The clock is read from outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.servers.errors import SandboxEndedError
+from mcp_bench.servers.improve.inside import values
+from mcp_bench.servers.improve.task_file import ImproveTask
+from mcp_bench.servers.sandbox import Answers, Sandbox
+
+PATH, TARGET, DATA = "/driver", "/task", "/data"
+"""Where a sandbox has our driver, the target's files, and what a kind gives besides."""
+INSIDE = Path(__file__).parent / "inside"
+DRIVER = f"{PATH}/mcp_bench/servers/improve/inside"
+MASKED = tuple(
+    place
+    for place in (
+        "/usr/share/locale",
+        "/usr/share/iso-codes",
+        "/usr/share/i18n",
+        "/usr/lib/python3/dist-packages",
+    )
+    if Path(place).is_dir()
+)
+"""Folders of the machine that a candidate does not see: translations, and packages that no task named."""
+MOST_BYTES = 64 << 20
+"""For one answer."""
+SHOWN = 1500
+CLASSES = (
+    ("out_of_memory", r"MemoryError|Cannot allocate|bad_alloc"),
+    ("syntax", r"SyntaxError|IndentationError|TabError"),
+    ("import", r"ModuleNotFoundError|ImportError"),
+    ("assertion", r"AssertionError"),
+    ("refused", r"PermissionError|can't start new thread|Operation not permitted"),
+    ("numeric", r"ZeroDivisionError|OverflowError|FloatingPointError|math domain error"),
+    ("unknown_name", r"AttributeError|NameError|KeyError"),
+)
+"""Classes of crashes by what the traceback says."""
+
+
+class CrashError(Exception):
+    """A candidate failed: its own fault, and no measure of it."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}" if text else kind)
+        self.kind, self.text = kind, text
+
+
+class Candidate:
+    """Some version of the target, in a sandbox of its own."""
+
+    def __init__(self, task: ImproveTask, files: Mapping[str, str], sandbox: Sandbox) -> None:
+        self._task, self._files, self._sandbox = task, files, sandbox
+        self._data: tuple[str, ...] = ()
+        self._left = 0.0
+        """Wall-clock seconds of this measurement that are left."""
+        self.load_seconds = 0.0
+        """Processor seconds until it was ready."""
+
+    async def begin(self, data: Mapping[str, bytes] | None = None) -> None:
+        """Start it anew: nothing that an earlier process or its files knew is left.
+
+        Args:
+            data: files to put into `/data`.
+
+        Raises:
+            CrashError: it does not load.
+        """
+        target = {name: text.encode() for name, text in {**self._task.readonly, **self._files}.items()}
+        mounts: dict[str, Mapping[str, bytes]] = {TARGET: target, DRIVER: drivers()}
+        mounts |= {place: {} for place in MASKED}
+        if data:
+            mounts[DATA] = data
+        try:
+            await self._sandbox.renew(mounts, fresh=True)
+        except SandboxEndedError:  # of the program before: what it left behind ended everything
+            await self._sandbox.renew(mounts, fresh=True)
+        self._data = tuple(data or ())
+        self._left = self._task.definition.experiment.seconds
+        await self.start()
+
+    async def start(self) -> None:
+        """Start its process again.
+
+        Raises:
+            CrashError: it does not load.
+        """
+        experiment = self._task.definition.experiment
+        main = f"{TARGET}/{self._task.definition.target[0]}"
+        driver = "sql_driver.py" if experiment.kind == "sql" else "driver.py"
+        argv = ["python3", "-s", "-B", f"{DRIVER}/{driver}", main, *(f"{DATA}/{name}" for name in self._data)]
+        try:
+            found = await self._sandbox.start(
+                argv, seconds=experiment.load_seconds, alone=not experiment.processes
+            )
+        except SandboxEndedError as error:
+            raise CrashError("over_limit", str(error)) from error
+        _answers(found, 1)
+        self.load_seconds = found.cpu_seconds[0]
+
+    async def call(self, function: str, arguments: Sequence[Any]) -> tuple[Any, float]:
+        """Return what a function returns, and the processor seconds since the last answer.
+
+        Raises:
+            CrashError: it failed, or took too long.
+        """
+        found, seconds = await self.calls([(function, arguments)])
+        return found[0], seconds[0]
+
+    async def calls(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> tuple[list[Any], list[float]]:
+        """Call functions one after the other: the arguments of each arrive after the answer before it.
+
+        Raises:
+            CrashError: one of them failed, or all together took too long.
+        """
+        questions = [values.pack([name, list(arguments)]) for name, arguments in calls]
+        if self._left <= 0:
+            raise CrashError("timeout", "the time of this measurement is over")
+        try:
+            found = await self._sandbox.ask(questions, seconds=self._left, most=MOST_BYTES)
+        except SandboxEndedError as error:
+            raise CrashError("over_limit", str(error)) from error
+        self._left -= found.seconds
+        return _answers(found, len(calls)), list(found.cpu_seconds)
+
+
+def _answers(found: Answers, wanted: int) -> list[Any]:
+    """Return the values of answers.
+
+    Raises:
+        CrashError: one is an error or nonsense, or there are too few.
+    """
+    results = []
+    for body in found.bodies:
+        try:
+            answer = values.unpack(body)
+        except ValueError as error:
+            raise CrashError("no_answer", str(error)) from error
+        if not isinstance(answer, dict) or ("value" not in answer and "error" not in answer):
+            raise CrashError("no_answer", "it did not answer in the driver's form")
+        if "error" in answer:
+            raise CrashError(crash_class(str(answer["error"])), str(answer["error"])[-SHOWN:])
+        results.append(answer["value"])
+    if len(results) < wanted:
+        raise CrashError(crash_class(found.log, found.ended), f"{found.log[-SHOWN:]}\n{found.ended}".strip())
+    return results
+
+
+def crash_class(text: str, ended: str = "") -> str:
+    """Return the class of a crash, by the last lines that it left and by how the process ended."""
+    if ended == "its time was over":
+        return "timeout"
+    if ended.startswith("its answer") or ended.startswith("it wrote"):
+        return "too_long_answer"
+    last = "\n".join(text.strip().splitlines()[-2:])
+    for kind, pattern in CLASSES:
+        if re.search(pattern, last):
+            return kind
+    if ended == "signal 11":
+        return "segfault"
+    return "killed" if ended.startswith("signal") else "exception" if text.strip() else "no_answer"
+
+
+@cache
+def drivers() -> Mapping[str, bytes]:
+    return {path.name: path.read_bytes() for path in INSIDE.glob("*.py") if path.name != "__init__.py"}

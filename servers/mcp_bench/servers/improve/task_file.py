@@ -1,0 +1,182 @@
+"""An improvement task as a folder: `task.yaml`, the target that is edited, a reference, and a scorer.
+
+my-task/
+    task.yaml      what is measured, and how
+    README.md      what an agent is told of it
+    target/        the files that can be edited; the baseline
+    reference/     better files of the same names; the oracle's solution
+    scorer.py      data, and what is right: it never leaves the trusted side
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
+
+from mcp_bench.servers.base_model import Model
+from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.yaml_file import YamlFile, read_yaml
+
+FILE = "task.yaml"
+KindName = Literal["call", "codec", "fit_predict", "lockstep", "sql"]
+
+
+class Experiment(Model):
+    """How a candidate runs."""
+
+    kind: KindName
+    function: str = "solve"
+    """Of the target's first file, for the kinds `call` and `fit_predict`."""
+    seconds: PositiveFloat = 60
+    """Wall-clock limit for one measurement of one candidate: against hanging, not a measure."""
+    load_seconds: PositiveFloat = 30
+    fit_seconds: PositiveFloat = 10
+    """Processor seconds that `lockstep` gives to `fit`."""
+    memory_mib: PositiveInt = 1024
+    processes: bool = False
+    """Whether a candidate can start processes and threads. Clocks are then coarse."""
+    packages: tuple[str, ...] = ()
+    """Distributions that a candidate can import, as installed in the benchmark's Python."""
+
+
+class Metric(Model):
+    """What is measured. A smaller value is better with `minimize`."""
+
+    name: str
+    unit: str = ""
+    direction: Literal["minimize", "maximize"] = "minimize"
+    scale: Literal["log", "linear"] = "linear"
+    """How progress is counted from the baseline to the reference: by ratios or by differences."""
+    mean: Literal["mean", "rms"] = "mean"
+    """How the values of single items make the metric. Clocks compare pair by pair instead."""
+    pairs: tuple[PositiveInt, PositiveInt] = (9, 25)
+    """For clocks: the least and the greatest number of inputs."""
+    stop_at: PositiveFloat = 0.05
+    """For clocks: half the width of the interval of a log-ratio at which no more inputs are drawn."""
+    min_gain: PositiveFloat = 0.02
+    """The relative gain over the baseline that counts."""
+
+
+class Budget(Model):
+    runs: PositiveInt = 30
+    seconds: PositiveInt = 1800
+    """For the whole attempt."""
+
+
+class Definition(Model):
+    """The content of `task.yaml`."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    family: str
+    """Tasks of one family teach the same; `test` has families of its own."""
+    summary: str
+    splits: dict[Literal["train", "dev", "test"], PositiveInt]
+    """By split, how many variants it has."""
+    target: tuple[str, ...] = Field(min_length=1)
+    """Files in `target/` that can be edited, the one that is loaded first."""
+    readonly: tuple[str, ...] = ()
+    """Files in `target/` that can be read only."""
+    max_bytes: PositiveInt = 60_000
+    """For the edited files together."""
+    experiment: Experiment
+    metric: Metric
+    tolerance: float = Field(default=0.0, ge=0)
+    """For `call`: how far a number of an answer can be from the baseline's, absolute and relative."""
+    budget: Budget = Budget()
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """For the scorer."""
+
+
+@dataclass(frozen=True)
+class ImproveTask:
+    """A task, loaded from its folder."""
+
+    folder: Path
+    definition: Definition
+    readme: str
+    baseline: Mapping[str, str]
+    reference: Mapping[str, str]
+    readonly: Mapping[str, str]
+
+    @cached_property
+    def scorer(self) -> ModuleType:
+        """The scorer, loaded from its file.
+
+        Raises:
+            WrongUseError: it cannot be loaded.
+        """
+        path = self.folder / "scorer.py"
+        spec = importlib.util.spec_from_file_location(f"improve_scorer_{self.definition.name}", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise WrongUseError(f"{path}: there is no scorer")
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise WrongUseError(f"{path}: it cannot be loaded: {type(error).__name__}: {error}") from error
+        return module
+
+
+def read_task(folder: Path) -> ImproveTask:
+    """Read a task's folder.
+
+    Raises:
+        WrongUseError: something is missing or wrong; the text names the file, the line and the key.
+    """
+    file = read_yaml(folder / FILE)
+    try:
+        definition = Definition.model_validate(file.content)
+    except ValidationError as error:
+        raise WrongUseError(_words(file, error)) from error
+    task = ImproveTask(
+        folder=folder,
+        definition=definition,
+        readme=_text(folder / "README.md"),
+        baseline={name: _text(folder / "target" / name) for name in definition.target},
+        reference={
+            name: _text(folder / place / name)
+            for name in definition.target
+            for place in ["reference" if (folder / "reference" / name).is_file() else "target"]
+        },
+        readonly={name: _text(folder / "target" / name) for name in definition.readonly},
+    )
+    if not (folder / "reference").is_dir():
+        raise WrongUseError(f"{folder / 'reference'}: a task needs a reference: files better than the target")
+    for what, files in (("target", task.baseline), ("reference", task.reference)):
+        size = sum(len(text.encode()) for text in files.values())
+        if size > definition.max_bytes:
+            raise WrongUseError(
+                f"{folder / what}: its files have {size} bytes; max_bytes is {definition.max_bytes}"
+            )
+    return task
+
+
+def _words(file: YamlFile, error: ValidationError) -> str:
+    """Return the first error with its line and key."""
+    # an unknown key first: a required one is missing where a name has a typing error
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    place = [part for part in first["loc"] if isinstance(part, (str, int))]
+    if first["type"] == "extra_forbidden":
+        model: type[Model] = Definition
+        for part in place[:-1]:
+            found = model.model_fields[str(part)].annotation
+            model = found if isinstance(found, type) and issubclass(found, Model) else model
+        return (
+            f"{file.path}:{file.line(place)}: unknown key {file.key(place)}"
+            f"{suggestion(str(place[-1]), model.model_fields)}"
+        )
+    return f"{file.path}:{file.line(place)}: {'.'.join(map(str, place))}: {first['msg']}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUseError(f"{path}: cannot be read: {error}") from error

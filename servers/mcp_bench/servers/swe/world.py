@@ -1,0 +1,209 @@
+"""The world of a swe task: a shell beside a repository, and its tests in a sandbox that no agent has seen."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from importlib.resources import files
+
+from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
+from mcp_bench.servers.sandbox import READ_BYTES, Sandbox
+from mcp_bench.servers.shell_world import ShellWorld
+from mcp_bench.servers.swe.instance import Instance
+from mcp_bench.servers.swe.repository import File, Tree, archive
+from mcp_bench.servers.swe.solution import difference, edited, graded
+
+ROOT = "/testbed"
+"""Of the repository in a sandbox, as in SWE-bench's images."""
+SITE = "/opt/swe/lib"
+"""Packages that tests import, from the tasks' layer."""
+TEST_SECONDS = 1800.0
+MOST_FILES = 2000
+MOST_BYTES = 64 << 20
+"""Of all files that an agent wrote. Longer ones than a sandbox returns do not count."""
+REPORT_BYTES = 64 << 20
+SHOWN = 300
+COMMIT = (
+    "git init -q && git -c user.name=swe -c user.email=swe@localhost add -A -f && "
+    "git -c user.name=swe -c user.email=swe@localhost commit -q -m 'The repository'"
+)
+
+
+class SweWorld(ShellWorld):
+    """One task. The agent works in one sandbox; another one, which it never reaches, runs the tests."""
+
+    def __init__(self, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree) -> None:
+        super().__init__(sandbox)
+        self.patch = ""
+        """What the agent changed, in the sealed state."""
+        self.test_output = ""
+        self._task, self._verifier, self._tree, self._tests = task, verifier, tree, tests
+        self._grade: Grade | None = None
+
+    @classmethod
+    async def opened(
+        cls, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree
+    ) -> SweWorld:
+        """Return a world whose first sandbox has the repository.
+
+        Raises:
+            SandboxError: the sandbox failed.
+        """
+        await unpack(sandbox, tree)
+        done = await sandbox.run(f"cd {ROOT} && {{ ! command -v git >/dev/null || {{ {COMMIT}; }}; }}")
+        if done.code:
+            raise SandboxError(f"the repository could not be set up: {done.output[-SHOWN:]}")
+        return cls(task, sandbox, verifier, tree, tests)
+
+    async def grade(self, answer: str) -> Grade:
+        if self._grade is None:
+            self._grade = await self._graded()
+        return self._grade
+
+    async def _graded(self) -> Grade:
+        await self.sandbox.halt()
+        changes = await self.sandbox.changes()
+        written, removed = edited(self._tree, changes, ROOT)
+        if len(written) > MOST_FILES:
+            return self._nothing(f"the agent wrote {len(written)} files; {MOST_FILES} are the most")
+        sizes = {change.path.removeprefix(f"{ROOT}/"): change.size for change in changes}
+        if (total := sum(sizes[path] for path in written if sizes[path] <= READ_BYTES)) > MOST_BYTES:
+            return self._nothing(f"the agent wrote {total} bytes; {MOST_BYTES} are the most")
+        await self.sandbox.renew()  # only reads from now on
+        mine = {}
+        for path, mode in written.items():
+            try:
+                mine[path] = File(mode, await self.sandbox.read(f"{ROOT}/{path}"))
+            except SandboxError:  # too long, unreadable, or its name is no UTF-8: it does not count
+                continue
+        if len(mine) < len(written):
+            await self.sandbox.run("true")  # the sandbox itself has not failed
+        self.patch = difference(self._tree, mine, removed)
+        tree = graded(self._tree, self._tests, mine, removed, self._task.patch)
+        found = await self._run_tests(tree)
+        if isinstance(found, str):
+            return self._nothing(found)
+        wanted = [self._checked(name, found) for name in self._task.fail_to_pass]
+        kept = [name for name in self._task.pass_to_pass if found.get(name) == "passed"]
+        broken = [
+            AssertionResult(
+                name=name, passed=False, kind="guardrail", detail=f"it {found.get(name, 'did not run')}"
+            )
+            for name in self._task.pass_to_pass
+            if found.get(name) != "passed"
+        ]
+        intact = AssertionResult(
+            name=f"{len(kept)} tests that passed still pass", passed=True, kind="guardrail"
+        )
+        return self._total((*wanted, *broken, *([intact] if kept else [])))
+
+    async def _run_tests(self, tree: Tree) -> Mapping[str, str] | str:
+        """Run the hidden tests over a repository; return each one's outcome, or why there is none.
+
+        Two more tests come along, one that must pass and one that must fail. Where they do not, the code
+        under test has meddled with the report.
+        """
+        names = self._task.fail_to_pass + self._task.pass_to_pass
+        paths = sorted({name.partition("::")[0] for name in names})
+        missing = [path for path in paths if path not in tree]
+        if missing:
+            return f"the tests' file {missing[0]} is missing"
+        word = secrets.token_hex(4)
+        folder = paths[0].rpartition("/")[0]
+        path = f"{folder}/test_{word}.py".lstrip("/")
+        text = f"def test_{word}():\n    assert 1 == {secrets.randbelow(90) + 2}\n\n\n"
+        text += f"def test_{word[::-1]}_():\n    pass\n"
+        await unpack(self._verifier, {**tree, path: File(0o100644, text.encode())})
+        script = files(__package__).joinpath("run_tests.py").read_bytes()
+        await self._verifier.write("/opt/run/run_tests.py", script)
+        listed = " ".join(map(quoted, (*paths, path)))
+        site = "-S" if self._task.base == "host" else ""
+        try:
+            done = await self._verifier.run(
+                f"cd {ROOT} && python3 -I -B {site} /opt/run/run_tests.py /opt/run/report {listed}",
+                seconds=TEST_SECONDS,
+            )
+        except SandboxEndedError as error:  # by the code under test
+            return str(error)
+        self.test_output = done.output
+        if done.timed_out:
+            return f"the tests did not end within {TEST_SECONDS:.0f} s"
+        if self._verifier.over:
+            return f"the tests' sandbox was ended: {self._verifier.over}"
+        await self._verifier.renew()  # what the tests' code left running must not write while this reads
+        try:
+            report = await self._verifier.read("/opt/run/report", most=REPORT_BYTES)
+        except SandboxError as error:
+            return f"the tests left no report ({error}): {done.output[-SHOWN:]}"
+        found = outcomes(report.decode(errors="replace"))
+        if (found.pop(f"{path}::test_{word}", ""), found.pop(f"{path}::test_{word[::-1]}_", "")) != (
+            "failed", "passed"
+        ):  # fmt: skip
+            return f"the report cannot be believed, or the tests ended early: {done.output[-SHOWN:]}"
+        return found
+
+    def _checked(self, name: str, found: Mapping[str, str]) -> AssertionResult:
+        outcome = found.get(name, "did not run")
+        passed = outcome == "passed"
+        return AssertionResult(
+            name=name, passed=passed, kind="objective", detail="" if passed else f"it {outcome}"
+        )
+
+    def _nothing(self, reason: str) -> Grade:
+        names = self._task.fail_to_pass
+        return self._total(
+            tuple(AssertionResult(name=name, passed=False, kind="objective", detail=reason) for name in names)
+        )
+
+    def _total(self, checks: tuple[AssertionResult, ...]) -> Grade:
+        strict = all(check.passed for check in checks)
+        return Grade(
+            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
+            grader_version=self.grader_version,
+        )  # fmt: skip
+
+
+def outcomes(report: str) -> dict[str, str]:
+    """Return each test's outcome, the worst of its phases. An expected failure passes."""
+    found: dict[str, str] = {}
+    for line in report.splitlines():
+        try:
+            name, phase, outcome, expected = json.loads(line)
+        except (ValueError, TypeError):
+            continue
+        if expected and outcome == "skipped":
+            outcome = "passed"
+        old = found.get(name)
+        if old is None and phase == "setup":
+            found[name] = (
+                "failed" if outcome == "failed" else outcome if outcome == "skipped" else "did not run"
+            )
+        elif old in ("did not run", "passed") and (phase == "call" or outcome != "passed"):
+            found[name] = outcome
+    return found
+
+
+def quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+async def unpack(sandbox: Sandbox, tree: Tree) -> None:
+    """Write a repository's files.
+
+    Raises:
+        SandboxError: they cannot be written.
+    """
+    await sandbox.write("/tmp/repository.tar", archive(tree))  # noqa: S108 - in the sandbox
+    done = await sandbox.run(
+        f"mkdir -p {ROOT} && tar -xf /tmp/repository.tar --no-same-owner -C {ROOT} && rm /tmp/repository.tar"
+    )
+    if done.code:
+        raise SandboxError(f"the repository could not be unpacked: {done.output[-SHOWN:]}")
+
+
+def python_path(folders: tuple[str, ...]) -> str:
+    """Return where Python looks: the test tools first, so that no file of the repository replaces them."""
+    return ":".join((SITE, *(re.sub(r"/+$", "", f"{ROOT}/{folder}") for folder in folders)))
