@@ -1,4 +1,4 @@
-"""Where recordings are stored in the home."""
+"""Paths: where recordings are stored in the home, and how long a socket's can be."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 from mcp_bench.servers.home import home
+
+SOCKET_PATH_BYTES = 107
+"""The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 
 
 def runs_dir() -> Path:

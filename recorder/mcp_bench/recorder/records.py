@@ -9,9 +9,9 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 from mcp_bench.servers.contracts import Image, Limits
@@ -81,6 +81,7 @@ class PlannedEpisode(Model):
     repeat: int = 0
     max_calls: int | None = None
     timeout: float | None = None
+    needs: tuple[str, ...] = ()
     limits: Limits = Limits()
     error: str | None = None
     """Why the benchmark did not give the task; there is no prompt then."""
@@ -88,6 +89,14 @@ class PlannedEpisode(Model):
     """Instructions besides the prompt."""
     trainable: bool = True
     """False if the benchmark forbids training on the task."""
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _without_submissions(cls, value: Any) -> Any:
+        """Leave out a limit that older plans have, and that nothing enforced."""
+        if not isinstance(value, dict):
+            return value
+        return {name: limit for name, limit in value.items() if name != "submissions"}
 
 
 class RunInfo(Model):

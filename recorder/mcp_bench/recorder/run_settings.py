@@ -7,10 +7,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
-HARNESS = ("timeout", "max_calls", "retries", "options")
+HARNESS = ("timeout", "max_calls", "retries", "user", "judge", "opponent", "options")
 """The settings that scores depend on. The endpoint's URL is not one: a local server has any port."""
 
-_PART = re.compile(r"(timeout|max_calls|retries) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL)
+_PART = re.compile(
+    r"(timeout|max_calls|retries|user|judge|opponent) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL
+)
 _OPTION = re.compile(r" (?=\w[\w-]*=)")
 
 
@@ -18,6 +20,7 @@ _OPTION = re.compile(r" (?=\w[\w-]*=)")
 def harness(settings: str) -> str:
     """Return the settings that scores depend on, such as `timeout 900, retries 2, options effort=high`."""
     found = _settings(settings)
+    found |= {role: one["model"] for role, one in (found.get("role_models") or {}).items()}
     return ", ".join(
         f"{name} {_words(found[name])}" for name in HARNESS if found.get(name) not in (None, {}, [])
     )

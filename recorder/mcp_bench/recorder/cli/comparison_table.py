@@ -13,8 +13,13 @@ from mcp_bench.recorder.scores.conditions import differing_conditions
 from mcp_bench.servers.sanitize import sanitize_line
 
 
-def print_comparison(found: dict[str, Any]) -> None:
-    """Print the result of `comparison.compare`."""
+def print_comparison(found: dict[str, Any], *, by_score: bool = False) -> None:
+    """Print the result of `comparison.compare`.
+
+    Args:
+        found: the comparison.
+        by_score: leave out partial and strict, and list the tasks on which the measured scores differ.
+    """
     names = {side: sanitize_line(found[side]) for side in ("a", "b")}
     both = [*found["conditions"]["a"][:1], *found["conditions"]["b"][:1]]
     if any(differ := differing_conditions(both)):
@@ -22,6 +27,9 @@ def print_comparison(found: dict[str, Any]) -> None:
     for row in found["rows"]:
         heading = " ".join(sanitize_line(str(row[name])) for name in FACTS if name in row)
         click.secho(f"{heading or 'all'}: {row['common_tasks']} common tasks", bold=True)
+        if by_score:
+            _print_scores(row, names)
+            continue
         for side, name in names.items():
             scores = ", ".join(f"{score} {share(row[score][side])}" for score in ("partial", "strict"))
             click.echo(f"  {side.upper()} {name}: {scores}  ({_counts(row['sides'][side])})")
@@ -38,6 +46,24 @@ def print_comparison(found: dict[str, Any]) -> None:
             for flip in row["flips"][direction]:
                 a, b = (f"{flip[side]['solved']}/{flip[side]['episodes']}" for side in ("a", "b"))
                 click.echo(f"    {sanitize_line(flip['task'])}  solved {a} -> {b}")
+
+
+def _print_scores(row: dict[str, Any], names: dict[str, str]) -> None:
+    for side, name in names.items():
+        click.echo(f"  {side.upper()} {name}: {_counts(row['sides'][side])}")
+    for measured in row["scores"]:
+        click.echo(sanitize_line(f"  {_score(measured)}"))
+        for way in ("better", "worse"):
+            click.echo(f"  B is {way}: {len(measured['flips'][way])}")
+            for flip in measured["flips"][way]:
+                a, b = (_amount(flip[side], measured["unit"]) for side in ("a", "b"))
+                click.echo(sanitize_line(f"    {flip['task']}  {a} -> {b}"))
+    if not row["scores"]:
+        click.echo("  no task has a measured score in all attempts of both sides")
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{value:.4g} {unit}".rstrip()
 
 
 def _score(found: dict[str, Any]) -> str:

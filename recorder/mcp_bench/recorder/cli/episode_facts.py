@@ -34,6 +34,7 @@ def facts(document: dict[str, Any], folding: Folding) -> Iterator[str]:
         "calls": _calls(document),
         "usage": _usage(document["usage"] or {}),
         "captured": document["captured"] and in_words(document["captured"]),
+        "asked": "; ".join(map(_asked, document["asked"])),
         "isolation": document["isolation"] + _probed(document["probes"]),
         "taint": document["taint"] + (", verified" if document["verified"] else ", not verified"),
         "home": f"{document['home']}, tools {document['tools_mode']}",
@@ -164,6 +165,13 @@ def _usage(usage: dict[str, Any]) -> str:
     known = {name: usage[name] for name in units if isinstance(usage.get(name), int | float)}
     rest = [f"{name} {value}" for name, value in usage.items() if name not in units and value is not None]
     return ", ".join([*(units[name].format(value) for name, value in known.items()), *rest])
+
+
+def _asked(row: dict[str, Any]) -> str:
+    failed = f", {row['failed']} failed" if row["failed"] else ""
+    requests = f"{row['requests']} {'request' if row['requests'] == 1 else 'requests'}{failed}"
+    usage = _usage({name: row.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")})
+    return ", ".join(filter(None, (f"the {row['role']} {row['model']} {requests}", usage)))
 
 
 def _probed(probes: dict[str, Any] | None) -> str:

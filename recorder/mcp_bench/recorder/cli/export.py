@@ -29,6 +29,12 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
     help="Format of the rows, one row for each episode, or inspect for logs to look at. Default: trl.",
 )
 @click.option(
+    "--images",
+    metavar="text|files|base64",
+    help="With --format trl: what rows have of an image in a tool's result. files writes it to images/ beside"
+    " OUT, once, and base64 into the row; both make rows for a vision model. By default, the text names it.",
+)
+@click.option(
     "--pairs",
     is_flag=True,
     help="Write preference pairs instead: the best and the worst attempt at each task, for DPO."
@@ -86,6 +92,7 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
 def export(
     min_partial: float | None,
     form: str | None,
+    images: str | None,
     pairs: bool,
     margin: float | None,
     steps: bool,
@@ -116,11 +123,13 @@ def export(
     Examples:
       mcp-bench export --min-partial 0.5 --out train.jsonl
       mcp-bench export --strict --agent codex --agent claude-code --best 1 --out solved.jsonl
+      mcp-bench export --benchmark game_2048 --min-par 0.8 --best 2 --out good-games.jsonl
       mcp-bench export --dedupe near --max-per-family 200 --redact secrets --out varied.jsonl
       mcp-bench export --cohort high --size 500 --out high.jsonl
       mcp-bench export --split all --run run_01kbf3x9qv2m8t0 --out everything.jsonl
       mcp-bench export --format sharegpt --shard-size 10000 --compress zstd --out data/train.jsonl
       mcp-bench export --format openai --out train.parquet
+      mcp-bench export --images files --out vision/train.jsonl
       mcp-bench export --pairs --margin 0.3 --out preferences.jsonl
       mcp-bench export --steps --benchmark saasworld --min-partial 0 --out steps.jsonl
       mcp-bench export --format inspect --out logs/all.eval
@@ -130,7 +139,7 @@ def export(
         unfit = {
             "--pairs": pairs, "--steps": steps, "--shard-size": shard_size, "--compress": compress,
             "--card": card, "--license": license_id, "--push": push, "--margin": margin is not None,
-            "--cohort": selected["cohort"],
+            "--cohort": selected["cohort"], "--images": images,
         }  # fmt: skip
         _export_logs(out, jobs, min_partial, selected, unfit, force=force, as_json=as_json)
         return
@@ -145,7 +154,7 @@ def export(
 
         check_hub()
     selection = Selection(min_partial=min_partial, **given(selected))
-    selection, rows = rows_of(selection, form, pairs=pairs, margin=margin, steps=steps)
+    selection, rows = rows_of(selection, form, pairs=pairs, margin=margin, steps=steps, images=images)
     curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(
@@ -154,6 +163,8 @@ def export(
     click.echo(_funnel(curation), err=True)
     for name, reason in curation.guard.unchecked.items():
         click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {reason}"), err=True)
+    if manifest.get("images", {}).get("redacted") is False:
+        click.echo("--redact does not read images: look at them before you share the data", err=True)
     data = out.with_name(manifest["data"])
     if push is not None:
         click.echo(f"pushed to {_pushed(push, manifest, data)}", err=True)
@@ -227,5 +238,6 @@ def _pushed(repository: str, manifest: dict[str, Any], data: Path) -> str:
     from mcp_bench.recorder.export.hub import push
 
     files = [file["name"] for file in manifest["files"]]
-    paths = [data.with_name(name) for name in (*files, f"{data.name}.manifest.json", NAME)]
-    return push(repository, paths, f"{manifest['rows']} rows of mcp-bench recordings")
+    files += manifest.get("images", {}).get("files", [])
+    names = [*files, f"{data.name}.manifest.json", NAME]
+    return push(repository, data.parent, names, f"{manifest['rows']} rows of mcp-bench recordings")

@@ -19,6 +19,7 @@ from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
+from mcp_bench.servers.grading import Score
 from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
 
@@ -67,13 +68,13 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
             run, episodes = reader.summary(), list(reader.episodes())
         if as_json:
             facts = ("id", "run", "task", "split", "agent", "seed", "repeat", "attempt", "termination",
-                     "invalid", "partial", "strict", "calls", "usage", "started_us", "ended_us", "run_tags",
-                     "run_note")  # fmt: skip
-            documents += [{name: getattr(episode, name) for name in facts} for episode in episodes]
+                     "invalid", "partial", "strict", "score", "calls", "usage", "started_us", "ended_us",
+                     "run_tags", "run_note")  # fmt: skip
+            documents += [{name: _plain(getattr(episode, name)) for name in facts} for episode in episodes]
             continue
         if run is not None:
             _print_run(run)
-        columns = ["episode", "task", "agent", "result", "calls", "time", "tokens in / out", "cost"]
+        columns = ["episode", "task", "agent", "result", "score", "calls", "time", "tokens in / out", "cost"]
         agents = {episode.agent for episode in episodes}
         rows = [
             [
@@ -81,6 +82,7 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
                 episode.task,
                 episode.agent if agents != {run and run.agent} else "",
                 result(episode),
+                episode.score.words() if episode.score else "",
                 str(episode.calls),
                 "" if episode.seconds is None else f"{episode.seconds:.1f} s",
                 *_spent(episode.usage or {}),
@@ -90,6 +92,10 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
         print_table(*filled(columns, rows))
     if as_json:
         click.echo(json.dumps(documents))
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if isinstance(value, Score) else value
 
 
 def _print_run(run: RunSummary) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.store.reader import RunSummary, StoredEpisode
 
 
+BY = "agent,model,benchmark,split"
+SCORE = "score"
+"""What `--compare` can be by, besides groups."""
+
 EPILOG = """\b
 Examples:
   mcp-bench report
@@ -25,6 +30,7 @@ Examples:
   mcp-bench report --run-tag baseline
   mcp-bench report --compare codex claude-code
   mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
+  mcp-bench report --compare codex claude-code --by score
   mcp-bench report --html report.html --by agent,model
   mcp-bench report --html loop.html --loop loops/20260101-120000
   mcp-bench report --matrix weekly
@@ -40,10 +46,11 @@ Examples:
 )
 @click.option(
     "--by",
-    default="agent,model,benchmark,split",
+    default=BY,
     show_default=True,
     metavar="FIELDS",
-    help="Fields to group by, separated by commas: agent, model, benchmark, split, domain.",
+    help="Fields to group by, separated by commas: agent, model, benchmark, split, domain. With --compare"
+    " also score: compare what the benchmark measured.",
 )
 @click.option(
     "--compare",
@@ -59,10 +66,15 @@ Examples:
     "--loop", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
     help="With --html: show the turns of this loop, and the recordings that --run names.",
 )  # fmt: skip
+@click.option(
+    "--view-url", "viewer", metavar="URL",
+    help="With --html: link runs and episodes to the viewer at the address that `mcp-bench view` prints, or"
+    " to a folder of its static pages.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
 def report(
     runs: tuple[str, ...], run_tags: tuple[str, ...], matrix: str | None, by: str,
-    compare: tuple[str, str] | None, html: Path | None, loop: Path | None, as_json: bool,
+    compare: tuple[str, str] | None, html: Path | None, loop: Path | None, viewer: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show scores and their confidence intervals, time, tokens and cost.
 
@@ -77,8 +89,9 @@ def report(
     the same unit.
 
     --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
-    result flipped. It compares measured scores, too, in their direction. A side is the name of a run, agent
-    or model, or a list such as agent=codex,model=gpt-x.
+    result flipped. It compares measured scores, too, in their direction; with --by score, only those, and
+    it lists the tasks on which B is better and worse. A side is the name of a run, agent or model, or a list
+    such as agent=codex,model=gpt-x.
 
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
     never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
@@ -87,24 +100,31 @@ def report(
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable, why_not_resumed
+    from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 
     if matrix is not None:
         runs = (*runs, *runs_of_matrix(matrix))
+    if viewer is not None and html is None:
+        raise WrongUseError("--view-url makes links in a page: say --html FILE, too")
+    if viewer is not None and loop is not None and not (runs or run_tags or compare):
+        raise WrongUseError("--view-url links recordings, and --loop alone shows none: say --run, too")
+    by_score, by = _without_score(by)
+    if by_score and not compare:
+        raise WrongUseError("--by score compares: say --compare A B. Of one side, the table shows the score")
     names = [*groups(by), *CONDITIONS]
     unfinished: list[RunSummary] = []
     unreadable: list[StorageError] = []
     paths: list[Path] = []
-    episodes: Iterable[StoredEpisode] = ()
     if loop is None or runs or run_tags or compare:
         paths, unreadable = readable(runs, tags=run_tags)
-        episodes = stored_episodes(paths, unfinished, unreadable)
-    if html is not None or loop is not None:
-        _page(episodes, names, compare, html, loop, as_json)
-    elif compare:
-        _compare(episodes, compare, names, as_json)
-    elif not _report(episodes, names, as_json) and not (as_json or unfinished or unreadable):
-        click.echo(NOTHING)
+    with closing(stored_episodes(paths, unfinished, unreadable)) as episodes:  # a comparison may stop early
+        if html is not None or loop is not None:
+            _page(episodes, names, compare, html, loop, as_json, viewer)
+        elif compare:
+            _compare(episodes, compare, names, as_json, by_score=by_score)
+        elif not _report(episodes, names, as_json) and not (as_json or unfinished or unreadable):
+            click.echo(NOTHING)
     folders = {path.name: path for path in paths}
     for run in unfinished:
         why = why_not_resumed(folders[run.id]) if run.id in folders else None
@@ -119,7 +139,7 @@ def report(
 
 def _page(
     episodes: Iterable[StoredEpisode], names: list[str], sides: tuple[str, str] | None, html: Path | None,
-    loop: Path | None, as_json: bool,
+    loop: Path | None, as_json: bool, viewer: str | None,
 ) -> None:  # fmt: skip
     from mcp_bench.recorder.html_report.making import kept, make_page, sections_of_loop
     from mcp_bench.recorder.html_report.page import check
@@ -136,7 +156,7 @@ def _page(
     read = kept(episodes)
     found = compare_alike(read, *sides, names) if sides else None
     notes = _accepted({episode.run for episode in read})
-    pictures = make_page(html, read, names, found, loop, loop_sections, notes)
+    pictures = make_page(html, read, names, found, loop, loop_sections, notes, viewer)
     if as_json:
         from mcp_bench.recorder.scores.scores import summarise
         from mcp_bench.recorder.verify.accept import with_accepted
@@ -181,9 +201,17 @@ def _accepted(runs: Collection[str]) -> list[str]:
     ]
 
 
+def _without_score(by: str) -> tuple[bool, str]:
+    """Return whether `--by` has the word score, and its other names; the usual ones if there are none."""
+    names = [name.strip() for name in by.split(",")]
+    others = [name for name in names if name != SCORE]
+    return len(others) < len(names), ",".join(others) or BY
+
+
 def _compare(
-    episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool
-) -> None:
+    episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool, *,
+    by_score: bool,
+) -> None:  # fmt: skip
     from mcp_bench.recorder.cli.comparison_table import print_comparison
     from mcp_bench.recorder.scores.comparison import compare_alike
 
@@ -198,6 +226,6 @@ def _compare(
     if as_json:
         click.echo(json.dumps(found))
     else:
-        print_comparison(found)
+        print_comparison(found, by_score=by_score)
         for line in _accepted(read):
             click.echo(line)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
-from mcp_bench.recorder.scores.scores import usual_attempts
+from mcp_bench.recorder.scores.scores import measured_score, usual_attempts
 from mcp_bench.servers.sanitize import sanitize_line
 
 Row = dict[str, Any]
@@ -118,7 +118,7 @@ def _figures(rows: Sequence[Row]) -> list[_Column]:
         ("invalid", [str(row["invalid"] or "") for row in rows]),
         ("partial", [score(row["partial"], row["partial_ci"]) for row in rows]),
         ("strict", [score(row["strict"], row["strict_ci"]) for row in rows]),
-        ("score", [measured(row["score"]) for row in rows]),
+        ("score", [measured_score(row["score"]) for row in rows]),
         ("inv. as 0", [_lowered(row) for row in rows]),
         ("1st try / retried", [_tries(row) for row in rows]),
         ("pass@k / pass^k", [_attempts(row) for row in rows]),
@@ -131,11 +131,6 @@ def _figures(rows: Sequence[Row]) -> list[_Column]:
     ]
     found = [_Column(title, cells) for title, cells in columns]
     return [*found, _Column("errors", [_trouble(row) for row in rows], number=False)]
-
-
-def measured(score: dict[str, Any] | None) -> str:
-    """Return a mean score in words, such as `latency 4.5 ms`."""
-    return f"{score['name']} {score['mean']:.4g} {score['unit']}".rstrip() if score else ""
 
 
 def _lowered(row: Row) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -29,12 +29,36 @@ def image_text(image: Image) -> str:
     return media_text("image", image.media_type, image.data)
 
 
+def parts(message: Message) -> Iterator[str | Image]:
+    """Yield the texts of a message and its images, each where the text names it. Empty texts are left out."""
+    rest = message.content or ""
+    for image in message.images:
+        before, named, after = rest.partition(image_text(image))
+        if named:
+            if text := before.removesuffix("\n"):
+                yield text
+            rest = after.removeprefix("\n")
+        yield image
+    if rest:
+        yield rest
+
+
+def data_url(image: Image) -> str:
+    return f"data:{image.media_type};base64,{image.data}"
+
+
+def image_bytes(image: Image) -> bytes | None:
+    """Return the image's file, or None if the data is no base64: a server can return anything."""
+    try:
+        return b64decode(image.data, validate=True)
+    except ValueError:
+        return None
+
+
 def image_facts(image: Image) -> dict[str, Any]:
     """Return what can be said about an image without its data."""
-    try:
-        data = b64decode(image.data)
-    except ValueError:  # a server can return anything
-        data = image.data.encode()
+    data = image_bytes(image)
+    data = image.data.encode() if data is None else data
     return {
         "media_type": image.media_type,
         "bytes": len(data),

@@ -21,13 +21,13 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     had it, with calls of `reply_to_user` in place of the user's turns.
     """
     messages = reader.messages(episode.id)
-    if not messages:
+    if lost := not messages:
         calls = reader.calls(episode.id)
         messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
     if any(message.role == "tool" and IMAGE in (message.content or "") for message in messages):
         messages = with_images(messages, reader.calls(episode.id))
     tools = reader.tools(episode.id)
-    if not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools):
+    if lost or (not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools)):
         messages, tools = with_user_turns(messages), without_reply_tool(tools)
     captured = reader.model_calls(episode.id)
     reported = Usage(**episode.usage) if episode.usage else None

@@ -1,7 +1,7 @@
 """Turns of a user who speaks again.
 
-Agents talk with such a user through a tool. A trajectory shows each exchange as what it is: a message of the
-assistant, and one of the user.
+Agents that continue a session have them as messages. The others talk with such a user through a tool; a
+trajectory shows each exchange as what it is: a message of the assistant, and one of the user.
 """
 
 from __future__ import annotations
@@ -44,6 +44,18 @@ def with_user_turns(messages: Sequence[Message]) -> list[Message]:
             continue
         found += _divided(message, results, turned)
         left = left or any(results[one].content == LEFT for one in turned if one in results)
+    return found
+
+
+def with_heard(messages: Sequence[Message], heard: Sequence[tuple[int, str]]) -> list[Message]:
+    """Return an agent's messages with those of its user.
+
+    Args:
+        heard: what the user said, and how many messages of the agent came before it.
+    """
+    found = list(messages)
+    for position, text in reversed(heard):
+        found.insert(position, Message(role="user", content=text))
     return found
 
 

@@ -21,6 +21,8 @@ class Candidate:
     task: str
     """`benchmark/task`."""
     family: str
+    agent: str
+    model: str | None
     partial: float
     strict: bool
     calls: int
@@ -40,17 +42,18 @@ def candidate(run: Path, episode: StoredEpisode) -> Candidate:
         run: The folder of the run.
         episode: The episode. One without a grade counts as not solved at all.
     """
-    score = episode.score
     return Candidate(
         run=run,
         id=episode.id,
         task=f"{episode.benchmark}/{episode.task}",
         family=f"{episode.benchmark}/{family(episode.task, episode.domain)}",
+        agent=episode.agent,
+        model=episode.model,
         partial=episode.partial or 0.0,
         strict=bool(episode.strict),
         calls=episode.calls,
         failed_calls=episode.failed_calls,
-        merit=None if score is None else score.value if score.better == "higher" else -score.value,
+        merit=None if episode.score is None else episode.score.merit,
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.isolation_levels import strength
 from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.grading import Score
 
 FORBIDDEN = "not_for_training"
 """Name of the rule about tasks that their benchmark withholds from training. No option switches it off."""
@@ -70,11 +74,55 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
         f"with a partial score below {chosen.least:g}",
         lambda e: (e.partial or 0.0) >= chosen.least,
     )
+    if (value := chosen.min_score) is not None:
+        yield EpisodeRule("low_score", f"without a measured score as good as {value:g}", _LeastScore(value))
+    if (least_share := chosen.min_par) is not None:
+        yield EpisodeRule(
+            "below_par",
+            f"without a measured score of {least_share:g} of the way to par",
+            lambda e: _share_of_par(e) >= least_share,
+        )
     if chosen.strict:
         yield EpisodeRule("not_strict", "not strictly solved", lambda e: bool(e.strict))
+    if chosen.reviewed:
+        good = {one.episode for one in Reviews().all().values() if one.verdict == "good"}
+        yield EpisodeRule("not_reviewed", "not marked good by a person", lambda e: e.id in good)
     if (most := chosen.max_error_share) is not None:
         yield EpisodeRule(
             "too_many_errors",
             f"with a larger share of failed calls than {most:g}",
             lambda e: e.failed_calls / max(e.calls, 1) <= most,
         )
+
+
+class _LeastScore:
+    """Whether the score of an episode is at least as good as a value.
+
+    All episodes must have measured the same thing, since the value has no unit of its own.
+    """
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+        self._first: Score | None = None
+
+    def __call__(self, episode: StoredEpisode) -> bool:
+        score = episode.score
+        if score is None:
+            return False
+        first = self._first = self._first or score
+        if first.measure != score.measure:
+            raise WrongUseError(
+                f"--min-score {self._value:g} would apply to both {_words(first)} and {_words(score)}: "
+                "choose one with --benchmark, or use --min-par, a share of the way to each task's par"
+            )
+        return score.merit >= score.model_copy(update={"value": self._value}).merit
+
+
+def _share_of_par(episode: StoredEpisode) -> float:
+    share = None if episode.score is None else episode.score.share_of_par
+    return -inf if share is None else share
+
+
+def _words(score: Score) -> str:
+    unit = f" in {score.unit}" if score.unit else ""
+    return f"{score.name!r}{unit} ({score.better} is better)"

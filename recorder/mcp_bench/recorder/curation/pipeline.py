@@ -81,6 +81,8 @@ class Curation:
         self._rules: list[EpisodeRule | SetRule] = [*self._episode_rules, *self._set_rules]
         self.rows_in = self.rows_out = 0
         self.dropped = {rule.name: 0 for rule in self._rules}
+        self.left_out: dict[str, dict[str, list[str]]] = {}
+        """The episodes that were dropped, by run and rule."""
 
     def choose(self, paths: Sequence[Path]) -> list[Candidate]:
         """Choose episodes of the runs at `paths`, and count the funnel. The order of the store is kept.
@@ -95,6 +97,10 @@ class Curation:
         for rule in self._set_rules:
             kept = rule.keep(left)
             self.dropped[rule.name] = len(left) - len(kept)
+            ids = {one.id for one in kept}
+            for one in left:
+                if one.id not in ids:
+                    self._leave_out(one.run.name, rule.name, one.id)
             left = kept
         self.rows_out = len(left)
         return left
@@ -150,10 +156,14 @@ class Curation:
                         left.append(candidate(path, episode))
                     else:
                         self.dropped[rule.name] += 1
+                        self._leave_out(path.name, rule.name, episode.id)
         names.check()
         if not self.dropped.get(FORBIDDEN, 1):
             del self.dropped[FORBIDDEN]  # few benchmarks forbid it: the funnel says so only if they do
         return left
+
+    def _leave_out(self, run: str, rule: str, episode: str) -> None:
+        self.left_out.setdefault(run, {}).setdefault(rule, []).append(episode)
 
     def _rules_of_sets(self) -> Iterator[SetRule]:
         chosen = self.selection

@@ -165,3 +165,16 @@ def _json(value: Any, texts: _Texts, *, is_secret: bool = False) -> Any:
             for key, item in value.items()
         }
     return value
+
+
+def redact_texts(document: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
+    """Return a JSON object about one episode with placeholders in all of its texts.
+
+    Args:
+        document: such as `show --json` prints.
+        kinds: as for `redact`.
+    """
+    found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
+    _json(document, found.look)
+    redacted: dict[str, Any] = _json(document, found.replace) if found.placeholders else document
+    return redacted

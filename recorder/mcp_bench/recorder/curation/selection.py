@@ -6,6 +6,7 @@ The metadata of a field describe its option, see `cli/options.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,33 @@ class Selection:
         default=None,
         metadata={
             "help": "Minimum partial score, the share of a task's assertions that hold. Default: 0.5; 0 with "
-            "--cohort or --steps.",
+            "--cohort, --steps, --min-score or --min-par.",
             "bounds": (0, 1),
         },
     )
     strict: bool = field(
         default=False,
         metadata={"help": "Keep only strictly solved episodes, by the benchmark's own definition."},
+    )
+    min_score: float | None = field(
+        default=None,
+        metadata={
+            "help": "Keep only episodes whose measured score is at least as good as VALUE, in its own unit: "
+            "at most VALUE where lower is better.",
+            "metavar": "VALUE",
+        },
+    )
+    min_par: float | None = field(
+        default=None,
+        metadata={
+            "help": "Keep only episodes whose measured score is at least this share of the way from the "
+            "task's baseline to its par; 1 is par.",
+            "metavar": "SHARE",
+        },
+    )
+    reviewed: bool = field(
+        default=False,
+        metadata={"help": "Keep only episodes that a person marked good in `mcp-bench view`."},
     )
     splits: tuple[str, ...] = field(
         default=("train",),
@@ -192,9 +213,13 @@ class Selection:
         """The minimum partial score that applies."""
         if self.min_partial is not None:
             return self.min_partial
-        return 0.5 if self.cohort is None else 0.0
+        by_other = (self.cohort, self.min_score, self.min_par)
+        return 0.5 if all(value is None for value in by_other) else 0.0
 
     def __post_init__(self) -> None:
+        for option, number in (("--min-score", self.min_score), ("--min-par", self.min_par)):
+            if number is not None and not isfinite(number):
+                raise WrongUseError(f"{option} is {number}: it must be a number")
         for name, value in (
             ("minimum partial score", self.min_partial),
             ("maximum share of failed calls", self.max_error_share),

@@ -31,8 +31,8 @@ def check_hub() -> None:
         ) from error
 
 
-def push(repository: str, files: Sequence[Path], message: str) -> str:
-    """Commit files to the root of a data set repository, and return the URL of the commit.
+def push(repository: str, folder: Path, names: Sequence[str], message: str) -> str:
+    """Commit files of a folder to a data set repository, and return the URL of the commit.
 
     A repository that does not exist is created as a private one.
 
@@ -47,7 +47,7 @@ def push(repository: str, files: Sequence[Path], message: str) -> str:
     api = HfApi()
     try:
         api.create_repo(repository, repo_type="dataset", private=True, exist_ok=True)
-        added = [CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file) for file in files]
+        added = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=folder / name) for name in names]
         done = api.create_commit(repository, added, commit_message=message, repo_type="dataset")
     except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
         reason = str(error).strip().splitlines()

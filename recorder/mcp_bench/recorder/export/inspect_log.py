@@ -68,7 +68,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
-    groups = _groups(chosen)
+    groups = {(one.run.name, one.agent, one.model or "") for one in chosen}
     names = {group: out if len(groups) == 1 else _name(out, group) for group in groups}
     for path in (*names.values(), manifest_path):
         if path.exists() and not force:
@@ -111,7 +111,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         }
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        replacement.commit(first=manifest_path)
+        replacement.commit(first=[manifest_path])
     return manifest
 
 
@@ -224,14 +224,6 @@ def _logged(
                     reader.assertions(episode.id),
                     reader.metrics(episode.id),
                 )
-
-
-def _groups(chosen: list[Candidate]) -> set[_Group]:
-    groups = set[_Group]()
-    for run, of_run in groupby(chosen, key=lambda one: one.run):
-        with RunReader(run) as reader:
-            groups |= {_group(reader.episode(one.id)) for one in of_run}
-    return groups
 
 
 def _group(episode: StoredEpisode) -> _Group:

@@ -14,7 +14,7 @@ from typing import Any
 from mcp_bench.recorder.curation.candidate import Candidate, quality
 from mcp_bench.recorder.curation.caps import by_task
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.rows import Note
+from mcp_bench.recorder.export.rows import Beside, Note
 from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
@@ -55,7 +55,7 @@ class Pairs:
         return None
 
     def rows(
-        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
+        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
         """Yield the pairs, ordered by the first attempt at each task."""
         for attempts in by_task(chosen).values():

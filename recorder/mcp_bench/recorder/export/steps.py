@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from mcp_bench.recorder.conversations.align import matched
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.rows import Note
+from mcp_bench.recorder.export.rows import Beside, Note
 from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
@@ -32,12 +32,16 @@ Label = Literal["progress", "neutral", "setback", "broke_guardrail", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The effect of a call: after it, `met` of `objectives` hold and `broken` guardrails do not."""
+    """The effect of a call: after it, `met` of `objectives` hold and `broken` guardrails do not.
+
+    `changed` has `(kind, name, whether it holds now)` of the assertions that it changed.
+    """
 
     label: Label
     objectives: int
     met: int
     broken: int
+    changed: tuple[tuple[str, str, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *,
         label = "setback"
     objectives = [one for one in after if one.kind == "objective"]
     broken = sum(one.kind == "guardrail" and not one.passed for one in after)
-    return Step(label, len(objectives), sum(one.passed for one in objectives), broken)
+    differ = tuple((one.kind, one.name, one.passed) for one in changed)
+    return Step(label, len(objectives), sum(one.passed for one in objectives), broken, differ)
 
 
 class Steps:
@@ -107,7 +112,7 @@ class Steps:
         return None
 
     def rows(
-        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode
+        self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
         """Yield the calls of the episodes, in order.
 
@@ -162,6 +167,6 @@ class Steps:
                     "completion": [{**turn, "tool_calls": [call]}],
                     "tools": row["tools"],
                     "step": number,
-                    **asdict(done),
+                    **{name: value for name, value in asdict(done).items() if name in self.columns},
                     **episode_facts,
                 }

@@ -51,7 +51,7 @@ def export(
 
     The folder of `out` is created if it does not exist. All files appear complete or not at all. The same
     store and selection give the same bytes. The `funnel` of the manifest has the number of episodes in,
-    dropped by each rule, and out.
+    dropped by each rule, and out; `left_out` names those that were dropped, by run and rule.
 
     Args:
         rows: The kind of rows.
@@ -104,7 +104,14 @@ def export(
         summary.add(episode)
 
     with writing(where.out), new_folder(where.folder), Replacement() as replacement:
-        with contextlib.closing(rows.rows(curation, chosen, note, encode)) as made:
+        further: list[Path] = []
+
+        def beside_data(name: str) -> Path:
+            path = where.folder / name
+            further.append(path)
+            return replacement.beside(path)
+
+        with contextlib.closing(rows.rows(curation, chosen, note, encode, beside_data)) as made:
             written = [_write(rows, where, replacement.beside(file), made) for file in files]
         curation.guard.check()
         for file, facts in zip(files, written, strict=True):
@@ -129,6 +136,8 @@ def export(
             "counts": summary.counts(),
             "runs": summary.runs,
             "episodes": summary.episodes,
+            "rules": {rule: words for rule, words in curation.words().items() if curation.dropped.get(rule)},
+            "left_out": curation.left_out,
         }
         beside = rows.companions(where, files)
         if extras.card:
@@ -138,7 +147,7 @@ def export(
         # moved into place before the data, so data always has its manifest
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        replacement.commit(first=manifest_path)
+        replacement.commit(first=[manifest_path, *further])
         _remove_others(where, files)
     return manifest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,14 +16,19 @@ class Replacement:
 
     def __init__(self) -> None:
         self._temporary: dict[Path, Path] = {}
+        self._made: list[Path] = []
 
     def beside(self, path: Path) -> Path:
-        """Return a temporary path for the file that will replace `path`."""
+        """Return a temporary path for the file that will replace `path`. Its folder is made, if need be."""
+        if not path.parent.exists():
+            path.parent.mkdir()
+            self._made.append(path.parent)
         return self._temporary.setdefault(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
 
-    def commit(self, first: Path) -> None:
-        """Move all files into place, `first` before the others."""
-        for path in [first, *(path for path in self._temporary if path != first)]:
+    def commit(self, first: Sequence[Path]) -> None:
+        """Move all files into place, those in `first` before the others."""
+        early = set(first)
+        for path in [*first, *(path for path in self._temporary if path not in early)]:
             self._temporary[path].replace(path)
 
     def __enter__(self) -> Self:
@@ -33,6 +38,9 @@ class Replacement:
         for temporary in self._temporary.values():
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+        for folder in self._made:
+            with contextlib.suppress(OSError):  # not empty, if all went well
+                folder.rmdir()
 
 
 @contextlib.contextmanager

@@ -31,6 +31,18 @@ class Format(Protocol):
         ...
 
 
+ImagesAs = Literal["text", "files", "base64"]
+"""What rows have of an image in a tool's result: a text that names it, the name of a file beside the data, or
+its data."""
+
+
+@runtime_checkable
+class HasImages(Protocol):
+    """A format whose rows have more of an image than a text that names it."""
+
+    images: ImagesAs
+
+
 @runtime_checkable
 class HasCompanions(Protocol):
     """A format whose readers need further files beside the data."""

@@ -2,6 +2,10 @@
 
 https://huggingface.co/docs/trl/dataset_formats (tool calling). Keys without a value are left out: chat
 templates test for keys, and some of them print a null as text.
+
+With images, the rows are those of a vision data set. TRL recognises it by the key `images`, and fills its
+images into the messages of the user only; a tool's message has its own (`prepare_multimodal_messages` of TRL
+1.16 keeps them). So `images` is an empty list, and each image a part of the content in which it was returned.
 """
 
 from __future__ import annotations
@@ -9,23 +13,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_bench.recorder.formats import Column
+from mcp_bench.recorder.conversations.images import data_url, image_bytes, image_text, parts
+from mcp_bench.recorder.formats import Column, ImagesAs
 from mcp_bench.recorder.formats.facts import fact_columns, facts
+from mcp_bench.recorder.formats.image_files import image_path
 from mcp_bench.recorder.trajectory import Message, ToolCall, ToolSchema, Trajectory
+from mcp_bench.servers.contracts import Image
 
 
 class Trl:
     name = "trl"
     summary = "JSON lines for TRL's SFTTrainer"
     suffix = ".jsonl"
-    columns: Mapping[str, Column] = {"messages": "json list", "tools": "json list", **fact_columns()}
+
+    def __init__(self, images: ImagesAs = "text") -> None:
+        """Choose what rows have of images: with `text`, the rows are for models that read text only."""
+        self.images = images
+        of_images: dict[str, Column] = {} if images == "text" else {"images": "json list"}
+        self.columns: Mapping[str, Column] = {
+            "messages": "json list", "tools": "json list", **of_images, **fact_columns(),
+        }  # fmt: skip
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """Return `messages`, `tools` and the facts of the episode."""
+        rows = [_message(message) for message in trajectory.messages]
+        of_images: dict[str, Any] = {}
+        if self.images != "text":
+            of_images["images"] = []
+            for row, message in zip(rows, trajectory.messages, strict=True):
+                if "content" in row:  # parts everywhere: Arrow has one type for a column
+                    row["content"] = [self._part(part) for part in parts(message)]
         return {
-            "messages": [_message(message) for message in trajectory.messages],
+            "messages": rows,
             "tools": [_tool(tool) for tool in trajectory.tools],
+            **of_images,
             **facts(trajectory),
+        }
+
+    def _part(self, part: str | Image) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        if (data := image_bytes(part)) is None:
+            return {"type": "text", "text": image_text(part)}
+        return {
+            "type": "image",
+            "image": data_url(part) if self.images == "base64" else image_path(part, data),
         }
 
 

@@ -36,7 +36,7 @@ def compared(found: dict[str, Any]) -> Section:
     return Section(
         "A against B",
         words,
-        tables=[flips] if flips.rows else [],
+        tables=[table for table in (flips, *_measured(rows, names)) if table.rows],
         charts=[_differences(rows, names), _flip_chart(rows, names)],
     )
 
@@ -121,3 +121,42 @@ def _flips(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Table:
 def _solved(flip: dict[str, Any]) -> list[Cell]:
     solved = [f"{flip[side]['solved']} of {flip[side]['episodes']}" for side in "ab"]
     return [*solved, *(flip[side]["partial"] for side in "ab")]
+
+
+def _measured(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Table]:
+    """Return the table of measured scores, and the table of the tasks on which they differ."""
+    several = len(rows) > 1
+    found = [
+        ([name] if several else [], one)
+        for name, row in zip(names, rows, strict=True)
+        for one in row["scores"]
+    ]
+    on = ["on"] if several else []
+    means: list[list[Cell]] = [
+        [*label, _words(one), one["common_tasks"], *(f"{one[side]:.4g}" for side in "ab"),
+         f"{one['difference']:+.4g}" + _span(one["difference_ci"]), one["b_better"], one["b_worse"]]
+        for label, one in found
+    ]  # fmt: skip
+    tasks: list[list[Cell]] = [
+        [*label, flip["task"], _words(one), f"B is {way}", *(f"{flip[side]:.4g}" for side in "ab")]
+        for label, one in found
+        for way, flips in one["flips"].items()
+        for flip in flips
+    ]
+    return [
+        Table(
+            "Measured scores",
+            [*on, "score", "common tasks", "A", "B", "B - A", "B is better on", "worse on"],
+            means,
+        ),
+        Table("Tasks on which they measured different scores", [*on, "task", "score", "", "A", "B"], tasks),
+    ]
+
+
+def _words(one: dict[str, Any]) -> str:
+    unit = f" in {one['unit']}" if one["unit"] else ""
+    return f"{one['name']}{unit}, {one['better']} is better"
+
+
+def _span(interval: Sequence[float] | None) -> str:
+    return f" [{interval[0]:+.4g}, {interval[1]:+.4g}]" if interval else ""

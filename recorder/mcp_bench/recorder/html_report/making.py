@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.html_report.compared import compared
+from mcp_bench.recorder.html_report.linked import linked
 from mcp_bench.recorder.html_report.page import write_page
 from mcp_bench.recorder.html_report.recordings import about, recorded
 from mcp_bench.recorder.html_report.sections import Section
@@ -48,16 +49,19 @@ def make_page(
     loop: Path | None,
     loop_sections: Sequence[Section],
     notes: Sequence[str] = (),
+    viewer: str | None = None,
 ) -> list[Path]:
     """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files.
 
-    `notes` are lines below the title.
+    `notes` are lines below the title. `viewer` is where links to the recordings lead, as `linked` takes it.
     """
     sections = [*loop_sections, *([compared(comparison)] if comparison else [])]
     lines = [f"In {loop.absolute()}"] if loop else []
     if episodes or not sections:
         sections += recorded(episodes, by)
         lines += [about(episodes), *notes]
+    if viewer and episodes:
+        sections.append(linked(episodes, viewer))
     lines.append(f"mcp-bench {version('mcp-bench-kit')}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     title = f"Loop {loop.absolute().name}" if loop else "Scores of recordings"
     return write_page(path, title, lines, sections)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
-from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Score, Section
+from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Link, Score, Section
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.extras import install_extra
 from mcp_bench.servers.sanitize import sanitize_line
@@ -103,23 +103,15 @@ def _names(sections: Sequence[Section]) -> dict[int, str]:
 
 
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # escape characters that hide or reorder text in everything except our own markup
-        finalize=lambda value: (
-            sanitize_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-        ),
-    )
+    from mcp_bench.recorder.html_report.templating import make_environment
+
+    environment = make_environment(__package__, sanitize_line)
     environment.filters["cell"] = cell
     environment.filters["drawn"] = Markup
     environment.filters["id"] = id
+    environment.tests["link"] = lambda value: isinstance(value, Link)
     environment.tests["figure"] = lambda value: not isinstance(value, str)
     environment.filters["rows_left_out"] = _rows_left_out
     environment.globals.update(most_lines=MOST_LINES, most_rows=MOST_ROWS)

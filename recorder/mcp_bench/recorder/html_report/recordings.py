@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_bench.recorder.html_report.sections import (
     INTERVALS,
+    MOST_ROWS,
     Cell,
     DotChart,
     Dots,
@@ -19,7 +20,7 @@ from mcp_bench.recorder.html_report.sections import (
     counted,
 )
 from mcp_bench.recorder.scores.conditions import CONDITIONS, common_conditions, differing_conditions
-from mcp_bench.recorder.scores.scores import summarise, usual_attempts
+from mcp_bench.recorder.scores.scores import measured_score, summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -147,8 +148,9 @@ def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Sec
     same = list(filter(None, same))
     words = [f"All groups: {', '.join(same)}."] if same and len(rows) > 1 else []
     words += _trouble(rows)
-    chart = score_chart("scores", "Partial and strict", "group", list(zip(names, rows, strict=True)))
-    return Section("Scores", words, _facts(rows), [_whole(rows, names)], [chart])
+    shown = [one for one in zip(names, rows, strict=True) if one[1]["partial"] is not None]
+    charts = [score_chart("scores", "Partial and strict", "group", shown)] if shown else []
+    return Section("Scores", words, _facts(rows), [_whole(rows, names)], charts)
 
 
 def _facts(rows: Sequence[Row]) -> list[Fact]:
@@ -196,6 +198,7 @@ def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
         ("invalid", [row["invalid"] for row in rows]),
         ("partial", [score(row, "partial") for row in rows]),
         ("strict", [score(row, "strict") for row in rows]),
+        ("score", [measured_score(row["score"]) or None for row in rows]),
     ]
     if any(row["retried"]["episodes"] for row in rows):
         columns += [
@@ -222,10 +225,23 @@ def _whole(rows: Sequence[Row], names: Sequence[str]) -> Table:
 
 
 def _parts(title: str, noun: str, groups: Mapping[str, Sequence[tuple[str, Row]]]) -> list[Section]:
-    """Return a section with a chart for each group that has several parts, if there is any."""
-    divided = {label: parts for label, parts in groups.items() if len(parts) > 1}
+    """Return a section about parts: groups side by side in one chart, or, if they are too many, one for each.
+
+    Parts without a valid graded episode have no marks, so they are left out.
+    """
+    scored = {
+        label: [one for one in parts if one[1]["partial"] is not None] for label, parts in groups.items()
+    }
+    divided = {label: parts for label, parts in scored.items() if len(parts) > 1}
     if not divided:
         return []
+    together = [(part, label, row) for label, parts in scored.items() for part, row in parts]
+    if len(divided) > 1 and len(together) <= MOST_ROWS:
+        order = list(dict.fromkeys(part for parts in divided.values() for part, _ in parts))
+        together = [one for one in together if one[0] in order]
+        together.sort(key=lambda one: order.index(one[0]))
+        beside = [(f"{part}: {label}", row) for part, label, row in together]
+        return [Section(title, charts=[score_chart(noun, f"{title}, side by side", noun, beside)])]
     shown = dict(list(divided.items())[:MOST_GROUPS])
     more = len(divided) - len(shown)
     words = []

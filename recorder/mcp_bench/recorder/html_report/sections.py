@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 Role = Literal["partial", "strict", "fixed", "broken", "loss"]
 """What a mark stands for. A role has the same colour in all charts."""
@@ -23,6 +23,19 @@ class Score:
     """The mean with invalid episodes as 0, if there are any."""
     signed: bool = False
     """True for differences."""
+
+
+class Link(str):
+    """A text that leads somewhere."""
+
+    __slots__ = ("href",)
+
+    def __new__(cls, text: str, href: str) -> Self:
+        made = super().__new__(cls, text)
+        made.href = href
+        return made
+
+    href: str
 
 
 Cell = str | int | float | Score | None

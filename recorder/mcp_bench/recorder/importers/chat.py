@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.conversation import chat_messages, tool_schemas
 from mcp_bench.recorder.importers.facts import facts, failed_calls
+from mcp_bench.recorder.importers.image_files import with_image_files
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
 from mcp_bench.recorder.importers.task_name import task_of
 
@@ -28,10 +30,10 @@ class Chat:
         return False
 
     def rows(self, path: Path) -> Iterator[Row]:
-        return rows(path, self._attempts)
+        return rows(path, partial(self._attempts, path.parent))
 
-    def _attempts(self, row: dict[str, Any]) -> Iterator[Attempt]:
-        said = row.get("messages")
+    def _attempts(self, folder: Path, row: dict[str, Any]) -> Iterator[Attempt]:
+        said = with_image_files(row.get("messages"), folder)
         if said is None and "prompt" in row and "completion" in row:
             said = [*_list(row["prompt"], "user"), *_list(row["completion"], "assistant")]
         if said is None:

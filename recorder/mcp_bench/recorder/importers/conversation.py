@@ -11,6 +11,7 @@ from typing import Any
 from mcp_bench.recorder.importers.attempt import RowError
 from mcp_bench.recorder.importers.json_rows import parse
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema
+from mcp_bench.servers.contracts import Image
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
@@ -117,7 +118,11 @@ def _message(row: Mapping[str, Any], failed: set[str]) -> Message:
         if not text and error:
             text = str(error.get("message") if isinstance(error, dict) else error)
         return Message(
-            role="tool", content=text or "", tool_call_id=str(call_id) if call_id else None, is_error=is_error
+            role="tool",
+            content=text or "",
+            tool_call_id=str(call_id) if call_id else None,
+            is_error=is_error,
+            images=_images(content),
         )
     calls = row.get("tool_calls") or []
     if not isinstance(calls, list):
@@ -200,6 +205,19 @@ def _media(kind: str, part: Mapping[str, Any]) -> str:
         media, _, data = text.removeprefix("data:").partition(";base64,")
         return f"[{kind}: {media}, {len(data)} characters of base64]"
     return f"[{kind}: {text}]" if len(text) < 2000 else f"[{kind}: {len(text)} characters]"
+
+
+def _images(content: Any) -> list[Image]:
+    """Return the images whose data are in the parts of a content."""
+    found = []
+    for part in content if isinstance(content, list) else []:
+        if isinstance(part, dict) and part.get("type") in ("image", "image_url"):
+            place = part.get(part["type"])
+            place = place.get("url") if isinstance(place, dict) else place
+            media, named, data = str(place or "").removeprefix("data:").partition(";base64,")
+            if named and str(place).startswith("data:"):
+                found.append(Image(media_type=media, data=data))
+    return found
 
 
 def _tool(row: Mapping[str, Any]) -> ToolSchema:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from mcp_bench.recorder.conversations.images import parts
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
 from mcp_bench.recorder.paths import runs_dir
@@ -25,6 +26,7 @@ from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_written
 from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.contracts import Image
 from mcp_bench.servers.home import home
 
 SOURCE_ERROR = "source_error"
@@ -190,7 +192,8 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
             connections=1,
             ended_us=started,
         ),
-        attempt.messages,
+        # the frames have the images
+        [message.model_copy(update={"images": []}) for message in attempt.messages],
     )
     if attempt.partial is not None:
         folder.grades.put_imported(
@@ -214,9 +217,15 @@ def _frames(messages: list[Message]) -> Iterator[tuple[Any, bytes]]:
             params = {"name": call.function.name, "arguments": call.function.arguments}
             yield "client", _line({"id": numbers[call.id], "method": "tools/call", "params": params})
         if message.role == "tool" and message.tool_call_id in numbers:
-            content = [{"type": "text", "text": message.content or ""}]
+            content = [_block(part) for part in parts(message)] or [_block("")]
             result = {"content": content, "isError": message.is_error}
             yield "server", _line({"id": numbers[message.tool_call_id], "result": result})
+
+
+def _block(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image", "data": part.data, "mimeType": part.media_type}
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -70,7 +70,7 @@ def held_out(benchmark: Benchmark, split: str) -> HeldOut:
     if split != PRIVATE:
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             return _parse(benchmark.name, split, json.loads(file.read_bytes()))
-    found = _build(benchmark, split)
+    found = build(benchmark, split)
     if split != PRIVATE:
         _store(file, found)
     return found
@@ -86,7 +86,7 @@ def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
     return f"{calls_text(calls)}\n{answer or ''}"
 
 
-def _build(benchmark: Benchmark, split: str) -> HeldOut:
+def build(benchmark: Benchmark, split: str) -> HeldOut:
     tasks: list[str] = []
     exact: dict[str, str] = {}
     prompts: list[Shingles] = []

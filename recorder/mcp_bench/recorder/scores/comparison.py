@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
-from mcp_bench.recorder.scores.totals import Measure, TaskTotals, Totals, finished
+from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.grading import Measure
 
 KINDS = ("run", "agent", "model")
 """The kinds of names that can select a side."""
@@ -76,7 +77,8 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
     bootstrap over the pairs (None with fewer than two pairs). `invalid_as_0` covers all tasks that
     both sides tried and scores invalid episodes as 0. A task flips if one side solved it in more
     than half of its attempts and the other did not. `scores` has an entry for each thing that was measured
-    (name, unit, direction), for the tasks whose attempts on both sides all measured it.
+    (name, unit, direction), for the tasks whose attempts on both sides all measured it. Its `flips` are the
+    tasks on which B is better or worse, those with the largest difference first.
 
     Raises:
         UnknownNameError: a side has no episode.
@@ -159,35 +161,45 @@ def _row(pair: _Pair) -> dict[str, Any]:
             "b": {**pair.b.counts(), "tasks": len(theirs)},
         },
         **_differences(valid),
-        "scores": _scores([(ours[task], theirs[task]) for task in common]),
+        "scores": _scores([(task, ours[task], theirs[task]) for task in common], pair.episodes),
         "invalid_as_0": _differences(tried),
         "flips": flips,
     }
 
 
-def _scores(pairs: Sequence[tuple[TaskTotals, TaskTotals]]) -> list[dict[str, Any]]:
+def _scores(
+    pairs: Sequence[tuple[str, TaskTotals, TaskTotals]], episodes: Mapping[str, list[str]]
+) -> list[dict[str, Any]]:
     """Return the paired differences of measured scores. `better` counts tasks in the measure's direction."""
-    by_measure: dict[Measure, list[tuple[float, float]]] = {}
-    for a, b in pairs:
+    by_measure: dict[Measure, list[dict[str, Any]]] = {}
+    for task, a, b in pairs:
         if a.measure is not None and a.measure == b.measure:
-            by_measure.setdefault(a.measure, []).append((a.score / a.episodes, b.score / b.episodes))
+            means = {"a": a.score / a.episodes, "b": b.score / b.episodes}
+            by_measure.setdefault(a.measure, []).append({"task": task, **means, "episodes": episodes[task]})
     found = []
-    for (name, unit, better), means in sorted(by_measure.items()):
-        differences = [b - a for a, b in means]
-        intervals = bootstrap([(difference,) for difference in differences], [1] * len(means))
-        gains = differences if better == "higher" else [-difference for difference in differences]
+    for (name, unit, better), tasks in sorted(by_measure.items()):
+        differences = [task["b"] - task["a"] for task in tasks]
+        intervals = bootstrap([(difference,) for difference in differences], [1] * len(tasks))
+        sign = 1 if better == "higher" else -1
+        # the largest first; equally large ones by name
+        ranked = sorted(tasks, key=lambda task: -abs(task["b"] - task["a"]))
+        flips = {
+            "better": [task for task in ranked if sign * (task["b"] - task["a"]) > 0],
+            "worse": [task for task in ranked if sign * (task["b"] - task["a"]) < 0],
+        }
         found.append(
             {
                 "name": name,
                 "unit": unit,
                 "better": better,
-                "common_tasks": len(means),
-                "a": mean(sum(a for a, _ in means), len(means)),
-                "b": mean(sum(b for _, b in means), len(means)),
-                "difference": mean(sum(differences), len(means)),
+                "common_tasks": len(tasks),
+                "a": mean(sum(task["a"] for task in tasks), len(tasks)),
+                "b": mean(sum(task["b"] for task in tasks), len(tasks)),
+                "difference": mean(sum(differences), len(tasks)),
                 "difference_ci": list(intervals[0]) if intervals else None,
-                "b_better": sum(gain > 0 for gain in gains),
-                "b_worse": sum(gain < 0 for gain in gains),
+                "b_better": len(flips["better"]),
+                "b_worse": len(flips["worse"]),
+                "flips": flips,
             }
         )
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -94,6 +94,14 @@ def usual_attempts(row: dict[str, Any]) -> dict[str, Any] | None:
     return common[-1] if common else None
 
 
+def measured_score(score: Mapping[str, Any] | None) -> str:
+    """Return the `score` of a row in words, such as `latency 4.5 ms [4, 5.2]`."""
+    if score is None:
+        return ""
+    interval = f" [{score['ci'][0]:.4g}, {score['ci'][1]:.4g}]" if score["ci"] else ""
+    return f"{score['name']} {score['mean']:.4g} {score['unit']}".rstrip() + interval
+
+
 def groups(by: str) -> list[str]:
     """Parse a comma-separated `--by` value.
 
@@ -126,8 +134,8 @@ def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict
 
 def stored_episodes(
     paths: Iterable[Path], unfinished: list[RunSummary], unreadable: list[StorageError]
-) -> Iterator[StoredEpisode]:
-    """Yield the episodes of many runs.
+) -> Generator[StoredEpisode]:
+    """Yield the episodes of many runs. Close the generator: a run is open in between.
 
     One damaged file does not hide the other runs.
 

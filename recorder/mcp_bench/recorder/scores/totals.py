@@ -8,14 +8,10 @@ from typing import Any
 
 from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
-from mcp_bench.servers.grading import Score
+from mcp_bench.servers.grading import Measure, Score
 
 SILENT = frozenset(("endpoint_error", "login_missing"))
 """Invalid reasons of an episode whose model did not answer."""
-
-
-Measure = tuple[str, str, str]
-"""What scores must share to be averaged: name, unit, and which is better, `higher` or `lower`."""
 
 
 @dataclass(slots=True)
@@ -37,7 +33,7 @@ class TaskTotals:
         return next(iter(self.measures)) if len(self.measures) == 1 else None
 
     def measured(self, score: Score | None) -> None:
-        self.measures.add(None if score is None else (score.name, score.unit, score.better))
+        self.measures.add(None if score is None else score.measure)
         self.score += 0.0 if score is None else score.value
 
 

@@ -1,7 +1,8 @@
 """The sealed side of a run: `grades.db`, with one grade and one verdict per episode, and the canaries.
 
 Only the referee's user can read it. It is written after the agent has ended, and nothing in it is ever copied
-into `recordings.db`. The rewards of steps are sealed with the grade: they would reveal it.
+into `recordings.db`. The rewards of steps are sealed with the grade: they would reveal it. What worlds ask
+their judges and users is written while the agent works.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import JsonValue
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.asked import Asked, add_asked
 from mcp_bench.recorder.store.database import close_writer, open_writer
 from mcp_bench.recorder.store.signatures import SEALED, Signer, put_seal, seal_tag, tag_rows, tags
 from mcp_bench.recorder.taint import Canary, Scan
@@ -131,6 +133,19 @@ class SealedGrades:
                 tag_rows(db, self._signer, "rewards", "episode = ?", episode)
         if not stored:
             raise StorageError(f"{self.path}: episode {episode} has a grade already")
+
+    def put_asked(self, episode: str, asked: Asked) -> None:
+        """Store what a world asked a model, at once: it was paid for, whatever becomes of the episode."""
+        with self._changing() as db:
+            tag_rows(db, self._signer, "asked", "id = ?", add_asked(db, episode, asked))
+
+    def asked_cost(self) -> float:
+        """Return the cost of all questions in US dollars, as far as the endpoints reported it."""
+        with self._lock, database_errors(self.path):
+            found = self._connection.execute(
+                "SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM asked"
+            )
+            return float(found.fetchone()[0])
 
     def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
         """Store the verdict on an episode that has ended; it replaces an earlier one."""

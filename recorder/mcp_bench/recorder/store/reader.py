@@ -20,6 +20,7 @@ from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.annotations import Annotations, known_annotations
+from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
@@ -51,6 +52,11 @@ _LAST_ATTEMPTS = """
     WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
         AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
     ORDER BY e.id
+"""
+_OUTCOME = """
+    SELECT total(invalid IS NOT NULL), count(partial), avg(partial), avg(strict) FROM (
+    SELECT e.invalid, g.partial, g.strict FROM episodes e
+    LEFT JOIN sealed.grades g ON g.episode = e.id AND e.invalid IS NULL
 """
 
 
@@ -197,6 +203,7 @@ class RunReader:
         if "m002_scores" not in self._grade_tables:
             self._connection.execute("CREATE TEMP TABLE scores (episode, score, submissions, certain)")
             self._connection.execute("CREATE TEMP TABLE rewards (episode, execution, reward)")
+        self._has_asked = "m003_asked" in self._grade_tables
 
     def close(self) -> None:
         self._connection.close()
@@ -269,6 +276,16 @@ class RunReader:
         with database_errors(self._file):
             return episode_rows.recorded_calls(self._connection, episode)
 
+    def call_outcomes(self) -> Iterator[tuple[str, str, str | None, float | None]]:
+        """Yield `(episode, tool, outcome, milliseconds)` of every call, without reading any result."""
+        rows = self._query("SELECT episode, coalesce(tool, ''), outcome, ended_us - started_us FROM calls")
+        yield from ((row[0], row[1], row[2], row[3] if row[3] is None else row[3] / 1000) for row in rows)
+
+    def outcome(self) -> tuple[int, int, float | None, float | None]:
+        """Return the numbers of invalid and of valid graded last attempts, and the means of their scores."""
+        rows = self._query(_OUTCOME + _LAST_ATTEMPTS + ")")
+        return next(((int(row[0]), *row[1:]) for row in rows), (0, 0, None, None))
+
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
         """Yield the calls that the server ran, in order of execution, with their whole results."""
         with database_errors(self._file):
@@ -315,6 +332,13 @@ class RunReader:
             "SELECT execution, reward FROM rewards WHERE episode = ? ORDER BY execution", episode
         )
         return {int(execution): float(reward) for execution, reward in rows}
+
+    def asked(self, episode: str) -> list[Asked]:
+        """Return what the episode's world asked the models of its roles, in order."""
+        if self.empty or not self._has_asked:
+            return []
+        with database_errors(self._file):
+            return list(read_asked(self._connection, episode))
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
         """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""

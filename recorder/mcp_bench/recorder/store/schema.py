@@ -262,9 +262,34 @@ _GRADES_2 = (
     )
     """,
 )
+# questions of worlds to the models that play their user, judge or opponent; they can contain the solution
+_GRADES_3 = (
+    """
+    CREATE TABLE asked (
+        id INTEGER PRIMARY KEY, -- in the order in which they ended
+        episode TEXT NOT NULL,
+        role TEXT NOT NULL, -- user, judge or opponent
+        model TEXT NOT NULL, -- as the operator named it
+        endpoint TEXT NOT NULL, -- its address, without a login
+        seed INTEGER, -- of sampling, as it was sent
+        answered_by TEXT, -- model and version, as the endpoint reports them
+        error TEXT, -- why there is no answer
+        usage TEXT, -- JSON object
+        started_us INTEGER NOT NULL,
+        ended_us INTEGER NOT NULL,
+        messages TEXT NOT NULL, -- JSON array
+        tools TEXT NOT NULL, -- JSON array
+        answer TEXT, -- JSON object: the model's message
+        tag BLOB
+    )
+    """,
+    "CREATE INDEX asked_episode ON asked (episode)",
+)
 
 recordings = Schema(
     "mcp-bench-recordings",
     {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2, "m003_task_facts": _RECORDINGS_3},
 )
-grades = Schema("mcp-bench-grades", {"m001_initial": _GRADES_1, "m002_scores": _GRADES_2})
+grades = Schema(
+    "mcp-bench-grades", {"m001_initial": _GRADES_1, "m002_scores": _GRADES_2, "m003_asked": _GRADES_3}
+)

@@ -45,6 +45,7 @@ KEYS = {
     "grades": "episode",
     "scores": "episode",
     "rewards": "id",
+    "asked": "id",
     "scans": "episode",
     "canaries": "place",
 }
@@ -52,7 +53,7 @@ KEYS = {
 OF_EPISODE = ("calls", "messages", "model_calls", "flags")
 """Tables whose rows are final when their episode has ended. Flags can be without an episode."""
 
-SEALED = ("grades", "scores", "rewards", "scans", "canaries")
+SEALED = ("grades", "scores", "rewards", "asked", "scans", "canaries")
 """Tables of `grades.db`."""
 
 _BODIES = frozenset({("frames", "body"), ("model_calls", "request"), ("model_calls", "response")})
