@@ -1,4 +1,4 @@
-"""Make a perfect attempt worse: leave out calls, or change one of their arguments.
+"""Make a perfect attempt worse: leave calls out, change an argument, or make them wrongly at first.
 
 All choices follow from the seed and the calls, so an attempt can be reproduced.
 """
@@ -51,6 +51,69 @@ def worsen(
             result[index] = Call(call.name, spoiled)
             wanted -= 1
     return [result[index] for index in kept]
+
+
+def with_slips(
+    calls: Sequence[Call], *, slips: float, seed: int | str = 0, schemas: Mapping[str, Mapping[str, Any]]
+) -> list[Call]:
+    """Return `calls` with a wrong call of the same tool before a share `slips` of them.
+
+    A wrong call has an argument that only other tools know, or lacks one that the tool needs: what small
+    models do with a tool that is new to them. The tool's schema refuses it, so it changes nothing, and the
+    right call after it is the repair.
+
+    Args:
+        calls: the right calls.
+        slips: the share, rounded up or down at random as in `worsen`.
+        seed: decides, with the calls, which calls and what is wrong.
+        schemas: JSON Schema of each tool by name. Calls without a schema that could refuse them stay alone.
+    """
+    text = json.dumps([[call.name, call.arguments] for call in calls], sort_keys=True)
+    chance = random.Random(f"slips {seed} {text}")  # noqa: S311 - not a secret
+    wanted, wrong = _count(slips, len(calls), chance), dict[int, Call]()
+    for index in chance.sample(range(len(calls)), len(calls)):
+        if len(wrong) < wanted and (slip := _slip(calls[index], schemas, chance)) is not None:
+            wrong[index] = slip
+    return [made for index, call in enumerate(calls) for made in (wrong.get(index), call) if made is not None]
+
+
+def _slip(call: Call, schemas: Mapping[str, Mapping[str, Any]], chance: random.Random) -> Call | None:
+    """Return a call that the tool's schema refuses, or None if there is none."""
+    schema = schemas.get(call.name, {})
+    own = schema.get("properties", {})
+    needed = sorted(set(schema.get("required", ())) & set(call.arguments))
+    foreign: dict[str, Any] = {}
+    if schema.get("additionalProperties") is False:
+        for name in sorted(schemas):
+            others = schemas[name].get("properties", {})
+            foreign |= {key: about for key, about in others.items() if key not in own}
+    ways = [way for way, possible in (("extra", foreign), ("missing", needed)) if possible]
+    if not ways:
+        return None
+    arguments = copy.deepcopy(call.arguments)
+    if chance.choice(ways) == "extra":
+        key = chance.choice(sorted(foreign))
+        return Call(call.name, {**arguments, key: _plausible(foreign[key], call.arguments, chance)})
+    del arguments[chance.choice(needed)]
+    return Call(call.name, arguments)
+
+
+def _plausible(schema: Any, arguments: Mapping[str, Any], chance: random.Random) -> Any:
+    """Return a value for an argument: one of its choices, or of its type."""
+    schema = schema if isinstance(schema, dict) else {}
+    if enum := schema.get("enum"):
+        return chance.choice(enum)
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return chance.randint(1, 10)
+    if kind == "boolean":
+        return True
+    if kind == "array":
+        return []
+    if kind == "object":
+        return {}
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return chance.choice(texts) if texts else "new"
 
 
 def _count(share: float, total: int, chance: random.Random) -> int:

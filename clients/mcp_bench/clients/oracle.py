@@ -23,7 +23,7 @@ from mcp_bench.clients.events import (
     say_model,
     say_result,
 )
-from mcp_bench.clients.imperfect import Call, worsen
+from mcp_bench.clients.imperfect import Call, with_slips, worsen
 from mcp_bench.clients.process import add_drawing, drawing_key, parser, read_stdin, run, share
 
 SUBMIT = "submit_answer"
@@ -51,7 +51,7 @@ def read_reference(text: str) -> tuple[list[Call], str]:
 
 def imperfections(options: argparse.Namespace) -> str | None:
     """Return a name for a variant that makes mistakes on purpose, or None for the perfect oracle."""
-    parts = [f"{name}={value:g}" for name in ("drop", "spoil") if (value := getattr(options, name))]
+    parts = [f"{name}={value:g}" for name in ("drop", "spoil", "slips") if (value := getattr(options, name))]
     if parts and options.seed:
         parts.append(f"seed={options.seed}")
     if options.drop_answer:
@@ -81,6 +81,9 @@ async def solve(options: argparse.Namespace) -> None:
             todo, answer = [call for call in todo if call.name != SUBMIT], ""
         elif answer and SUBMIT in schemas and not any(call.name == SUBMIT for call in calls):
             todo.append(Call(SUBMIT, {"answer": answer}))
+        if options.slips:
+            tools = {name: schema for name, schema in schemas.items() if name != SUBMIT}
+            todo = with_slips(todo, slips=options.slips, seed=seed, schemas=tools)
         await play(connection, todo)
     if answer:
         say_assistant(answer)
@@ -98,6 +101,13 @@ def main() -> None:
         default=0.0,
         metavar="SHARE",
         help="share of calls to change an argument of, 0 to 1",
+    )
+    arguments.add_argument(
+        "--slips",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of calls to make wrongly at first, so that the tool refuses them, 0 to 1",
     )
     add_drawing(arguments)
     arguments.add_argument("--drop-answer", action="store_true", help="submit no answer")

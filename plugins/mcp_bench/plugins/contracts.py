@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -96,6 +96,8 @@ class LaunchRequest:
     the capability `native`."""
     isolated: bool = False
     """The agent runs in a sandbox, inside which it cannot create its own."""
+    resumable: bool = False
+    """The user may speak again: keep the session, so that `resume` can continue it."""
 
 
 @dataclass(frozen=True)
@@ -235,4 +237,23 @@ class Agent(Protocol):
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         """Read the event stream and the files that the agent left. Never raises on odd content."""
+        ...
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """Optional: an agent that continues its session when the user speaks again.
+
+    It is launched once for each turn. The others get the tool `reply_to_user`.
+    """
+
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return the launch for the user's next message; None: the session is lost.
+
+        Write nothing: the agent can have replaced any file of its home by a link.
+
+        Args:
+            launch: the first launch, of a request that is `resumable`.
+            output: what all launches have left so far, in the same files. `read` gets it all.
+        """
         ...

@@ -12,6 +12,7 @@ from mcp_bench.plugins.contracts import (
     LaunchRequest,
     LentLogin,
     McpServer,
+    Resumes,
     Transcript,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
@@ -40,6 +41,7 @@ __all__ = [
     "Message",
     "MissingDependencyError",
     "Needs",
+    "Resumes",
     "Session",
     "ToolCall",
     "Transcript",

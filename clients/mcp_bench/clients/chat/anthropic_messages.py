@@ -48,10 +48,10 @@ class AnthropicMessages:
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
         )
-        self._messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         self._request: dict[str, Any] = {
             "model": settings.model,
-            "messages": self._messages,
+            "messages": self.messages,
             "max_tokens": settings.max_tokens or MAX_TOKENS,
             "cache_control": {"type": "ephemeral"},  # each turn reads the earlier turns again
         }
@@ -88,7 +88,7 @@ class AnthropicMessages:
             if self._one_action:
                 kept = [block for block in kept if isinstance(block, ToolUseBlock)] or kept
             blocks = [sendable(block.model_dump(exclude_none=True)) for block in kept]
-            self._messages.append({"role": "assistant", "content": blocks})
+            self.messages.append({"role": "assistant", "content": blocks})
         return Reply(
             text="\n".join(block.text for block in message.content if isinstance(block, TextBlock)) or None,
             reasoning="\n".join(
@@ -110,7 +110,7 @@ class AnthropicMessages:
             }
             for call, outcome in results
         ]
-        self._messages.append({"role": "user", "content": blocks})
+        self.messages.append({"role": "user", "content": blocks})
 
 
 def _request(block: ToolUseBlock) -> ToolRequest:

@@ -46,8 +46,8 @@ class OpenAIChat:
             timeout=REQUEST_SECONDS,
         )
         system = [{"role": "system", "content": settings.system}] if settings.system else []
-        self._messages: list[dict[str, Any]] = [*system, {"role": "user", "content": prompt}]
-        self._request: dict[str, Any] = {"model": settings.model, "messages": self._messages}
+        self.messages: list[dict[str, Any]] = [*system, {"role": "user", "content": prompt}]
+        self._request: dict[str, Any] = {"model": settings.model, "messages": self.messages}
         if tools:  # an empty list is refused
             self._request["tools"] = [
                 {
@@ -91,7 +91,7 @@ class OpenAIChat:
         )
 
     def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
-        self._messages += [
+        self.messages += [
             {"role": "tool", "tool_call_id": call.id, "content": outcome.text} for call, outcome in results
         ]
 
@@ -105,7 +105,7 @@ class OpenAIChat:
         sent = [call.model_dump(exclude_none=True) for call in message.tool_calls or ()]
         for number, call in enumerate(sent):
             if not call.get("id"):  # some servers leave it out
-                call["id"] = f"call_{len(self._messages)}_{number}"
+                call["id"] = f"call_{len(self.messages)}_{number}"
             function = call.get("function") or {}
             arguments, problem = parse_arguments(function.get("arguments"))
             if problem and function:
@@ -115,7 +115,7 @@ class OpenAIChat:
             requests.append(ToolRequest(call["id"], function.get("name") or "", arguments, problem))
         if sent:
             turn["tool_calls"] = sent
-        self._messages.append(sendable(turn))
+        self.messages.append(sendable(turn))
         return tuple(requests)
 
 

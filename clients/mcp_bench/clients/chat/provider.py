@@ -90,6 +90,9 @@ class Reply:
 class Provider(Protocol):
     """A model API with one conversation."""
 
+    messages: list[dict[str, Any]]
+    """The conversation in the API's own form: it can be stored as JSON, and replaced by a stored one."""
+
     async def reply(self) -> Reply:
         """Request the next turn and add it to the conversation.
 

@@ -26,6 +26,8 @@ FINISH = OfferedTool(
         "additionalProperties": False,
     },
 )
+SAID = Outcome("The user reads it.")
+"""What the model reads as the result of `FINISH`, if its user answers."""
 NOT_MADE = Outcome("Nothing was done: one action a turn.", is_error=True)
 
 

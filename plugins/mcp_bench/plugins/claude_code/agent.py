@@ -6,20 +6,22 @@ Written for 2.1.329, which needs Node.js 22. Its options: https://code.claude.co
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from mcp_bench.plugins.claude_code.session import ClaudeSession, model_names, read_session
+from mcp_bench.plugins.claude_code.session import ClaudeSession, model_names, read_session, session_id
 from mcp_bench.plugins.cli_agent import MCP_CONFIG, CliAgent, whole_number
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
     Fault,
+    Launch,
     LaunchRequest,
     LentLogin,
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected
+from mcp_bench.plugins.output import endpoint_fault, json_lines, not_approved, not_connected
 
 KEY = "ANTHROPIC_API_KEY"
 TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - a variable's name
@@ -106,9 +108,13 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         return argv
 
     def stdin(self, request: LaunchRequest) -> bytes:
-        # It would take a prompt that begins with a slash for one of its commands.
-        prompt = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt
-        return prompt.encode()
+        return message(request.prompt)
+
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return `claude --resume`, with the options of the first launch."""
+        if (session := session_id(json_lines(output.stdout))) is None:
+            return None
+        return replace(launch, argv=(*launch.argv, f"--resume={session}"), stdin=message(said))
 
     def read_session(self, output: AgentOutput, server: McpServer) -> ClaudeSession:
         return read_session(output.stdout, output.files(".claude", "CLAUDE_CONFIG_DIR"), server)
@@ -127,3 +133,8 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         if not result and session.retrying:
             return Fault(kind="endpoint_error", detail=f"ended while it tried again: {session.retrying}")
         return None
+
+
+def message(text: str) -> bytes:
+    """Return a message of the user. One that begins with a slash would be taken for a command."""
+    return (f"\n{text}" if text.startswith("/") else text).encode()

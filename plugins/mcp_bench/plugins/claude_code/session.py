@@ -53,6 +53,12 @@ def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> ClaudeSe
     return session
 
 
+def session_id(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the id of the session, if the events on stdout say it."""
+    ids = [event.get("session_id") for event in events if event.get("subtype") == "init"]
+    return ids[-1] if ids and is_session_id(ids[-1]) else None
+
+
 def add(session: ClaudeSession, event: dict[str, Any], names: Mapping[str, str]) -> None:
     if event.get("parent_tool_use_id"):
         return  # part of a side conversation

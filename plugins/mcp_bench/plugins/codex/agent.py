@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from mcp_bench.plugins.cli_agent import CliAgent, first_set, whole_number
-from mcp_bench.plugins.codex.session import CodexSession, read_session
+from mcp_bench.plugins.codex.session import CodexSession, read_session, thread_of
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
     Fault,
+    Launch,
     LaunchRequest,
     LentLogin,
     McpServer,
@@ -103,6 +105,12 @@ class Codex(CliAgent[CodexSession]):
         else:
             argv.append("--strict-config")
         return [*argv, "-C", str(request.workdir), "-"]
+
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return `codex exec resume`, with the options of the first launch."""
+        if (thread := thread_of(json_lines(output.stdout))) is None:
+            return None
+        return replace(launch, argv=(*launch.argv[:-1], "resume", thread, "-"), stdin=said.encode())
 
     def configuration(self, request: LaunchRequest) -> dict[str, Any]:
         """Return the content of config.toml."""

@@ -26,13 +26,18 @@ class CodexSession(Session):
 def read_session(home: AgentFolder, events: Iterable[Mapping[str, Any]], server: McpServer) -> CodexSession:
     """Read the session of the `events` on stdout, as far as it makes sense. `home` is CODEX_HOME."""
     session = CodexSession(events=list(events))
-    started = next((event for event in session.events if event.get("type") == "thread.started"), {})
-    thread = started.get("thread_id")
-    if is_session_id(thread):
+    if thread := thread_of(session.events):
         for line in home.lines(f"sessions/*/*/*/rollout-*{thread}.jsonl"):
             with suppress(*ODD):
                 add(session, line, server)
     return session
+
+
+def thread_of(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the id of the session, if the events on stdout say it."""
+    started = next((event for event in events if event.get("type") == "thread.started"), {})
+    thread = started.get("thread_id")
+    return thread if is_session_id(thread) else None
 
 
 def add(session: Session, line: Mapping[str, Any], server: McpServer) -> None:

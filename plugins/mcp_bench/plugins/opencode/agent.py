@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
     Fault,
+    Launch,
     LaunchRequest,
     LentLogin,
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.opencode.session import OpenCodeSession, failed_since, prefix, read_session
-from mcp_bench.plugins.output import ODD, endpoint_fault, not_approved, overflowed, tail
+from mcp_bench.plugins.opencode.session import OpenCodeSession, failed_since, prefix, read_session, session_id
+from mcp_bench.plugins.output import ODD, endpoint_fault, json_lines, not_approved, overflowed, tail
 from mcp_bench.servers.errors import WrongUseError
 
 LOGIN = {
@@ -142,6 +144,12 @@ class OpenCode(CliAgent[OpenCodeSession]):
         argv += ["--print-logs", "--log-level=WARN"]
         argv += [f"--variant={effort}"] if (effort := request.options.get("effort")) else []
         return argv
+
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return `opencode run --session`, with the options of the first launch."""
+        if (session := session_id(json_lines(output.stdout))) is None:
+            return None
+        return replace(launch, argv=(*launch.argv, f"--session={session}"), stdin=said.encode())
 
     def read_session(self, output: AgentOutput, server: McpServer) -> OpenCodeSession:
         return read_session(output.stdout, server)

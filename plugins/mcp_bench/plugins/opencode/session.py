@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,6 +28,8 @@ LOGGED = re.compile(
     r'^timestamp=(\S+) level=ERROR .*message="stream error".* error\.error="(.*)"$', re.MULTILINE
 )
 """In its log: a request failed. It retries, ever more slowly, and reports no retry on stdout."""
+
+SESSION = re.compile(r"ses_[0-9A-Za-z]{1,100}")
 
 DATABASE = "opencode.db"
 MAX_MESSAGES = 100_000
@@ -70,6 +72,12 @@ def read_session(stdout: Path, server: McpServer) -> OpenCodeSession:
         with suppress(*ODD):
             add(session, event, model_names(server))
     return session
+
+
+def session_id(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the id of the session, if the events on stdout say it."""
+    ids = [event.get("sessionID") for event in events]
+    return ids[0] if ids and isinstance(ids[0], str) and SESSION.fullmatch(ids[0]) else None
 
 
 def add(session: OpenCodeSession, event: Mapping[str, Any], names: Mapping[str, str]) -> None:

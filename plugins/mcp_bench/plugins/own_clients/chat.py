@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from mcp_bench.plugins.contracts import Capabilities, Launch, LaunchRequest
+from mcp_bench.plugins.contracts import AgentOutput, Capabilities, Launch, LaunchRequest
 from mcp_bench.plugins.needs import ModelApi, Needs
+from mcp_bench.plugins.output import json_lines
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
+SESSION = "session.json"
+"""In its private HOME: the conversation, if the user may speak again."""
+CUT_OFF = ("context", "max_steps")
+"""Limits after which the client does not keep the conversation."""
 MODULES = {
     "openai": "mcp_bench.clients.chat.openai_chat",
     "anthropic": "mcp_bench.clients.chat.anthropic_messages",
@@ -31,6 +37,17 @@ class Chat(own_client.OwnClient):
     )
     extra: tuple[str, ...] = ()
     """Flags of every launch."""
+    client = "chat"
+    parsers: Mapping[str, Callable[[str], object]] = {
+        "provider": own_client.one_of("openai", "anthropic"),
+        "max_steps": own_client.positive,
+        "temperature": float,
+        "max_tokens": own_client.positive,
+        "system": str,
+        "thinking": lambda text: thinking(text),
+        "max_retries": own_client.natural,
+    }
+    """Of the options, in the client's command line."""
     options: Mapping[str, str] = {
         "provider": "openai or anthropic (default: the one whose variables are set)",
         "max_steps": "maximum number of model turns (default 50)",
@@ -72,23 +89,19 @@ class Chat(own_client.OwnClient):
                 " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
         flags = [f"--model={request.model}", *self.extra]
-        flags += own_client.flags(
-            request,
-            {
-                "provider": own_client.one_of("openai", "anthropic"),
-                "max_steps": own_client.positive,
-                "temperature": float,
-                "max_tokens": own_client.positive,
-                "system": str,
-                "thinking": thinking,
-                "max_retries": own_client.natural,
-            },
-        )
+        flags += own_client.flags(request, self.parsers)
+        flags += [f"--session={request.home / SESSION}"] if request.resumable else []
         api = provider(request.options, env)
         if request.base_url is not None:  # not in the command line: the proxy's URL has a token in it
             env[f"{api.upper()}_BASE_URL"] = request.base_url
         stdin = request.prompt.encode()
-        return own_client.launch("chat", request, flags, stdin=stdin, env=env, also=(MODULES[api],))
+        return own_client.launch(self.client, request, flags, stdin=stdin, env=env, also=(MODULES[api],))
+
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return the same launch with another message, unless a limit ended the conversation."""
+        ended = [event for event in json_lines(output.stdout) if event.get("type") == "final"]
+        cut_off = not ended or ended[-1].get("stopped") in CUT_OFF
+        return None if cut_off else replace(launch, stdin=said.encode())
 
 
 def provider(options: Mapping[str, str], env: Mapping[str, str]) -> str:

@@ -20,12 +20,13 @@ class NoReferenceError(BenchError):
 
 class Oracle(own_client.OwnClient):
     name = "oracle"
-    summary = "Referee-trusted: plays the task's reference calls; with drop or spoil, imperfectly."
+    summary = "Referee-trusted: plays the task's reference calls; with drop, spoil or slips, imperfectly."
     capabilities = Capabilities(plays_reference=True, http=True)
     needs = NOTHING
     options: Mapping[str, str] = {
         "drop": "share of calls left out, 0 to 1",
         "spoil": "share of calls with an argument changed, 0 to 1",
+        "slips": "share of calls first made wrongly, refused by the tool, and repaired, 0 to 1",
         "seed": "seed of the random choice, a number; each repeat makes another choice",
         "drop_answer": "true: submit no answer",
     }
@@ -44,6 +45,7 @@ class Oracle(own_client.OwnClient):
             {
                 "drop": own_client.share,
                 "spoil": own_client.share,
+                "slips": own_client.share,
                 "seed": int,
                 "drop_answer": own_client.yes_or_no,
             },

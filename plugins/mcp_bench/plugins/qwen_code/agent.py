@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
     Fault,
+    Launch,
     LaunchRequest,
     LentLogin,
     McpServer,
 )
 from mcp_bench.plugins.needs import LoginMissingError, Needs
-from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected, overflowed
-from mcp_bench.plugins.qwen_code.session import QwenSession, read_session
+from mcp_bench.plugins.output import endpoint_fault, json_lines, not_approved, not_connected, overflowed
+from mcp_bench.plugins.qwen_code.session import QwenSession, read_session, session_id
 
 KEY = "OPENAI_API_KEY"
 
@@ -42,6 +44,8 @@ BUILTIN = (
 )
 """Its own tools."""
 WEB = ("web_fetch",)
+FOR_USERS = ("ask_user_question", "enter_plan_mode", "exit_plan_mode")
+"""Tools of its own that it offers in a session that goes on: their answers would come from nobody."""
 
 MARKERS = ("{{args}}", "!{", "@{")
 """Placeholders that a command file expands."""
@@ -111,6 +115,23 @@ class QwenCode(CliAgent[QwenSession]):
     def stdin(self, request: LaunchRequest) -> bytes:
         return b""
 
+    def resume(self, launch: Launch, said: str, output: AgentOutput) -> Launch | None:
+        """Return `qwen --resume`, with the options of the first launch.
+
+        As a line of JSON, a message stays as it is, and needs no file of ours.
+        """
+        if (session := session_id(json_lines(output.stdout))) is None:
+            return None
+        options = [word for word in launch.argv if not word.startswith("--prompt=")]
+        line = {
+            "type": "user",
+            "session_id": session,
+            "parent_tool_use_id": None,
+            "message": {"role": "user", "content": said},
+        }
+        argv = (*options, "--input-format=stream-json", f"--resume={session}")
+        return replace(launch, argv=argv, stdin=json.dumps(line).encode() + b"\n")
+
     def read_session(self, output: AgentOutput, server: McpServer) -> QwenSession:
         moved = "QWEN_RUNTIME_DIR" if output.environ.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
         folder = output.files(".qwen", moved)
@@ -156,7 +177,7 @@ def settings(request: LaunchRequest) -> dict[str, Any]:
         "mcp": {"toolIdleTimeoutMs": 3_600_000},
         # Else MCP tools are missing until the model searches for them.
         "tools": {"toolSearch": {"enabled": False}, "sandbox": False},
-        "permissions": {"deny": list(WEB if request.tools == "all" else BUILTIN)},
+        "permissions": {"deny": [*(WEB if request.tools == "all" else BUILTIN), *FOR_USERS]},
         "memory": dict.fromkeys(
             ("enableManagedAutoMemory", "enableManagedAutoDream", "enableAutoSkill"), False
         ),

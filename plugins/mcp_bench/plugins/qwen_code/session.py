@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +80,12 @@ def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> QwenSess
     if len(streamed.turns.messages()) > len(session.turns.messages()):
         session.turns, session.usage = streamed.turns, streamed.usage
     return session
+
+
+def session_id(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the id of the session, if the events on stdout say it."""
+    ids = [event.get("session_id") for event in events if event.get("subtype") == "init"]
+    return ids[0] if ids and is_session_id(ids[0]) else None
 
 
 def add_log(session: QwenSession, home: AgentFolder, session_id: str | None, server: McpServer) -> None:
