@@ -15,7 +15,16 @@ from mcp_bench.api.home import Home, Manifest, UnreadableRunWarning, open_home
 from mcp_bench.api.process import RunDiedError
 from mcp_bench.api.recording import record, record_async, resume, resume_async
 from mcp_bench.api.runs import Run, Summary
-from mcp_bench.api.scores import Compared, Comparison, Difference, Flip, PassK, Score
+from mcp_bench.api.scores import (
+    Compared,
+    Comparison,
+    Difference,
+    Flip,
+    Measured,
+    PassK,
+    Score,
+    ScoreDifference,
+)
 from mcp_bench.bridge.run.events import EpisodeEnded, EpisodeStarted, Event, RunEnded, RunStarted
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.errors import LeakError, NothingToExportError, RunLockedError, StorageError
@@ -44,6 +53,7 @@ __all__ = [
     "Home",
     "LeakError",
     "Manifest",
+    "Measured",
     "Message",
     "MissingDependencyError",
     "ModelCall",
@@ -57,6 +67,7 @@ __all__ = [
     "RunLockedError",
     "RunStarted",
     "Score",
+    "ScoreDifference",
     "Selection",
     "StorageError",
     "Summary",

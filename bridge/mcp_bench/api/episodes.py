@@ -44,6 +44,8 @@ class Episode:
     """Share of the task's assertions that hold, from 0 to 1."""
     strict: bool | None
     """Whether the task is solved, by the benchmark's own definition."""
+    score: float | None
+    """What the benchmark measured; `grade.score` has its name, unit and direction."""
     invalid: str | None
     """Reason code of an episode that says nothing about the agent."""
     detail: str | None
@@ -123,6 +125,9 @@ class Episode:
                 assertions=tuple(assertions_of(reader, self.id)),
                 metrics=reader.metrics(self.id),
                 grader_version=stored.grader_version or "",
+                score=stored.score,
+                submissions=tuple(reader.submissions(self.id)),
+                certain=stored.certain,
             )
 
     @property
@@ -218,6 +223,7 @@ def episode_of(stored: StoredEpisode, folder: Path) -> Episode:
         outcome=_outcome(stored),
         partial=None if stored.invalid is not None else stored.partial,
         strict=None if stored.invalid is not None else stored.strict,
+        score=None if stored.invalid is not None or stored.score is None else stored.score.value,
         invalid=stored.invalid,
         detail=stored.invalid_detail,
         termination=stored.termination,

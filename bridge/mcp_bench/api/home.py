@@ -232,6 +232,7 @@ class Home:
         pairs: bool = False, margin: float | None = None, steps: bool = False,
         shard_size: int | None = None, compress: str | None = None, card: bool = False,
         license_id: str | None = None, jobs: int | None = None, force: bool = False,
+        images: str | None = None,
     ) -> Manifest:  # fmt: skip
         """Write graded episodes as training data, with a manifest beside it: `mcp-bench export`.
 
@@ -250,6 +251,8 @@ class Home:
             license_id: License to name in the card.
             jobs: Number of processes. A script that uses several needs `if __name__ == "__main__":`.
             force: Overwrite existing files.
+            images: For trl: what rows have of an image in a tool's result, its name in the text (`text`, the
+                default), a file in images/ beside `out` (`files`) or its data (`base64`).
 
         Raises:
             NothingToExportError: no episode passed; the text has the number that each rule dropped.
@@ -262,7 +265,9 @@ class Home:
         from mcp_bench.recorder.export.write import Extras
         from mcp_bench.recorder.export.write import export as write
 
-        selection, rows = rows_of(selection or Selection(), format, pairs=pairs, margin=margin, steps=steps)
+        selection, rows = rows_of(
+            selection or Selection(), format, pairs=pairs, margin=margin, steps=steps, images=images
+        )
         extras = Extras(card=card, license_id=license_id)
         path = Path(out)
         with use_home(self.path):

@@ -38,6 +38,13 @@ def record(
     jobs: int = 1,
     model: str | None = None,
     base_url: str | None = None,
+    user_model: str | None = None,
+    user_base_url: str | None = None,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    opponent_model: str | None = None,
+    opponent_base_url: str | None = None,
+    role_limits: Mapping[str, int] | None = None,
     capture_llm: bool = False,
     timeout: float = 900.0,
     max_calls: int | None = None,
@@ -81,6 +88,14 @@ def record(
         jobs: Number of episodes to run in parallel.
         model: Model for the agent.
         base_url: Model endpoint to use instead of the agent's default.
+        user_model: Model that plays the user, in worlds that ask one.
+        user_base_url: Its endpoint, with the Chat Completions API. Its key is in
+            `$MCP_BENCH_USER_API_KEY`, or `$OPENAI_API_KEY`.
+        judge_model: Likewise, a model that judges.
+        judge_base_url: Its endpoint.
+        opponent_model: Likewise, a model to play against.
+        opponent_base_url: Its endpoint.
+        role_limits: What each of these models may use in an episode: requests, tokens, seconds a request.
         capture_llm: Also record the agent's requests to its model and the responses.
         timeout: Time limit for an attempt in seconds, unless the task sets its own.
         max_calls: Maximum number of tool calls in an attempt.
@@ -129,6 +144,13 @@ async def record_async(
     jobs: int = 1,
     model: str | None = None,
     base_url: str | None = None,
+    user_model: str | None = None,
+    user_base_url: str | None = None,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    opponent_model: str | None = None,
+    opponent_base_url: str | None = None,
+    role_limits: Mapping[str, int] | None = None,
     capture_llm: bool = False,
     timeout: float = 900.0,
     max_calls: int | None = None,
@@ -216,7 +238,8 @@ def _start(given: dict[str, Any]) -> RunProcess:
     given["options"] = dict(given.pop("agent_options") or {})
     if command is not None:
         given["options"]["command"] = command
-    given["agent_limits"] = dict(given["agent_limits"] or {})
+    for name in ("agent_limits", "role_limits"):
+        given[name] = dict(given[name] or {})
     if given["retries"] is None:
         given["retries"] = _retries(environ)
     if given["isolation"] is None:

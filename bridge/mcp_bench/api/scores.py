@@ -24,6 +24,18 @@ class PassK:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """The mean of what the benchmark measured, such as a latency, over valid graded episodes."""
+
+    name: str
+    unit: str
+    better: str
+    """`higher` or `lower`."""
+    mean: float
+    ci: Interval | None
+
+
+@dataclass(frozen=True)
 class Score:
     """Scores of a group of episodes under the same conditions.
 
@@ -51,6 +63,8 @@ class Score:
     partial_ci: Interval | None
     strict: float | None
     strict_ci: Interval | None
+    score: Measured | None
+    """None unless all valid graded episodes measured the same in the same unit."""
     partial_invalid_as_0: float | None
     strict_invalid_as_0: float | None
     verified: int
@@ -78,6 +92,21 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class ScoreDifference:
+    """What both sides measured, on the common tasks whose attempts all measured it."""
+
+    name: str
+    unit: str
+    better: str
+    """`higher` or `lower`."""
+    common_tasks: int
+    means: Difference
+    b_better: tuple[str, ...]
+    """Tasks on which B measured better, in the direction of `better`; the largest difference first."""
+    b_worse: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Flip:
     """A task that one side solved in more than half of its attempts, and the other did not."""
 
@@ -101,6 +130,8 @@ class Compared:
     strict: Difference
     fail_to_pass: tuple[Flip, ...]
     pass_to_fail: tuple[Flip, ...]
+    scores: tuple[ScoreDifference, ...]
+    """For each thing that both sides measured."""
     details: Mapping[str, Any]
     """The whole row, as in `mcp-bench report --compare A B --json`."""
 
@@ -116,9 +147,11 @@ class Comparison:
 
 def score(row: Mapping[str, Any]) -> Score:
     """Return a row of `summarise`."""
-    own = {one.name: row[one.name] for one in fields(Score) if one.name not in ("pass_k", "details")}
+    own = {one.name: row[one.name] for one in fields(Score) if one.name not in ("pass_k", "score", "details")}
     own |= {name: _interval(own[name]) for name in ("partial_ci", "strict_ci")}
-    return Score(**own, pass_k=tuple(PassK(**found) for found in row["pass_k"]), details=row)
+    measured = row["score"] and Measured(**{**row["score"], "ci": _interval(row["score"]["ci"])})
+    pass_k = tuple(PassK(**found) for found in row["pass_k"])
+    return Score(**own, score=measured, pass_k=pass_k, details=row)
 
 
 def comparison(found: Mapping[str, Any], by: Sequence[str]) -> Comparison:
@@ -134,12 +167,26 @@ def _compared(row: Mapping[str, Any], by: Sequence[str]) -> Compared:
         strict=_difference(row["strict"]),
         fail_to_pass=tuple(map(_flip, row["flips"]["fail_to_pass"])),
         pass_to_fail=tuple(map(_flip, row["flips"]["pass_to_fail"])),
+        scores=tuple(map(_score_difference, row["scores"])),
         details=row,
     )
 
 
 def _difference(found: Mapping[str, Any]) -> Difference:
     return Difference(found["a"], found["b"], found["difference"], _interval(found["difference_ci"]))
+
+
+def _score_difference(found: Mapping[str, Any]) -> ScoreDifference:
+    better, worse = (tuple(flip["task"] for flip in found["flips"][way]) for way in ("better", "worse"))
+    return ScoreDifference(
+        name=found["name"],
+        unit=found["unit"],
+        better=found["better"],
+        common_tasks=found["common_tasks"],
+        means=_difference(found),
+        b_better=better,
+        b_worse=worse,
+    )
 
 
 def _flip(found: Mapping[str, Any]) -> Flip:

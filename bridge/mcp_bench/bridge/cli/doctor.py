@@ -21,7 +21,7 @@ Examples:
 \b
 Exits with 0 if all named agents work, or, without names, at least one agent that uses a model.
 """
-COLOURS = {"ok": "green", "info": "cyan", "hint": "yellow", "problem": "red"}
+COLOURS = {"ok": "green", "info": "cyan", "hint": "yellow", "unset": "yellow", "problem": "red"}
 
 
 @click.command(epilog=EPILOG)

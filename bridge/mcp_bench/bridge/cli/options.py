@@ -90,6 +90,75 @@ HTTP_OPTIONS = (
 )
 
 
+def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse a URL that no client can open, before an agent spends time on retries."""
+    if value is None:
+        return None
+
+    from mcp_bench.bridge.model_endpoint.url import is_http_url
+
+    if not is_http_url(value):
+        raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
+    return value
+
+
+def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Parse repeated KEY=VALUE options."""
+    pairs = [value.partition("=") for value in values]
+    for key, sign, _ in pairs:
+        if not key or not sign:
+            raise click.BadParameter(f"{key!r} is not of the form KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """Parse repeated KEY=N options, whose keys are those of `--agent-limit` or `--role-limit`."""
+    if not values:
+        return {}
+
+    from mcp_bench.bridge.run.choices import AGENT_LIMITS, ROLE_LIMITS
+
+    pairs = key_values(ctx, param, values)
+    known = ROLE_LIMITS if param.name == "role_limits" else AGENT_LIMITS
+    for key, value in pairs.items():
+        if key not in known:
+            raise click.BadParameter(f"{key!r} is not one of {', '.join(known)}")
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise click.BadParameter(f"{key}={value}: {value!r} is not a whole number above 0")
+    return {key: int(value) for key, value in pairs.items()}
+
+
+def role_options(command: F) -> F:
+    """Add the options that name the models of the worlds' roles."""
+    options = [
+        click.option(
+            "--role-limit",
+            "role_limits",
+            metavar="KEY=N",
+            multiple=True,
+            callback=whole_numbers,
+            help="What each of these models may use in an episode: requests (200), tokens (2000000), and "
+            "seconds for a request (120) (repeatable).",
+        )
+    ]
+    for role in ("opponent", "judge", "user"):
+        options += [
+            click.option(
+                f"--{role}-base-url",
+                metavar="URL",
+                callback=http_url,
+                help="Its endpoint, with the Chat Completions API. Default: $OPENAI_BASE_URL, or OpenAI's. "
+                f"Its key is in $MCP_BENCH_{role.upper()}_API_KEY, or $OPENAI_API_KEY.",
+            ),
+            click.option(
+                f"--{role}-model",
+                metavar="M",
+                help=f"Model that plays the {role}, in worlds that ask one.",
+            ),
+        ]
+    return reduce(lambda inner, option: option(inner), options, command)
+
+
 def http_options(command: F) -> F:
     """Add the options for streamable HTTP; `http` is a host and a port, or None."""
     return reduce(lambda inner, option: option(inner), reversed(HTTP_OPTIONS), command)

@@ -12,10 +12,14 @@ import click
 from mcp_bench.bridge.cli.options import (
     durability_option,
     finite,
+    http_url,
+    key_values,
     limit_option,
+    role_options,
     seed_option,
     split_option,
     task_option,
+    whole_numbers,
 )
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
@@ -34,6 +38,8 @@ Examples:
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
+  mcp-bench record --benchmark tau2-retail --agent codex --user-model gpt-4.1
+  mcp-bench record --benchmark harbor --path ~/my-tasks --agent codex
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
       --agent codex --prompt "Echo hello, then add 2 and 3."
   mcp-bench record --agent codex --limit 20 --run-tag baseline --note "before the new prompt"
@@ -42,43 +48,6 @@ Examples:
   mcp-bench record --config matrix.yaml --dry-run
   mcp-bench record --config matrix.yaml
 """
-
-
-def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Parse repeated KEY=VALUE options."""
-    pairs = [value.partition("=") for value in values]
-    for key, sign, _ in pairs:
-        if not key or not sign:
-            raise click.BadParameter(f"{key!r} is not of the form KEY=VALUE")
-    return {key: value for key, _, value in pairs}
-
-
-def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    """Parse repeated KEY=N options."""
-    if not values:
-        return {}
-
-    from mcp_bench.bridge.run.choices import AGENT_LIMITS
-
-    pairs = key_values(ctx, param, values)
-    for key, value in pairs.items():
-        if key not in AGENT_LIMITS:
-            raise click.BadParameter(f"{key!r} is not one of {', '.join(AGENT_LIMITS)}")
-        if not (value.isascii() and value.isdigit() and int(value)):
-            raise click.BadParameter(f"{key}={value}: {value!r} is not a whole number above 0")
-    return {key: int(value) for key, value in pairs.items()}
-
-
-def http_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse a URL that no client can open, before an agent spends time on retries."""
-    if value is None:
-        return None
-
-    from mcp_bench.bridge.model_endpoint.url import is_http_url
-
-    if not is_http_url(value):
-        raise click.BadParameter(f"{value!r} is not an http:// or https:// URL")
-    return value
 
 
 def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -96,6 +65,11 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     default=DEFAULT_BENCHMARK,
     show_default=True,
     help="Benchmark to run it on: see `mcp-bench benchmarks`.",
+)
+@click.option(
+    "--path",
+    metavar="DIR",
+    help="The folder of the tasks, for a benchmark like harbor: short for --benchmark NAME:DIR.",
 )
 @split_option
 @task_option
@@ -152,6 +126,7 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     callback=http_url,
     help="Model endpoint to use instead of the agent's default.",
 )
+@role_options
 @click.option(
     "--capture-llm",
     is_flag=True,
@@ -343,6 +318,8 @@ def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     if not values["agent"]:
         raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
     refuse_mixed(ctx, values)
+    if (path := values.pop("path")) is not None:
+        values["benchmark"] = f"{values['benchmark']}:{path}"
     if values["server"] is not None:  # none of these was typed
         values |= {name: default(name) for name in OF_BENCHMARKS}
     if (command := values.pop("agent_command")) is not None:
@@ -364,7 +341,7 @@ def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
     from mcp_bench.bridge.run.choices import OF_BENCHMARKS
 
     if was_given(ctx, "server", choices):
-        refuse_given(ctx, OF_BENCHMARKS, "--server records without a benchmark")
+        refuse_given(ctx, (*OF_BENCHMARKS, "path"), "--server records without a benchmark")
     else:
         refuse_given(ctx, ("prompts", "prompt_files"), "a prompt needs --server")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_bench.bridge.doctor.endpoint import reach
-from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem, unset
 from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.plugins.bounded_command import answer_of
 from mcp_bench.plugins.contracts import Agent, Installation
@@ -55,7 +55,7 @@ def agent_check(
         yield from version(found, needs)
         yield from node(needs, environ)
         url = needs.endpoint_for(environ, base_url)
-        yield from login(name, needs, environ, bool(url) and url not in defaults(needs))
+        yield from login(needs, environ, bool(url) and url not in defaults(needs), named=named)
         if base_url and not needs.own_endpoint:
             yield problem("endpoint", "works with its vendor's models only", "leave out --base-url")
         elif url:
@@ -112,11 +112,15 @@ def node(needs: Needs, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield problem("node", text, f"install Node.js {needs.node} or newer, or put it first on PATH")
 
 
-def login(name: str, needs: Needs, environ: Mapping[str, str], elsewhere: bool) -> Iterator[Finding]:
+def login(needs: Needs, environ: Mapping[str, str], elsewhere: bool, *, named: bool) -> Iterator[Finding]:
     """Check for a login by name only. It reads no value and opens no file.
 
-    `elsewhere` means that requests go to the user's own endpoint, which can work without a login and never
-    gets a login file.
+    Args:
+        needs: What the agent needs.
+        environ: The environment.
+        elsewhere: Whether requests go to the user's own endpoint, which can work without a login and never
+            gets a login file.
+        named: Whether the user named the agent. If not, a missing login is no problem of this machine.
     """
     if not needs.login and not needs.login_files:
         return
@@ -133,7 +137,7 @@ def login(name: str, needs: Needs, environ: Mapping[str, str], elsewhere: bool) 
     else:
         ways += [f"run `{needs.log_in}`"] if needs.log_in else []
         ways += ["name your own endpoint with --base-url"] if needs.own_endpoint else []
-        yield problem("login", "none was found", ", or ".join(ways))
+        yield (problem if named else unset)("login", "none was found", ", or ".join(ways))
 
 
 def defaults(needs: Needs) -> set[str | None]:

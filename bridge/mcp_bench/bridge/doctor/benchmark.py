@@ -19,6 +19,11 @@ def benchmark_check(name: str) -> Check:
     def run() -> Iterator[Finding]:
         try:
             benchmark: Benchmark = load("benchmark", name)
+            missing = getattr(benchmark, "missing", None)
+            if missing is not None and (reason := missing()) is not None:
+                advice = getattr(benchmark, "install", "")
+                yield info("package", reason, f"install it with: {advice}" if advice else "")
+                return
             try:
                 task = next(iter(benchmark.tasks(limit=1)), None)
             finally:

@@ -23,13 +23,13 @@ class Diagnosis:
     """Agents that the user named; empty for all."""
 
     def working(self, kind: str) -> list[str]:
-        """Return the benchmarks or agents that have an `ok` and no problem."""
+        """Return the benchmarks or agents that have an `ok`, no problem and nothing unset."""
         return [
             check.subject
             for check, findings in self.results
             if check.kind == kind
             and any(finding.level == "ok" for finding in findings)
-            and not any(finding.level == "problem" for finding in findings)
+            and not any(finding.level in ("problem", "unset") for finding in findings)
         ]
 
     @property

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["ok", "info", "hint", "problem"]
-"""`problem`: recording will not work. `hint`: it may work, or works less well. `info`: nothing is wrong, and
-something that few need is not installed."""
+Level = Literal["ok", "info", "hint", "unset", "problem"]
+"""`problem`: recording will not work. `unset`: it needs something that is not set up, such as the login of an
+agent that you may not mean to use; nothing is broken. `hint`: it may work, or works less well. `info`:
+nothing is wrong, and something that few need is not installed."""
 Kind = Literal["machine", "benchmark", "agent"]
 
 
@@ -33,6 +34,10 @@ def info(check: str, text: str, advice: str) -> Finding:
 
 def hint(check: str, text: str, advice: str) -> Finding:
     return Finding("hint", check, text, advice)
+
+
+def unset(check: str, text: str, advice: str) -> Finding:
+    return Finding("unset", check, text, advice)
 
 
 def problem(check: str, text: str, advice: str) -> Finding:

@@ -13,15 +13,21 @@ from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import anyio
+
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, info, ok, problem
-from mcp_bench.bridge.interactive.paths import SOCKET_PATH_BYTES, RefereePaths
+from mcp_bench.bridge.interactive.paths import RefereePaths
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.isolation.support import subreaper
+from mcp_bench.bridge.sandbox.engine import choose, engines
 from mcp_bench.bridge.telemetry import ENDPOINTS
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.isolation_levels import SEALING
+from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS, install_extra
 from mcp_bench.servers.home import home
+from mcp_bench.servers.sandbox import Enforced, SandboxSpec
 
 GIB = 1 << 30
 LITTLE = 2 * GIB
@@ -44,6 +50,7 @@ def machine_checks() -> list[Check]:
         Check("machine", "storage", storage),
         Check("machine", "temporary files", temporary_files),
         Check("machine", "isolation", isolation),
+        Check("machine", "sandboxes", sandboxes),
         Check("machine", "extras", extras),
     ]
 
@@ -127,6 +134,41 @@ def isolation() -> Iterator[Finding]:
         yield hint(
             "levels", "agents cannot be isolated here", "follow the advice for one of the levels above"
         )
+
+
+def sandboxes() -> Iterator[Finding]:
+    """Start a sandbox, which runs its probes. Only worlds that run commands need one."""
+    only = "only benchmarks whose tasks run commands need one"
+    found = {name: engine.support() for name, engine in engines().items()}
+    for name, support in found.items():
+        if not support.works:
+            yield info(name, f"no sandboxes by {name}: {support.detail}; {only}", support.advice)
+            continue
+        try:
+            enforced = anyio.run(started, name)
+        except BenchError as error:
+            yield hint(name, f"{error}; {only}", "follow the advice in docs/sandbox.md")
+            continue
+        if not enforced.sound:
+            failed = ", ".join(probe for probe, refused in enforced.probes.items() if not refused)
+            yield hint(
+                name,
+                f"a sandbox lets through: {failed}",
+                "its episodes are not verified; see docs/sandbox.md",
+            )
+            continue
+        kept = f"memory {enforced.memory}, processors by {enforced.cpus}"
+        yield ok(name, f"sandboxes by {name} {enforced.version}: {enforced.user}, {kept}")
+
+
+async def started(engine: str) -> Enforced:
+    """Start a sandbox and return what it enforces.
+
+    Raises:
+        SandboxError: it could not be started.
+    """
+    async with choose(engine).sandbox(SandboxSpec()) as sandbox:
+        return sandbox.enforced
 
 
 def extras() -> Iterator[Finding]:

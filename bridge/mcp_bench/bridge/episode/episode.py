@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import anyio
 
-from mcp_bench.bridge.episode.attempt import Attempt, Setup, error_text, work
+from mcp_bench.bridge.episode.attempt import Attempt, Setup, blame, error_text
 from mcp_bench.bridge.episode.plan import asked_again
-from mcp_bench.bridge.episode.reply_tool import conversing, instructed
+from mcp_bench.bridge.episode.reply_tool import continues, conversing, instructed
+from mcp_bench.bridge.episode.work import work
+from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
-from mcp_bench.recorder.conversations.user_turns import with_user_turns
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
@@ -32,6 +35,7 @@ from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolSpec, W
 from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
+from mcp_bench.servers.host import open_world
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ class Outcome:
     """As far as the agent reported it."""
     on_its_word: bool = False
     """Whether `invalid` rests on what the agent did or wrote."""
+    asked_usd: float = 0.0
+    """What the models of the world's roles cost, as far as their endpoints report it."""
 
     @property
     def claim(self) -> str | None:
@@ -76,6 +82,8 @@ async def run_episode(
     started = time.monotonic()
     episode, attempt, world, tools = new_id("ep"), Attempt(), None, list[ToolSpec]()
     grade: Grade | None = None
+    seed = planned.seed + planned.repeat
+    host = EpisodeHost(setup.roles, seed=seed, store=partial(run.grades.put_asked, episode))
     try:
         if setup.benchmark is not None and planned.error is not None:
             planned = await asked_again(setup.benchmark, planned)
@@ -84,22 +92,27 @@ async def run_episode(
         elif setup.benchmark is not None:
             try:
                 with anyio.move_on_after(planned.limits.open_seconds):
-                    world = await setup.benchmark.open(planned.task, seed=planned.seed)
+                    world = await open_world(setup.benchmark, planned.task, seed=planned.seed, host=host)
                 if world is None:
                     within = f"within {planned.limits.open_seconds:g} seconds"
                     raise BenchError(f"the world of {planned.task} did not open {within}")
-                tools = [ToolSpec.model_validate(tool) for tool in conversing(world).tools()]
-                planned = instructed(planned, world)
+                native = continues(setup.agent, world)
+                shown = conversing(world, listed=not native)
+                tools = [ToolSpec.model_validate(tool) for tool in shown.tools()]
+                planned = planned if native else instructed(planned, world)
             except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work
+                blame(attempt, host)
                 attempt.invalidate("world_failed", error_text(error))
-        begin(run, episode, planned, number, tools, (None, setup.installation.version), setup)
+        version = (None, setup.installation.version)
+        begin(run, episode, planned, number, tools, version, setup, lent=host.begin())
         if attempt.invalid is None:
-            grade = await play(setup, run, planned, episode, world, attempt, claims_count=claims_count)
+            grade = await play(setup, run, planned, episode, world, attempt, host, claims_count=claims_count)
         else:
             finish(run, episode, planned, attempt)
     finally:
         if world is not None:
             await close(world)
+        await host.aclose()
     return Outcome(
         episode=episode,
         task=planned.task,
@@ -111,17 +124,19 @@ async def run_episode(
         seconds=time.monotonic() - started,
         usage=attempt.transcript.usage,
         on_its_word=attempt.on_its_word,
+        asked_usd=host.cost,
     )
 
 
 async def play(
     setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
-    attempt: Attempt, *, claims_count: bool = False,
+    attempt: Attempt, host: EpisodeHost, *, claims_count: bool = False,
 ) -> Grade | None:  # fmt: skip
     """Let the agent work, then store the episode, its scan for taint, and the grade of a valid one."""
     graded: tuple[Grade, JSON] | None = None
     try:
-        await work(setup, run, planned, episode, world, attempt)
+        await work(setup, run, planned, episode, world, attempt, host)
+        blame(attempt, host)
         if fault := attempt.transcript.fault:
             seen = fault.kind == "endpoint_error" and attempt.endpoint_failed
             attempt.invalidate(fault.kind, fault.detail, on_its_word=not (seen or fault.ours))
@@ -142,7 +157,7 @@ async def play(
             attempt.count()
         if attempt.invalid is None and world is not None:
             graded = await judge(
-                world, attempt, planned, partial(conversation, run, episode, planned, attempt)
+                world, attempt, planned, partial(conversation, run, episode, planned, attempt), host
             )
     except anyio.get_cancelled_exc_class():
         attempt.termination = "cancelled"
@@ -165,10 +180,12 @@ def begin(
     tools: Sequence[ToolSpec],
     client: tuple[str | None, str] | None = None,
     setup: Setup | None = None,
+    lent: Mapping[str, Any] | None = None,
 ) -> None:
     """Store the start of an attempt.
 
     Args:
+        lent: what the sandboxes of its world enforce, as probes by name.
         client: Name (None: the run's agent) and version of the client.
     """
     run.recording.begin_episode(
@@ -187,7 +204,7 @@ def begin(
             agent=client[0] if client else None,
             agent_version=client[1] if client else None,
             isolation=setup.level.name if setup else None,
-            probes=dict(setup.probes) if setup else {},
+            probes={**(setup.probes if setup else {}), **(lent or {})},
             tools=[
                 ToolSchema(
                     function=FunctionSchema(
@@ -201,12 +218,14 @@ def begin(
 
 
 async def judge(
-    world: World, attempt: Attempt, planned: PlannedEpisode, said: Callable[[], list[Message]]
-) -> tuple[Grade, JSON] | None:
+    world: World, attempt: Attempt, planned: PlannedEpisode, said: Callable[[], list[Message]],
+    host: EpisodeHost | None = None,
+) -> tuple[Grade, JSON] | None:  # fmt: skip
     """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt.
 
     Args:
         said: Returns the conversation, for worlds that grade it.
+        host: The world's. If a model answered it, the grade is not certain.
     """
     seconds = planned.limits.grade_seconds or GRADE_SECONDS
     try:
@@ -215,12 +234,17 @@ async def judge(
             grade = await grade_world(world, attempt.transcript.answer or "", transcript)
             state = await world.snapshot()
             json.dumps(state)  # what cannot be stored must fail here
-            return Grade.model_validate(grade.model_dump()), state
+            uncertain = {"certain": False} if host is not None and host.answered else {}
+            checked = Grade.model_validate(grade.model_dump() | uncertain)
+        if host is None or not blame(attempt, host):
+            return checked, state
     except TimeoutError:
         attempt.invalidate("grader_failed", f"no grade within {seconds:g} seconds")
     except WorkerDiedError as error:
         attempt.invalidate("world_failed", str(error))
     except (Exception, SystemExit) as error:  # a benchmark's own code: not the agent's fault
+        if host is not None:
+            blame(attempt, host)
         attempt.invalidate("grader_failed", error_text(error))
     return None
 
@@ -228,6 +252,8 @@ async def judge(
 def conversation(run: RunFolder, episode: str, planned: PlannedEpisode, attempt: Attempt) -> list[Message]:
     """Return the agent's account of the attempt, with the calls and results of the recording."""
     calls = run.recording.recorded_calls(episode)
+    if attempt.resumed:
+        calls = [call for call in calls if call.tool != REPLY_TOOL]
     return align(planned.prompt, attempt.transcript.messages, calls, system=planned.system)
 
 

@@ -160,6 +160,7 @@ def planned_episode(
         system=task.system,
         trainable=task.trainable,
         limits=task.limits,
+        needs=task.needs,
     )
 
 

@@ -1,17 +1,24 @@
-"""The tool `reply_to_user`, for worlds whose user speaks again.
+"""Worlds whose user speaks again.
 
-Any agent can use a tool, whether or not it can continue a session. A trajectory shows the exchange as turns
-of assistant and user (`mcp_bench.recorder.conversations.user_turns`).
+An agent that can continue a session ends its turn with a message, and gets the user's answer as the next
+one. The others get the tool `reply_to_user`: any agent can use a tool. Both are recorded as calls of that
+tool, so that a replay can make them again. A trajectory shows turns of assistant and user
+(`mcp_bench.recorder.conversations.user_turns`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from mcp_bench.plugins.contracts import Agent, Resumes
 from mcp_bench.recorder.conversations.user_turns import CONVERSATION, LEFT, REPLY_TOOL
+from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.contracts import JSON, Converses, Grade, ToolResult, ToolSpec, World
+from mcp_bench.servers.mcp_server.tool_result import to_mcp
+from mcp_bench.servers.mcp_server.world_session import WorldSession
 
 REPLY_TO_USER: Final = ToolSpec(
     name=REPLY_TOOL,
@@ -28,9 +35,18 @@ REPLY_TO_USER: Final = ToolSpec(
 )
 
 
-def conversing(world: World) -> World:
-    """Return the world with the tool `reply_to_user`, if its user speaks again."""
-    return ConversingWorld(world, world) if isinstance(world, Converses) else world
+def conversing(world: World, *, listed: bool = True) -> World:
+    """Return the world with the tool `reply_to_user`, if its user speaks again.
+
+    Args:
+        listed: whether the agent sees the tool. One that continues its session does not.
+    """
+    return ConversingWorld(world, world, listed) if isinstance(world, Converses) else world
+
+
+def continues(agent: Agent, world: World) -> bool:
+    """Return whether an agent gets the words of a world's user as messages of its own session."""
+    return isinstance(world, Converses) and isinstance(agent, Resumes)
 
 
 def instructed(planned: PlannedEpisode, world: World) -> PlannedEpisode:
@@ -44,14 +60,15 @@ def instructed(planned: PlannedEpisode, world: World) -> PlannedEpisode:
 class ConversingWorld:
     """A world with the tool `reply_to_user`."""
 
-    def __init__(self, world: World, user: Converses) -> None:
+    def __init__(self, world: World, user: Converses, listed: bool) -> None:
         self._world = world
         self._user = user
+        self._shown = [REPLY_TO_USER] if listed else []
         self._left = False
         self.changes_tools: bool = getattr(world, "changes_tools", False)
 
     def tools(self) -> Sequence[ToolSpec]:
-        return [*self._world.tools(), REPLY_TO_USER]
+        return [*self._world.tools(), *self._shown]
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         if name != REPLY_TOOL:
@@ -60,7 +77,7 @@ class ConversingWorld:
             return ToolResult(text=LEFT, is_error=True)
         answer = await self._user.reply(str(arguments["message"]))
         self._left = answer is None
-        return ToolResult(text=LEFT if answer is None else answer)
+        return ToolResult(text=LEFT if answer is None else answer, tools_changed=self.changes_tools)
 
     async def grade(self, answer: str) -> Grade:
         return await self._world.grade(answer)
@@ -70,3 +87,32 @@ class ConversingWorld:
 
     async def close(self) -> None:
         await self._world.close()
+
+
+async def user_turn(
+    session: WorldSession, recording: Recording, episode: str, connection: int, said: str
+) -> ToolResult:
+    """Say to the user what the agent said at the end of its turn, and return the user's answer.
+
+    It is recorded as a call of `reply_to_user` on a connection of its own.
+
+    Args:
+        connection: a number that no connection of the agent has.
+    """
+    arguments: dict[str, JSON] = {"message": said}
+    params = {"name": REPLY_TOOL, "arguments": arguments}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    await recording.store(episode, connection, "client", [line(request)])
+    result = await session.call_unlisted(
+        REPLY_TOOL, arguments, lambda: recording.mark_executed(episode, connection, 1)
+    )
+    shaped = to_mcp(result).model_dump(mode="json", by_alias=True, exclude_none=True)
+    await recording.store(
+        episode, connection, "server", [line({"jsonrpc": "2.0", "id": 1, "result": shaped})]
+    )
+    recording.close_connection(episode, connection)
+    return result
+
+
+def line(message: dict[str, Any]) -> bytes:
+    return jsonrpc.dumps(message).encode() + b"\n"

@@ -9,29 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
-from mcp_bench.bridge.isolation.checkouts import sources
+from mcp_bench.bridge.isolation.hidden import SYSTEM, checkouts, hidden
 from mcp_bench.bridge.isolation.level import Access
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.plugins.contracts import Installation, Launch
-from mcp_bench.servers.home import home
 
-SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
-    # files in /etc that programs need to start, and for DNS and TLS
-    *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"),
-    *("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies"),
-    *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
-    *("/etc/services", "/etc/protocols", "/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone"),
-    *("/etc/os-release", "/etc/debian_version", "/etc/locale.alias", "/etc/mime.types", "/etc/terminfo"),
-    *("/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/inputrc", "/etc/gitconfig"),
-    *("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup"),
-)
 MODULES = "node_modules"
 FIRST_LINE_BYTES = 256
 
@@ -127,24 +112,6 @@ def linked(folder: Path) -> Iterator[Path]:
             link = os.path.join(place, name)  # noqa: PTH118 - see Links
             if os.path.islink(link):  # noqa: PTH114
                 yield Path(place, os.readlink(link))  # noqa: PTH115
-
-
-@cache
-def hidden() -> frozenset[str]:
-    """Return what no agent may read: what this Python imports except the standard library, and recordings."""
-    library = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
-    started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these first in sys.path
-    imported = {Path(place).resolve() for place in sys.path} - {place.resolve() for place in started}
-    imported |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-    imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
-    dynamic = {place / "lib-dynload" for place in library}
-    return frozenset(map(str, (*(imported - library - dynamic), home().resolve())))
-
-
-def checkouts() -> frozenset[str]:
-    """Return the checkouts and histories of what this Python imports, without folders of the system."""
-    needed = {str(Path(place).resolve()) for place in (*SYSTEM, sysconfig.get_path("stdlib"), INTERPRETER)}
-    return sources(hidden() - {str(home().resolve())}, tuple(sorted(needed)))
 
 
 class Links(dict[str, str]):

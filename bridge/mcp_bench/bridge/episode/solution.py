@@ -8,6 +8,7 @@ from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Reference, Suggests, ToolCall
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.host import NoHost, open_world
 
 MOST_CALLS = 5000
 """A policy that makes more has lost its way."""
@@ -27,7 +28,8 @@ async def solution(benchmark: Benchmark, planned: PlannedEpisode) -> Reference |
 
 async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
     """Play the policy of a task's world, and return what it did."""
-    real = await benchmark.open(planned.task, seed=planned.seed)
+    asks_nobody = NoHost("a reference that is a policy is played without them")
+    real = await open_world(benchmark, planned.task, seed=planned.seed, host=asks_nobody)
     try:
         if not isinstance(real, Suggests):
             raise BenchError(f"{planned.task}: its reference is a policy, but its world has no `suggest`")

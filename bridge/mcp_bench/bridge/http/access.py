@@ -12,6 +12,7 @@ import ipaddress
 import logging
 from collections.abc import Callable
 
+import anyio
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -23,6 +24,8 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 READ_ON = 1 << 20
 """Bytes that are still read from a request that is too large."""
+LINGER_SECONDS = 2.0
+"""How long each of them is waited for: a client may announce more than it sends."""
 _log = logging.getLogger(__name__)
 PREFIX = "mcp_bench.prefix"
 """Key of the ASGI scope that holds what was removed from the beginning of the path."""
@@ -147,7 +150,9 @@ class AccessRules:
 async def _read_on(receive: Receive) -> None:
     left, more = READ_ON, True
     while more and left > 0:
-        message = await receive()
+        message: Message = {}
+        with anyio.move_on_after(LINGER_SECONDS):
+            message = await receive()
         left -= len(message.get("body", b""))
         more = message.get("more_body", False)
 

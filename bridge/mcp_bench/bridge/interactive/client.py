@@ -25,11 +25,15 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, Task, ToolResult, ToolSpec
 from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.host import NoHost, needed_role, open_world
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.mcp_server.world_session import ToolTableError, refusal
 
 logger = logging.getLogger(__name__)
 
+NO_MODELS = (
+    "the task needs a model that plays a role in its world. Interactive use has none: take `mcp-bench record`"
+)
 NO_TASK = "No task is open. Call next_task to start one."
 
 
@@ -132,7 +136,11 @@ class Client:
     async def _start(self, task: Task, info: ClientInfo | None) -> OpenTask:
         planned = self.run.plan(task, self._seed)
         try:
-            world = await self.run.benchmark.open(task.id, seed=self._seed)
+            if any(needed_role(need) for need in task.needs):
+                raise BenchError(NO_MODELS)
+            world = await open_world(
+                self.run.benchmark, task.id, seed=self._seed, host=NoHost("interactive use has none")
+            )
         except Exception as error:  # raised by the benchmark's code
             logger.exception("task %s cannot be opened", task.id)
             self._store_failure(planned, info, error)

@@ -11,11 +11,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import home
 
-SOCKET_PATH_BYTES = 107
-"""The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 POLL_SECONDS = 0.02
 
 

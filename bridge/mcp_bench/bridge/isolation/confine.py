@@ -91,6 +91,13 @@ OF_OTHERS: "dict[str, tuple[int | None, ...]]" = {
     "move_pages": (279, 317, 239, 344, 239),
 }
 """System calls whose first argument is a process; refused unless it is 0, the caller itself."""
+NEW_PROCESSES: "dict[str, tuple[int | None, ...]]" = {
+    "clone": (56, 120, 220, 120, 220),
+    "fork": (57, 2, None, 2, None),
+    "vfork": (58, 190, None, 190, None),
+    "clone3": (435, 435, 435, 435, 435),
+}
+"""System calls that start a process or a thread."""
 BY_KIND = {
     "setpriority": (141, 97, 140, 97, 140),
     "ioprio_set": (251, 289, 30, 314, 30),
@@ -182,8 +189,18 @@ def allow(rules: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-def filter_program() -> "list[tuple[int, int, int, int]]":
-    """Return the filter of system calls, as instructions `(code, if true, if false, value)` (seccomp(2))."""
+def filter_program(
+    allowed: "frozenset[str]" = frozenset(), refused: "frozenset[str]" = frozenset()
+) -> "list[tuple[int, int, int, int]]":
+    """Return the filter of system calls, as instructions `(code, if true, if false, value)` (seccomp(2)).
+
+    Args:
+        allowed: names in `REFUSED` that are not.
+        refused: names in `OF_OTHERS` that are refused even for the caller itself, and in `NEW_PROCESSES`.
+    """
+    never = {name: numbers for name, numbers in REFUSED.items() if name not in allowed}
+    never |= {name: numbers for name, numbers in (OF_OTHERS | NEW_PROCESSES).items() if name in refused}
+    others = {name: numbers for name, numbers in OF_OTHERS.items() if name not in refused}
     number, architecture = (BPF_LOAD, 0, 0, 0), (BPF_LOAD, 0, 0, 4)
     allow, refuse = (BPF_RETURN, 0, 0, SECCOMP_ALLOW), (BPF_RETURN, 0, 0, SECCOMP_EPERM)
 
@@ -193,9 +210,9 @@ def filter_program() -> "list[tuple[int, int, int, int]]":
     program = [architecture]
     for place, (name, audit) in enumerate(ARCHITECTURES.items()):
         # each check is skipped if the number is another one
-        checks = [(number, [refuse]) for number in column(REFUSED, place)]
+        checks = [(number, [refuse]) for number in column(never, place)]
         of_others = [argument(0), (BPF_IF_EQUAL, 0, 1, 0), allow, refuse]
-        checks += [(number, of_others) for number in column(OF_OTHERS, place)]
+        checks += [(number, of_others) for number in column(others, place)]
         for call, numbers in BY_KIND.items():
             own = [argument(1), (BPF_IF_EQUAL, 0, 3, 0), argument(0), (BPF_IF_EQUAL, 1, 0, OWN_USER[call])]
             checks.append((numbers[place], [*own, allow, refuse]))
@@ -216,9 +233,9 @@ def column(table: "dict[str, tuple[int | None, ...]]", place: int) -> "list[int]
     return [number for numbers in table.values() if (number := numbers[place]) is not None]
 
 
-def filter_calls() -> None:
+def filter_calls(allowed: "frozenset[str]" = frozenset(), refused: "frozenset[str]" = frozenset()) -> None:
     """Refuse system calls that Landlock has no rule for. The probes detect a kernel without seccomp(2)."""
-    program = filter_program()
+    program = filter_program(allowed, refused)
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     filters = struct.pack("@HP", len(program), ctypes.addressof(code))
     libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from mcp_bench.bridge.matrix.cells import Cell, RefusedError, cells_of
 from mcp_bench.bridge.matrix.file_model import file_model, keys_at
 from mcp_bench.bridge.matrix.settings import Setting, settings_of
-from mcp_bench.bridge.matrix.yaml_file import YamlFile, dashed, read_yaml
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.yaml_file import YamlFile, dashed, read_yaml
 
 
 @dataclass(frozen=True)

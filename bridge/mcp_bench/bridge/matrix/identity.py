@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.bridge.run.choices import OF_ROLES, Choices
 from mcp_bench.bridge.run.setup import without_login
 
 NOT_PART = frozenset({"max_cost", "note", "run_tags"})
@@ -27,8 +27,9 @@ def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, Json
         value = getattr(choices, one.name)
         if one.name not in NOT_PART and value != _default(one):
             values[one.name] = _json(value)
-    if choices.base_url is not None:
-        values["base_url"] = without_login(choices.base_url)
+    for name in ("base_url", *OF_ROLES[1::2]):
+        if name in values:
+            values[name] = without_login(getattr(choices, name))
     if benchmark_version is not None:
         values["benchmark_version"] = benchmark_version
     return values

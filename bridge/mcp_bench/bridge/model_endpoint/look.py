@@ -44,6 +44,8 @@ class ModelEndpoint:
     model: str | None = None
     proxies: bool = False
     """Whether the agent gets the user's HTTPS_PROXY."""
+    option: str = "--model"
+    """The option that names the model."""
 
     @property
     def address(self) -> str:
@@ -138,10 +140,11 @@ def look(endpoint: ModelEndpoint) -> None:
 
 
 def down(endpoint: ModelEndpoint, error: NoResponseError) -> EndpointDownError:
-    check = f"mcp-bench doctor {endpoint.agent.partition(':')[0]} --base-url {endpoint.address}"
+    check = f": mcp-bench doctor {endpoint.agent.partition(':')[0]} --base-url {endpoint.address}"
+    of = "" if endpoint.option == "--model" else f" of {endpoint.agent}"
     return EndpointDownError(
-        f"the model endpoint {endpoint.address} cannot be reached: {error}. {NOTHING}. Start it, or check "
-        f"its URL: {check}"
+        f"the model endpoint {endpoint.address}{of} cannot be reached: {error}. {NOTHING}. Start it, or "
+        f"check its URL{check if not of else ''}"
     )
 
 
@@ -159,5 +162,5 @@ def unknown_model(endpoint: ModelEndpoint, model: str, names: list[str], respons
     words = message_in(response.body, endpoint.key or "")
     return WrongUseError(
         f"the model endpoint {endpoint.address} has no model {model!r}{suggestion(model, names)} "
-        f"(HTTP {response.status}: {words}). {NOTHING}. Name one of its models with --model"
+        f"(HTTP {response.status}: {words}). {NOTHING}. Name one of its models with {endpoint.option}"
     )

@@ -6,14 +6,14 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, ClassVar, Protocol, Self
 
 import anyio
-from anyio.abc import Process, SocketStream
+from anyio.abc import SocketStream
 
 from mcp_bench.bridge.process import fork_server
 from mcp_bench.bridge.process.orphans import spared
@@ -30,12 +30,39 @@ class ForkServerLostError(BenchError):
     """A fork server exited, or could not import its modules."""
 
 
+class ServerProcess(Protocol):
+    """A started fork server: a child of this process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+    async def wait(self) -> int: ...
+
+
+async def spawn(requests: socket.socket, arguments: Sequence[str]) -> ServerProcess:
+    """Start a fork server that reads from this socket; `arguments` are a folder and modules in it."""
+    return await anyio.open_process(
+        [PYTHON, "-I", "-S", fork_server.__file__, str(requests.fileno()), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # a client that is started normally reports import errors
+        pass_fds=[requests.fileno()],
+        env={"LANG": "C.UTF-8"},  # forks can see the server's initial environment
+        start_new_session=True,
+    )
+
+
 class ForkServer:
     """Starts the process with the first supervisor, and ends it on leaving the context."""
 
+    spawn: ClassVar[Callable[[socket.socket, Sequence[str]], Awaitable[ServerProcess]]] = staticmethod(spawn)
+    """Starts the process. A program that has the modules already can set another way."""
+
     def __init__(self) -> None:
         self._warm_start: WarmStart | None = None
-        self._process: Process | None = None
+        self._process: ServerProcess | None = None
         self._requests: socket.socket | None = None
 
     async def __aenter__(self) -> Self:
@@ -84,18 +111,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         self._warm_start, self._requests = warm_start, ours
         with theirs:
-            self._process = await anyio.open_process(
-                [
-                    *(PYTHON, "-I", "-S", fork_server.__file__, str(theirs.fileno())),
-                    *(str(warm_start.folder), *warm_start.modules),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # a client that is started normally reports import errors
-                pass_fds=[theirs.fileno()],
-                env={"LANG": "C.UTF-8"},  # forks can see the server's initial environment
-                start_new_session=True,
-            )
+            self._process = await type(self).spawn(theirs, (str(warm_start.folder), *warm_start.modules))
         spared.add(self._process.pid)
         return ours
 

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 import anyio
 
+from mcp_bench.bridge.episode.episode import chat_messages
 from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_differences
+from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import JSON, Benchmark
@@ -118,12 +120,15 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
             calls = list(reader.executed_calls(episode.id))
             stored_state = reader.final_state(episode.id)
             stored_grade = _stored_grade(episode, reader)
+            host = StoredHost(reader.asked(episode.id))
+            transcript = chat_messages(reader.messages(episode.id))
         outcome.calls = len(calls)
         outcome.uncompared = sum(call.result is None for call in calls)
         with anyio.fail_after(REPLAY_SECONDS):
             found, grade, state = await replay(
-                benchmark, episode.task, episode.seed, calls, episode.answer or ""
-            )
+                benchmark, episode.task, episode.seed, calls, episode.answer or "",
+                host=host, transcript=transcript,
+            )  # fmt: skip
     except TimeoutError:
         outcome.detail = f"the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
         return outcome

@@ -11,8 +11,10 @@ from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
-from mcp_bench.servers.contracts import JSON, Benchmark, ToolResult
+from mcp_bench.servers.contracts import JSON, Benchmark, ChatMessage, ToolResult
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading_call import grade_world
+from mcp_bench.servers.host import NO_HOST, Host, open_world
 from mcp_bench.servers.mcp_server.tool_result import to_mcp
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 
@@ -69,15 +71,26 @@ class Normal:
 
 
 async def replay(
-    benchmark: Benchmark, task: str, seed: int, calls: Sequence[ExecutedCall], answer: str
+    benchmark: Benchmark,
+    task: str,
+    seed: int,
+    calls: Sequence[ExecutedCall],
+    answer: str,
+    *,
+    host: Host = NO_HOST,
+    transcript: Sequence[ChatMessage] = (),
 ) -> tuple[list[Difference], Grade, JSON]:
     """Run calls on a fresh world of a task; return the differences, the grade and the final state.
 
     A call without a recorded result runs, but is not compared. Errors of the benchmark propagate.
+
+    Args:
+        host: what the world can ask.
+        transcript: the conversation, for worlds that grade it.
     """
     normal = Normal(benchmark.replay_ignores)
     found: list[Difference] = []
-    world = await benchmark.open(task, seed=seed)
+    world = await open_world(benchmark, task, seed=seed, host=host)
     try:
         answered = AnsweredWorld(conversing(world))
         session = WorldSession(answered)
@@ -85,7 +98,7 @@ async def replay(
             result = await session.call(call.tool, call.arguments)
             if call.result is not None:
                 found += result_differences(call, call.result, result, normal)
-        return found, await answered.grade(answer), await answered.snapshot()
+        return found, await grade_world(world, answer, transcript), await answered.snapshot()
     finally:
         await world.close()
 
@@ -114,8 +127,15 @@ def _text(result: dict[str, Any]) -> str:
     blocks = result.get("content")
     if not isinstance(blocks, list):
         return jsonrpc.dumps(blocks)
-    texts = [block["text"] if _is_text(block) else jsonrpc.dumps(block) for block in blocks]
+    texts = [block["text"] if _is_text(block) else jsonrpc.dumps(_given(block)) for block in blocks]
     return jsonrpc.clean("\n".join(texts))
+
+
+def _given(block: Any) -> Any:
+    """Return a block, such as an image, without the fields that have no value: the wire leaves them out."""
+    if isinstance(block, dict):
+        return {name: block[name] for name in sorted(block) if block[name] is not None}
+    return block
 
 
 def _is_text(block: Any) -> bool:

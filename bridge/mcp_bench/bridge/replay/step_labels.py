@@ -12,12 +12,14 @@ from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
 from mcp_bench.bridge.replay.replay import Normal, result_differences
+from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.export.steps import Replayed, Step, step
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import Benchmark, ReportsAssertions, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult
+from mcp_bench.servers.host import open_world
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 
 
@@ -41,9 +43,10 @@ async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) 
     benchmark = await anyio.to_thread.run_sync(benchmarks.fitting, episode)
     with RunReader(path) as reader:
         calls = list(reader.executed_calls(episode.id))
+        host = StoredHost(reader.asked(episode.id))
     try:
         with anyio.fail_after(REPLAY_SECONDS):
-            steps, same = await _steps(benchmark, episode, calls)
+            steps, same = await _steps(benchmark, episode, calls, host)
     except TimeoutError:
         raise BenchError(
             f"{episode.id}: the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
@@ -52,10 +55,10 @@ async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) 
 
 
 async def _steps(
-    benchmark: Benchmark, episode: StoredEpisode, calls: Sequence[ExecutedCall]
+    benchmark: Benchmark, episode: StoredEpisode, calls: Sequence[ExecutedCall], host: StoredHost
 ) -> tuple[list[Step], bool]:
     normal = Normal(benchmark.replay_ignores)
-    world = await benchmark.open(episode.task, seed=episode.seed)
+    world = await open_world(benchmark, episode.task, seed=episode.seed, host=host)
     try:
         session = WorldSession(AnsweredWorld(conversing(world)))
         before = await _assertions(world, benchmark.name)

@@ -10,13 +10,17 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from mcp_bench.bridge.model_endpoint.url import is_http_url
+from mcp_bench.bridge.roles.models import RoleLimits
 from mcp_bench.recorder.isolation_levels import LEVELS, SEALING
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.host import ROLES
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_RETRIES = 2
 AGENT_LIMITS = ("processes", "memory", "storage", "files")
-OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls")
+ROLE_LIMITS = RoleLimits._fields
+OF_ROLES = tuple(f"{role}_{what}" for role in ROLES for what in ("model", "base_url"))
+OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES)
 """Choices that have no meaning with a server."""
 
 Count = Annotated[int, Field(ge=1)]
@@ -48,6 +52,15 @@ class Choices:
     seed: int = 0
     model: str | None = None
     base_url: str | None = None
+    user_model: str | None = None
+    """A model that plays the user in worlds that ask one, and where it is: see `bridge.roles`."""
+    user_base_url: str | None = None
+    judge_model: str | None = None
+    judge_base_url: str | None = None
+    opponent_model: str | None = None
+    opponent_base_url: str | None = None
+    role_limits: Mapping[str, Count] = field(default_factory=dict)
+    """What each of these models may use in an episode: see `RoleLimits`."""
     timeout: AboveZero = 900.0
     max_calls: Count | None = None
     max_cost: AboveZero | None = None
@@ -73,8 +86,10 @@ class Choices:
         check_types({one.name: getattr(self, one.name) for one in fields(self)})
         if not self.agent:
             raise WrongUseError("name an agent (see `mcp-bench agents`)")
-        if self.base_url is not None and not is_http_url(self.base_url):
-            raise WrongUseError(f"base_url: {self.base_url!r} is not an http:// or https:// URL")
+        for name in ("base_url", *OF_ROLES[1::2]):
+            url = getattr(self, name)
+            if url is not None and not is_http_url(url):
+                raise WrongUseError(f"{name}: {url!r} is not an http:// or https:// URL")
         levels = (("isolation", self.isolation, ("auto", *LEVELS)),
                   ("require_isolation", self.require_isolation, SEALING))  # fmt: skip
         for name, level, known in levels:
@@ -83,6 +98,9 @@ class Choices:
         for name in self.agent_limits:
             if name not in AGENT_LIMITS:
                 raise UnknownNameError("limit of an agent", name, AGENT_LIMITS)
+        for name in self.role_limits:
+            if name not in ROLE_LIMITS:
+                raise UnknownNameError("limit of a role", name, ROLE_LIMITS)
         if self.server is None and self.prompts:
             raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
         for name in OF_BENCHMARKS if self.server is not None else ():

@@ -13,7 +13,9 @@ from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load, registered
 
-OUTAGE = frozenset({"endpoint_error", "launch_failed", "never_connected", "server_not_connected"})
+OUTAGE = frozenset(
+    {"endpoint_error", "launch_failed", "never_connected", "role_failed", "server_not_connected"}
+)
 """Invalid reasons that point to an outage when many episodes in a row have one of them."""
 HOPELESS_IN_A_ROW = 5
 OUTAGE_IN_A_ROW = 20
@@ -21,7 +23,10 @@ OUTAGE_IN_A_ROW = 20
 
 @dataclass
 class Spending:
-    """Cost of all attempts of a run in US dollars, including attempts before the run was resumed."""
+    """Cost of all attempts of a run in US dollars, including attempts before the run was resumed.
+
+    What a world asked the models of its roles is part of it, as far as their endpoints report a cost.
+    """
 
     limit: float | None = None
     spent: float = 0.0
@@ -61,6 +66,7 @@ class CircuitBreaker:
     def attempt_ended(self, outcome: Outcome) -> None:
         """Add the attempt's cost. Call it for every attempt, retries included."""
         self._spending.add(outcome.usage)
+        self._spending.spent += outcome.asked_usd
         self._check_cost()
 
     def episode_ended(self, outcome: Outcome) -> None:

@@ -140,7 +140,8 @@ def line(outcome: Outcome) -> str:
         return f"{outcome.task}  recorded, not graded{ending}, {tail}"
     verdict = "strict" if outcome.grade.strict else "failed"
     claim = f", though the agent reports {outcome.claim[:DETAIL]}" if outcome.claim else ""
-    return f"{outcome.task}  partial {outcome.grade.partial:.2f}, {verdict}{ending}{claim}, {tail}"
+    score = f", {outcome.grade.score.words()}" if outcome.grade.score else ""
+    return f"{outcome.task}  partial {outcome.grade.partial:.2f}, {verdict}{score}{ending}{claim}, {tail}"
 
 
 def style(outcome: Outcome) -> str:

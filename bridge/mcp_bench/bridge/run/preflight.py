@@ -16,9 +16,9 @@ import anyio
 from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_bench.bridge.episode.sandbox_access import checkouts
 from mcp_bench.bridge.isolation import confine, probe
 from mcp_bench.bridge.isolation.checkouts import readable_samples
+from mcp_bench.bridge.isolation.hidden import checkouts
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.process.agent import INTERPRETER, AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import start_ticks

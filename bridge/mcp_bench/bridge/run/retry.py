@@ -14,6 +14,7 @@ TRANSIENT = frozenset(
         "endpoint_error",
         "launch_failed",
         "never_connected",
+        "role_failed",
         "server_died",
         "server_not_connected",
         "world_failed",

@@ -57,12 +57,15 @@ def run_to_end(
     settings = run.info.settings
     retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
     spending = Spending(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
+    spending.spent += run.grades.asked_cost()
     breaker = CircuitBreaker(jobs, spending)
     before = run.recording.calls_made
     with display_of(total, jobs, title, lambda: run.recording.calls_made - before) as display:
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
         for line in isolation_lines(setup):
             display.say(line)
+        for one in setup.roles.models.values():
+            display.say(f"Asked by the worlds: {one}")
         if one_at_a_time:
             display.say(f"Running one episode at a time despite --jobs: {one_at_a_time}")
         if setup.installation.version != run.info.agent_version:

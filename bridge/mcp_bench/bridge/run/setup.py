@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from urllib.parse import urlsplit, urlunsplit
 
 import click
 from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run
+from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
 from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
+from mcp_bench.bridge.roles.check import require_models
+from mcp_bench.bridge.roles.models import roles_of, stored_roles
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
+from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.wire.foreign_server import (
@@ -37,6 +40,7 @@ from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 from mcp_bench.servers.mcp_server.world_session import refuse_control
+from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.sanitize import sanitize_line
 
@@ -83,6 +87,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     agent = setup.agent
     if choices.max_cost is not None:
         require_cost_reports(agent)
+    roles = roles_of(asdict(choices), os.environ)
     settings: dict[str, JsonValue] = {
         "timeout": choices.timeout,
         "max_calls": choices.max_calls,
@@ -97,6 +102,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         "own_tools": choices.tools == "all"
         or choices.home == "native"
         or not agent.capabilities.builtin_tools_off,
+        **roles.settings(),
     }
     backend, episodes = planned_episodes(choices)
     if isinstance(backend, ForeignServer):
@@ -104,11 +110,15 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         settings["server"] = list[JsonValue](backend.words)
         setup = replace(setup, server=backend)
     else:
+        if any(SANDBOX in one.needs for one in episodes):
+            choose()  # an error here, not in every episode
         settings["private_splits"] = list[JsonValue](private_splits(backend))
         setup = replace(setup, benchmark=backend)
         if agent.capabilities.plays_reference:
-            episodes = with_reference(backend, episodes)
-    setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits)))
+            episodes = with_reference(backend, episodes)  # its calls ask nobody
+        else:
+            require_models({one.task: one.needs for one in episodes}, roles.models)
+    setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits), roles=roles))
     look_at_endpoint(setup)
     setup = isolated(setup, choices.isolation, choices.require_isolation)
     info = RunInfo(
@@ -237,12 +247,16 @@ def look_at_endpoint(setup: Setup) -> None:
         BenchError: it cannot be reached, refuses the key, or does not know the model.
     """
     from mcp_bench.bridge.model_endpoint.look import endpoint_of, look
+    from mcp_bench.bridge.roles.check import look_at_models, warnings
 
+    look_at_models(setup.roles)
     with EpisodeFolder() as folder:
         try:
             launch = dry_launch(setup, folder)
         except PluginError:  # the episodes will report a bug in the plugin
             return
+        for warning in warnings(setup.roles, environment(setup, folder, launch)):
+            click.echo(sanitize_line(f"Warning: {warning}"), err=True)
     endpoint = endpoint_of(
         setup.agent,
         setup.capture or setup.base_url,
@@ -298,7 +312,8 @@ def stored_setup(info: RunInfo) -> Setup:
     limits = settings.get("agent_limits", {})  # runs of older versions have none
     assert isinstance(limits, dict)  # noqa: S101 - we wrote it
     own = {key: value for key, value in limits.items() if isinstance(value, int)}
-    return replace(setup, benchmark=bench, server=server, limits=agent_limits(own))
+    roles = stored_roles(settings, os.environ)
+    return replace(setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles)
 
 
 def agent_limits(changed: Mapping[str, int]) -> AgentLimits:

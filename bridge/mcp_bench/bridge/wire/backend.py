@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -77,10 +77,17 @@ class WorldBackend:
     answers_before_eof = True
     fault: str | None = None
 
-    def __init__(self, session: WorldSession) -> None:
+    def __init__(self, session: WorldSession, later: Sequence[ToolSpec] = ()) -> None:
+        """Open the backend.
+
+        Args:
+            session: The world.
+            later: Tools that the world may get. They are named from the start: an agent's list of allowed
+                tools is written before it starts.
+        """
         self._session = session
-        self.tools = tuple(tool.name for tool in session.tools)
-        named = {tool.name: argument_names(tool) for tool in session.tools}
+        named = {tool.name: argument_names(tool) for tool in (*later, *session.tools)}
+        self.tools = tuple(named)
         self.arguments: Mapping[str, tuple[str, ...]] = {
             tool: arguments for tool, arguments in named.items() if arguments
         }

@@ -21,10 +21,8 @@ from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.wire import shim
 from mcp_bench.bridge.wire.remove_folder import remove_folder
 from mcp_bench.plugins.agent_folder import hold
+from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
 from mcp_bench.servers.errors import BenchError
-
-SOCKET_PATH_BYTES = 107
-"""The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
 
 _open: dict[Path, int] = {}
 """Folders of running episodes, and their descriptors."""

@@ -2,7 +2,8 @@
 
 A peer must show the episode's token and descend from the launched agent. Until its first tool call, the agent
 may connect again, because some agents start their servers twice. Later connections are refused: no session
-may start afresh in the middle of an attempt. Each refusal is flagged.
+may start afresh in the middle of an attempt, unless the referee itself launches the agent again, because its
+user has spoken. Each refusal is flagged.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import anyio
-from anyio.abc import SocketStream, TaskStatus
+from anyio.abc import SocketListener, SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp_types import RequestId
 
@@ -48,17 +49,30 @@ class UnixSocketWire:
         self._recording = recording
         self._closing = False
         self._peers = 0
+        self._earlier_calls = 0
+        self._listener: SocketListener | None = None
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Accept the agent's connections until cancelled."""
-        async with await anyio.create_unix_listener(self._folder.socket, mode=0o600) as listener:
-            task_status.started()
-            await listener.serve(self._handle)
+        """Accept the agent's connections until cancelled. The socket stays, for the agent's next launch."""
+        if self._listener is None:
+            self._listener = await anyio.create_unix_listener(self._folder.socket, mode=0o600)
+        task_status.started()
+        await self._listener.serve(self._handle)
+
+    async def close(self) -> None:
+        """Close the socket."""
+        if self._listener is not None:
+            with anyio.CancelScope(shield=True):
+                await self._listener.aclose()
 
     async def drain(self) -> None:
         """Refuse new connections, and wait for a bounded time until running calls have finished."""
         self._closing = True
         await self.traffic.calls_settled()
+
+    def reopen(self) -> None:
+        """Let the agent connect again, for another turn of its user. No process of it must be left."""
+        self._closing, self._earlier_calls = False, self.seen.calls
 
     @property
     def fault(self) -> str | None:
@@ -102,7 +116,7 @@ class UnixSocketWire:
             kind: FlagKind | None = refusal(shown, self.gate.token, self.gate.root, line)
         if kind is not None:
             self.gate.flag(kind, line, f"{sender} showed {describe_token(shown)}")
-        elif self._closing or self.seen.calls:
+        elif self._closing or self.seen.calls > self._earlier_calls:
             kind = "late_reconnect"
             when = "while the episode was closing" if self._closing else "after the first tool call"
             self.gate.flag(kind, line, f"{sender} connected {when}")

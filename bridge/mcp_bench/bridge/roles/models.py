@@ -1,0 +1,119 @@
+"""Which models play a role in the worlds of a run, and what they may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from mcp_bench.bridge.model_endpoint.url import without_secrets
+from mcp_bench.plugins.needs import PLACEHOLDER
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.host import ROLES, Role
+
+OPENAI = "https://api.openai.com/v1"
+SHARED_KEY = "OPENAI_API_KEY"
+
+
+class RoleLimits(NamedTuple):
+    """What the model of one role may use in one episode."""
+
+    requests: int = 200
+    tokens: int = 2_000_000
+    """In all requests together, sent and received."""
+    seconds: int = 120
+    """For one request, further attempts included."""
+
+
+@dataclass(frozen=True)
+class RoleModel:
+    """A model that plays a role, behind an endpoint with OpenAI's Chat Completions API."""
+
+    role: Role
+    model: str
+    base_url: str
+    """May contain a login."""
+    key: str = field(repr=False)
+    key_name: str = ""
+    """The variable that the key is from; empty if there is none."""
+
+    @property
+    def address(self) -> str:
+        """The endpoint without secrets."""
+        return without_secrets(self.base_url)
+
+    def __str__(self) -> str:
+        return f"the model {self.model!r} at {self.address}, which plays the {self.role}"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The models of a run."""
+
+    models: Mapping[Role, RoleModel] = field(default_factory=dict)
+    limits: RoleLimits = field(default_factory=RoleLimits)
+
+    def settings(self) -> dict[str, JsonValue]:
+        """Return what a run stores of them. There is no key in it."""
+        if not self.models:
+            return {}
+        named: dict[str, JsonValue] = {
+            role: {"model": one.model, "base_url": one.address} for role, one in self.models.items()
+        }
+        return {"role_models": named, "role_limits": dict(self.limits._asdict())}
+
+
+def key_variable(role: Role) -> str:
+    """Return the variable that can hold the key for the model of a role."""
+    return f"MCP_BENCH_{role.upper()}_API_KEY"
+
+
+def roles_of(values: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
+    """Return the models that choices name: `user_model`, `user_base_url`, and so on.
+
+    Raises:
+        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint.
+    """
+    named = {role: (values.get(f"{role}_model"), values.get(f"{role}_base_url")) for role in ROLES}
+    return _roles(named, values.get("role_limits") or {}, environ)
+
+
+def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
+    """Return the models of a run that is resumed.
+
+    Raises:
+        WrongUseError: as for `roles_of`.
+    """
+    stored = settings.get("role_models") or {}
+    named = {
+        role: (stored[role]["model"], stored[role]["base_url"]) if role in stored else (None, None)
+        for role in ROLES
+    }
+    return _roles(named, settings.get("role_limits") or {}, environ)
+
+
+def _roles(
+    named: Mapping[Role, tuple[str | None, str | None]], limits: Mapping[str, int], environ: Mapping[str, str]
+) -> Roles:
+    models = {role: found for role, words in named.items() if (found := _model(role, *words, environ))}
+    return Roles(models, RoleLimits(**limits))
+
+
+def _model(
+    role: Role, model: str | None, base_url: str | None, environ: Mapping[str, str]
+) -> RoleModel | None:
+    if model is None:
+        if base_url is not None:
+            raise WrongUseError(f"--{role}-base-url names an endpoint and no model: add --{role}-model NAME")
+        return None
+    url = base_url or environ.get("OPENAI_BASE_URL") or OPENAI
+    own = key_variable(role)
+    name = next((name for name in (own, SHARED_KEY) if environ.get(name)), "")
+    if not name and url == OPENAI:
+        raise WrongUseError(
+            f"--{role}-model {model}: name its endpoint with --{role}-base-url URL, or set {own} or "
+            f"{SHARED_KEY} to a key for {OPENAI}"
+        )
+    return RoleModel(role, model, url, environ[name] if name else PLACEHOLDER, name)

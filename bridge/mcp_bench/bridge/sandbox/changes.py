@@ -1,0 +1,105 @@
+"""List what a sandbox changed, from the upper layer of its overlay. Standard library only.
+
+Nothing here follows a link, opens anything but plain files and folders, or reads without a bound. Deleted
+files are character devices with number 0 (https://docs.kernel.org/filesystems/overlayfs.html, "whiteouts").
+"""
+
+import hashlib
+import os
+import stat
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any
+
+Change = dict[str, Any]
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+MOST_LEVELS = 1000
+OPAQUE = "user.overlay.opaque"
+
+
+def of(layers: "list[str]") -> "list[Change]":
+    """Return the changes of some layers, the topmost last, sorted by path."""
+    found: dict[str, Change] = {}
+    for layer in layers:
+        top, earlier = os.open(layer, FOLDER), sorted(found)
+        for change in walk(top):
+            path = change["path"]
+            if change["kind"] != "folder" or change.get("replaced"):  # everything below it is gone
+                first, last = bisect_left(earlier, path + "/"), bisect_left(earlier, path + "0")  # after "/"
+                for below in earlier[first:last]:
+                    found.pop(below, None)
+            found[path] = change
+    return [found[path] for path in sorted(found)]
+
+
+def walk(top: int) -> "Iterator[Change]":
+    """Yield what is in a layer, parents first. Closes `top`."""
+    waiting: list[tuple[int, str, Iterator[str]]] = [(top, "", iter(sorted(os.listdir(top))))]
+    while waiting:
+        folder, prefix, names = waiting[-1]
+        name = next(names, None)
+        if name is None:
+            os.close(folder)
+            waiting.pop()
+            continue
+        path = f"{prefix}/{name}"
+        try:
+            change = one(name, folder)
+        except OSError:
+            continue  # it changes meanwhile
+        yield {"path": os.fsencode(path).decode(errors="replace"), **change}
+        if change["kind"] != "folder":
+            continue
+        if len(waiting) >= MOST_LEVELS:
+            yield {"path": f"{path}/...", "kind": "other", "mode": 0, "size": 0}
+            continue
+        try:
+            below = os.open(name, FOLDER, dir_fd=folder)
+        except OSError:
+            continue
+        waiting.append((below, path, iter(sorted(os.listdir(below)))))
+
+
+def one(name: str, folder: int) -> Change:
+    """Return what one entry of a folder is.
+
+    Raises:
+        OSError: it is gone.
+    """
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    change: Change = {"mode": stat.S_IMODE(found.st_mode), "size": 0}
+    if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
+        return {"kind": "deleted", "mode": 0, "size": 0}
+    if stat.S_ISLNK(found.st_mode):
+        return {**change, "kind": "link", "target": os.readlink(name, dir_fd=folder)}
+    if stat.S_ISDIR(found.st_mode):
+        return {**change, "kind": "folder", **({"replaced": True} if opaque(name, folder) else {})}
+    if not stat.S_ISREG(found.st_mode):
+        return {**change, "kind": "other"}
+    return {**change, "kind": "file", "size": found.st_size, "sha256": digest(name, folder, found.st_size)}
+
+
+def opaque(name: str, folder: int) -> bool:
+    """Return whether a folder replaces the one of the layers below."""
+    place = os.open(name, FOLDER, dir_fd=folder)
+    try:
+        return os.getxattr(place, OPAQUE) == b"y"
+    except OSError:
+        return False
+    finally:
+        os.close(place)
+
+
+def digest(name: str, folder: int, size: int) -> str:
+    """Return the SHA-256 of a file's first `size` bytes."""
+    place = os.open(name, PLAIN, dir_fd=folder)
+    found, left = hashlib.sha256(), size
+    try:
+        while left and (chunk := os.read(place, min(left, 1 << 20))):
+            found.update(chunk)
+            left -= len(chunk)
+    finally:
+        os.close(place)
+    return found.hexdigest()

@@ -1,0 +1,44 @@
+"""Messages between the referee, a sandbox's keeper and the process inside: a JSON line, then raw bytes.
+
+The line's `size` is the number of bytes. Standard library only.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+Message = tuple[dict[str, Any], bytes]
+
+
+def packed(head: "dict[str, Any]", body: bytes = b"") -> bytes:
+    return json.dumps({**head, "size": len(body)}).encode() + b"\n" + body
+
+
+class Incoming:
+    """Cuts a stream of bytes into messages."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> "Iterator[Message]":
+        self._rest += chunk
+        while (end := self._rest.find(b"\n")) >= 0:
+            head = json.loads(self._rest[:end])
+            whole = end + 1 + head["size"]
+            if len(self._rest) < whole:
+                return
+            body = bytes(self._rest[end + 1 : whole])
+            del self._rest[:whole]
+            yield head, body
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything to a blocking descriptor.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,47 @@
+"""The files around the machine's own /usr, for a sandbox without a base of its own. Standard library only."""
+
+import os
+
+LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+FOLDERS = {"etc": 0o755, "home": 0o755, "mnt": 0o755, "opt": 0o755, "root": 0o700, "run": 0o755, "srv": 0o755,
+           "tmp": 0o1777, "usr": 0o755, "var": 0o755, "var/lib": 0o755, "var/log": 0o755,
+           "var/tmp": 0o1777, "proc": 0o555, "dev": 0o755}  # fmt: skip
+FILES = {
+    "passwd": "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n",
+    "hostname": "sandbox\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "shells": "/bin/sh\n/bin/bash\n",
+}
+FROM_MACHINE = (
+    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "os-release"),
+    *("debian_version", "mime.types", "magic", "protocols", "services", "terminfo", "inputrc", "ssl", "perl"),
+    *("ca-certificates", "pki", "java-17-openjdk", "java-21-openjdk", "python3", "fonts", "ocamlfind.conf"),
+)
+"""Parts of /etc that belong to the programs in /usr."""
+
+
+def make(place: str, *, network: bool) -> None:
+    """Make the files in a new folder. With `network`, names are resolved as on this machine."""
+    for name, mode in FOLDERS.items():
+        os.makedirs(f"{place}/{name}", exist_ok=True)
+        os.chmod(f"{place}/{name}", mode)
+    for name in LINKS:
+        if os.path.isdir(f"/usr/{name}"):
+            os.symlink(f"usr/{name}", f"{place}/{name}")
+    for name in FROM_MACHINE:  # where they are mounted
+        if os.path.isdir(f"/etc/{name}"):
+            os.makedirs(f"{place}/etc/{name}")
+        elif os.path.exists(f"/etc/{name}"):
+            os.close(os.open(f"{place}/etc/{name}", os.O_CREAT | os.O_WRONLY, 0o644))
+    resolv = ""
+    if network:
+        try:
+            with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
+                resolv = file.read()
+        except OSError:
+            pass
+    for name, text in {**FILES, "resolv.conf": resolv}.items():
+        with open(f"{place}/etc/{name}", "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,1 @@
+"""The local web app over a home's recordings: `mcp-bench view`."""

@@ -1,0 +1,46 @@
+"""Server-sent events of a run that goes on: its page loads itself again when something was stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from mcp_bench.bridge.viewer.recordings import Library, signature
+
+SECONDS = 1.0
+"""Between two looks at the run's files. Their contents are read only when they have changed."""
+KEEP_ALIVE = 15
+
+
+class Live:
+    """Handlers of event streams."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    async def events(self, request: Request) -> Response:
+        try:
+            path = await anyio.to_thread.run_sync(self._library.path, request.path_params["run"])
+        except KeyError:
+            raise HTTPException(404, "There is no such run.") from None
+        return StreamingResponse(_events(path), media_type="text/event-stream")
+
+
+async def _events(path: Path) -> AsyncIterator[str]:
+    before, quiet = signature(path), 0
+    yield ": the run's files are watched\n\n"
+    while True:
+        await anyio.sleep(SECONDS)
+        now = signature(path)
+        quiet += 1
+        if now != before:
+            before, quiet = now, 0
+            yield "event: changed\ndata: \n\n"
+        elif quiet >= KEEP_ALIVE:
+            quiet = 0
+            yield ": still here\n\n"

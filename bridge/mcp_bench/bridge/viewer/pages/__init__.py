@@ -1,0 +1,1 @@
+"""The pages: each makes the values of its template."""

@@ -1,0 +1,174 @@
+"""The pages of runs: all of them, one of them, and tasks against agents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from mcp_bench.bridge.viewer.links import Links
+from mcp_bench.bridge.viewer.recordings import Library, Run
+from mcp_bench.bridge.viewer.rendering import render
+from mcp_bench.bridge.viewer.words import verdict
+from mcp_bench.recorder.scores.scores import summarise
+from mcp_bench.recorder.store.reader import StoredEpisode
+
+RUNS_ON_A_PAGE = 50
+EPISODES_ON_A_PAGE = 500
+TASKS_ON_A_PAGE = 400
+COLUMNS = 16
+VERDICTS = ("solved", "partly", "failed", "invalid", "running", "ungraded")
+
+
+class RunPages:
+    """Handlers of these pages."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def runs(self, request: Request) -> HTMLResponse:
+        """All runs, newest first, filtered by words."""
+        words = request.query_params.get("q", "").lower().split()
+        page = max(0, _number(request, "page"))
+        paths = self._library.paths()
+        start = page * RUNS_ON_A_PAGE
+        if words:
+            runs = [run for run in map(self._library.run, paths) if _matches(run, words)]
+            total, runs = len(runs), runs[start : start + RUNS_ON_A_PAGE]
+        else:
+            shown = paths[start : start + RUNS_ON_A_PAGE]
+            total, runs = len(paths), [self._library.run(path) for path in shown]
+        q = request.query_params.get("q", "")
+        return page_of("runs", runs=runs, total=total, page=page, size=RUNS_ON_A_PAGE, q=q)
+
+    def run(self, request: Request) -> HTMLResponse:
+        """One run: its scores, and its episodes, filtered."""
+        path = self.path_of(request)
+        return page_of("run", **run_values(self._library, path, request.query_params))
+
+    def grid(self, request: Request) -> HTMLResponse:
+        """Tasks against runs."""
+        named = request.query_params.getlist("run")
+        paths = self._library.paths()
+        runs = [run for run in map(self._library.run, paths[:200]) if run.summary is not None]
+        benchmarks = Counter(run.summary.benchmark for run in runs if run.summary)
+        benchmark = request.query_params.get("benchmark") or (benchmarks.most_common(1) or [("", 0)])[0][0]
+        if named:
+            chosen = [run for run in runs if run.id in named]
+        else:
+            chosen = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
+        chosen = chosen[:COLUMNS]
+        by_name = {path.name: path for path in paths}
+        episodes = self._library.all_episodes([by_name[run.id] for run in chosen])
+        return page_of(
+            "grid", grid=grid(episodes), benchmark=benchmark, benchmarks=sorted(benchmarks), runs=chosen,
+            named=bool(named), most=TASKS_ON_A_PAGE,
+        )  # fmt: skip
+
+    def path_of(self, request: Request) -> Path:
+        """Return the folder of the run that a request names.
+
+        Raises:
+            HTTPException: there is no such run.
+        """
+        try:
+            return self._library.path(request.path_params["run"])
+        except KeyError:
+            raise HTTPException(404, "There is no such run.") from None
+
+
+def page_of(template: str, links: Links | None = None, **values: Any) -> HTMLResponse:
+    return HTMLResponse(render(template, links or Links(), **values))
+
+
+def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
+    """Return what the page of a run shows."""
+    run = library.run(path)
+    if run.summary is None:
+        return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
+                "domains": [], "split": "", "splits": [], "info": None}  # fmt: skip
+    episodes = library.episodes(path)
+    rows = summarise(episodes, ["split", "domain"])
+    words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""
+    shown = [
+        episode
+        for episode in episodes
+        if (not chosen or verdict(episode) == chosen)
+        and all(
+            word in f"{episode.task} {episode.domain} {episode.split} {episode.id}".lower() for word in words
+        )
+    ]
+    return {
+        "run": run,
+        "episodes": shown[:EPISODES_ON_A_PAGE],
+        "total": len(shown),
+        "rows": rows if len(rows) > 1 or any(row["partial"] is not None for row in rows) else [],
+        "counts": Counter(map(verdict, episodes)),
+        "q": query.get("q") or "",
+        "chosen": chosen,
+    }
+
+
+def _matches(run: Run, words: Sequence[str]) -> bool:
+    if run.summary is None:
+        return all(word in run.id.lower() for word in words)
+    found = run.summary
+    text = " ".join(
+        [run.id, found.agent, found.model or "", found.benchmark, *found.tags, found.note]
+    ).lower()
+    return all(word in text for word in words)
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isdigit() and len(text) < 9 else 0
+
+
+# Tasks against runs ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Column:
+    """A column of the grid: the attempts of one agent with one model in one run."""
+
+    run: str
+    agent: str
+    model: str | None
+    solved: int = 0
+    graded: int = 0
+    partial: float = 0.0
+
+
+@dataclass(slots=True)
+class Grid:
+    """Episodes by task and column."""
+
+    columns: list[Column]
+    rows: list[tuple[str, str, str, list[list[StoredEpisode]]]] = field(default_factory=list)
+    """Domain, split, task, and the attempts of each column."""
+
+
+def grid(episodes: Iterable[StoredEpisode]) -> Grid:
+    """Return the last attempts at each task, a column for each run, agent and model."""
+    columns: dict[tuple[str, str, str | None], Column] = {}
+    tasks: dict[tuple[str, str, str], dict[tuple[str, str, str | None], list[StoredEpisode]]] = {}
+    for episode in episodes:
+        key = (episode.run, episode.agent, episode.model)
+        column = columns.setdefault(key, Column(*key))
+        if episode.invalid is None and episode.partial is not None:
+            column.graded += 1
+            column.solved += bool(episode.strict)
+            column.partial += episode.partial
+        row = tasks.setdefault((episode.domain, episode.split, episode.task), {})
+        row.setdefault(key, []).append(episode)
+    found = Grid([columns[key] for key in sorted(columns, key=lambda key: (key[1], key[2] or "", key[0]))])
+    order = sorted(columns, key=lambda key: (key[1], key[2] or "", key[0]))
+    for (domain, split, task), row in sorted(tasks.items()):
+        found.rows.append((domain, split, task, [row.get(key, []) for key in order]))
+    return found

@@ -1,0 +1,203 @@
+"""The pages of training: loops, their turns, and training runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from mcp_bench.bridge.viewer.pages.run_pages import page_of
+from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.training.curves import curve, curves
+from mcp_bench.bridge.viewer.training.exports import Export
+from mcp_bench.bridge.viewer.training.folders import (
+    Facts,
+    Found,
+    TrainingFiles,
+    Turn,
+    data_files,
+    manifest_of,
+    read_lines,
+    read_object,
+    read_text,
+    turns,
+)
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.store.reader import StoredEpisode
+
+SPLITS = ("dev", "test")
+WAYS = ("pass_to_fail", "fail_to_pass")
+MOST_SAMPLES = 60
+
+
+class TrainingPages:
+    """Handlers of these pages."""
+
+    def __init__(self, library: Library, files: TrainingFiles) -> None:
+        self._library = library
+        self._files = files
+
+    def training(self, _: Request) -> HTMLResponse:
+        """All loops and training runs, newest first."""
+        found = [one for one in self._files.all() if one.kind != "data"]
+        return page_of("training", rows=[(one, self._line(one)) for one in found])
+
+    def one(self, request: Request) -> HTMLResponse:
+        """A loop, or a training run."""
+        found = self._found(request)
+        if found.kind == "loop":
+            return page_of("loop", **self._loop(found))
+        if found.kind == "data":
+            raise HTTPException(404, "This is a data set: its page is under /data.")
+        return page_of("training_run", **self._run(found))
+
+    def turn(self, request: Request) -> HTMLResponse:
+        """A turn of a loop: what its model learned from, how, and what it says before and after."""
+        found, wanted = self._found(request), request.path_params["turn"]
+        all_turns = turns(found.path) if found.kind == "loop" else []
+        turn = next((one for one in all_turns if one.number == wanted), None)
+        if turn is None:
+            raise HTTPException(404, "There is no such turn in this loop.")
+        before = _before(turn, all_turns)
+        split = "test" if request.query_params.get("split") == "test" else "dev"
+        flips = turn.flips[split] or Facts()
+        return page_of(
+            "turn", found=found, turn=turn, before=before, split=split, splits=SPLITS,
+            curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
+            learned=self._learned(turn.curate.get("data")), too_long=self._too_long(turn.folder / "train"),
+            base=self._maker_link(turn.train.get("base")), flips=flips,
+            samples=self._samples(before, turn, split, flips) if before else [], most=MOST_SAMPLES,
+        )  # fmt: skip
+
+    # What pages share ------------------------------------------------------------------------------
+
+    def _found(self, request: Request) -> Found:
+        try:
+            return self._files.find(request.path_params["key"])
+        except KeyError:
+            raise HTTPException(404, "There is no such training run, or it was moved.") from None
+
+    def _line(self, found: Found) -> dict[str, Any]:
+        """Return what the list says of one."""
+        if found.kind == "loop":
+            settings, all_turns = read_object(found.path / "loop.json"), turns(found.path)
+            best = next((one for one in reversed(all_turns) if one.promoted and one.measure), None)
+            return {
+                "recipe": settings.get("recipe"), "begun": max((one.number for one in all_turns), default=0),
+                "of": settings.get("turns"), "best": best, "base": all_turns[0] if all_turns else None,
+                "ended": (found.path / "history.json").is_file(),
+            }  # fmt: skip
+        lines = read_lines(found.path / "metrics.jsonl")
+        last = lines[-1] if lines else {}
+        steps = read_object(found.path / "settings.json").get("steps") or last.get("steps")
+        name = "reward" if found.kind == "rl" else "loss"
+        return {
+            "recipe": "", "begun": last.get("step", 0), "of": steps, "ended": (found.path / "model").is_dir(),
+            "curve": curve(name, [(at, line.get(name)) for at, line in enumerate(lines)]),
+        }  # fmt: skip
+
+    def _loop(self, found: Found) -> dict[str, Any]:
+        all_turns = turns(found.path)
+        settings = read_object(found.path / "loop.json")
+        counts = {name: len(settings.get(name) or ()) for name in ("train", "dev", "test")}
+        losses = [
+            (turn, made)
+            for turn in all_turns
+            if (made := curves(read_lines(turn.folder / "train" / "metrics.jsonl")))
+        ]
+        over = {
+            split: [
+                curve(kind, [(turn.number, turn.scores(split).get(kind)) for turn in all_turns])
+                for kind in ("partial", "strict")
+            ]
+            for split in SPLITS
+        }
+        return {
+            "found": found, "settings": settings, "counts": counts, "turns": all_turns, "splits": SPLITS,
+            "losses": losses, "ended": (found.path / "history.json").is_file(),
+            "over": {split: list(filter(None, made)) for split, made in over.items() if len(all_turns) > 2},
+            "recipe": read_text(found.path / "recipe.yaml"),
+        }  # fmt: skip
+
+    def _run(self, found: Found) -> dict[str, Any]:
+        lines = read_lines(found.path / "metrics.jsonl")
+        settings = read_object(found.path / "settings.json")
+        dev = {
+            int(path.parent.name): read_object(path)
+            for path in found.path.glob("steps/*/dev.json")
+            if path.parent.name.isdigit()
+        }
+        data = read_object(found.path / "data.json")
+        return {
+            "found": found, "lines": lines, "last": lines[-1] if lines else Facts(), "curves": curves(lines),
+            "settings": settings, "data": data, "recipe": read_text(found.path / "recipe.yaml"),
+            "learned": [self._learned(str(path)) for path in data_files(found)], "dev": sorted(dev.items()),
+            "too_long": self._too_long(found.path), "ended": (found.path / "model").is_dir(),
+            "base": self._maker_link(settings.get("start") or data.get("tokenizer")),
+        }  # fmt: skip
+
+    def _maker_link(self, model: object) -> dict[str, Any] | None:
+        """Return the model that training began with, and where it was made."""
+        if not isinstance(model, str) or not model:
+            return None
+        return {"model": model, "maker": self._files.maker(model)}
+
+    def _learned(self, path: object) -> dict[str, Any] | None:
+        """Return a data set that a model learned from, with the runs that it came from."""
+        if not isinstance(path, str):
+            return None
+        export: Export | None = None
+        with suppress(LookupError):
+            export = Export(manifest_of(Path(path)))
+        runs = []
+        for run in export.runs if export else ():
+            with suppress(KeyError):
+                runs.append(self._library.run(self._library.path(run)))
+        found = Found("data", manifest_of(Path(path)), 0.0) if export else None
+        return {"path": path, "export": export, "found": found, "runs": runs}
+
+    def _too_long(self, folder: Path) -> list[dict[str, Any]]:
+        """Return the rows that training left out: each with its place, and the episode if it can be read."""
+        found = []
+        for one in read_object(folder / "data.json").get("too_long") or ():
+            place, _, line = str(one.get("place", "")).rpartition(":")
+            manifest = manifest_of(Path(place))
+            is_export = line.isdigit() and manifest.is_file()
+            found.append({
+                "place": one.get("place"), "tokens": one.get("tokens"),
+                "line": int(line) if line.isdigit() else 0,
+                "found": Found("data", manifest, 0.0) if is_export else None,
+            })  # fmt: skip
+        return found
+
+    def _samples(self, before: Turn, turn: Turn, split: str, flips: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what the models before and after say on the same tasks: flipped ones first."""
+        ways = {task: way for way in WAYS for task in flips.get(way) or ()}
+        sides = [self._by_task(one.scores(split).get("run")) for one in (before, turn)]
+        found: list[dict[str, Any]] = [
+            {"task": one.task, "way": ways.get(name, ""), "before": sides[0][name], "after": one}
+            for name, one in sides[1].items()
+            if name in sides[0]
+        ]
+        order = (*WAYS, "")
+        return sorted(found, key=lambda one: (order.index(one["way"]), one["task"]))
+
+    def _by_task(self, run: object) -> dict[str, StoredEpisode]:
+        with suppress(KeyError, StorageError):
+            return {
+                f"{one.benchmark}/{one.task}": one
+                for one in self._library.episodes(self._library.path(str(run)))
+            }
+        return {}
+
+
+def _before(turn: Turn, all_turns: Sequence[Turn]) -> Turn | None:
+    """Return the turn whose model the gate compared with this one."""
+    earlier = [one for one in all_turns if one.number < turn.number and one.promoted]
+    against = turn.gate.get("against")
+    return next((one for one in earlier if one.model == against), earlier[-1] if earlier else None)

@@ -1,0 +1,139 @@
+"""The home's runs and episodes, kept in memory until a run's files change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.find import find_episode, run_paths
+from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
+from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
+
+MOST_KEPT = 50_000
+"""Episodes that stay in memory, about 2 kB each."""
+_FILES = (RECORDINGS, f"{RECORDINGS}-wal", GRADES, f"{GRADES}-wal", ANNOTATIONS)
+Signature = tuple[tuple[int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run for a list. `summary` is None if it cannot be read; `problem` says why."""
+
+    id: str
+    summary: RunSummary | None = None
+    problem: str = ""
+    invalid: int = 0
+    graded: int = 0
+    partial: float | None = None
+    strict: float | None = None
+    cost: float = 0.0
+    active: bool = False
+    """Whether it is being recorded."""
+
+    @property
+    def complete(self) -> bool:
+        return self.summary is not None and self.summary.done >= self.summary.planned > 0
+
+
+def signature(path: Path) -> Signature:
+    """Return sizes and times of a run's files. It changes when something is stored."""
+    found: list[tuple[int, int] | None] = []
+    for name in _FILES:
+        try:
+            stat = (path / name).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_size))
+    return tuple(found)
+
+
+class Library:
+    """Reads runs for the pages. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[Path, tuple[Signature, Run]] = {}
+        self._episodes: OrderedDict[Path, tuple[Signature, list[StoredEpisode]]] = OrderedDict()
+
+    def paths(self) -> list[Path]:
+        """Return the folders of all runs, newest first."""
+        return run_paths()[::-1]
+
+    def path(self, run: str) -> Path:
+        """Return the folder of the run with exactly this id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        found = {path.name: path for path in run_paths()}
+        return found[run]
+
+    def run(self, path: Path) -> Run:
+        """Return a run as it is now. One that cannot be read is no error."""
+        now = signature(path)
+        with self._lock:
+            known = self._runs.get(path)
+        if known is not None and known[0] == now and not known[1].active:
+            return known[1]
+        found = _read(path)
+        with self._lock:
+            self._runs[path] = (now, found)
+        return found
+
+    def episodes(self, path: Path) -> list[StoredEpisode]:
+        """Return the last attempts of a run. Do not change them.
+
+        Raises:
+            StorageError: the run cannot be read.
+        """
+        now = signature(path)
+        with self._lock:
+            known = self._episodes.get(path)
+            if known is not None and known[0] == now:
+                self._episodes.move_to_end(path)
+                return known[1]
+        with RunReader(path) as reader:
+            found = list(reader.episodes())
+        with self._lock:
+            self._episodes[path] = (now, found)
+            kept = sum(len(one) for _, one in self._episodes.values())
+            while kept > MOST_KEPT and len(self._episodes) > 1:
+                _, (_, dropped) = self._episodes.popitem(last=False)
+                kept -= len(dropped)
+        return found
+
+    def all_episodes(self, paths: Sequence[Path]) -> Iterator[StoredEpisode]:
+        """Yield the episodes of the runs that can be read."""
+        for path in paths:
+            with suppress(StorageError):
+                yield from self.episodes(path)
+
+    def find(self, episode: str) -> tuple[str, str]:
+        """Return the run and the id of an episode by a prefix of its id.
+
+        Raises:
+            BenchError: there is none, or there are several.
+        """
+        path, found = find_episode(episode)
+        return path.name, found
+
+
+def _read(path: Path) -> Run:
+    try:
+        with RunReader(path) as reader:
+            summary = reader.summary()
+            if summary is None:
+                return Run(path.name, problem="Its setup was cut off, so it has no episodes.")
+            invalid, graded, partial, strict = reader.outcome()
+            cost = reader.cost()
+    except StorageError as error:
+        return Run(path.name, problem=str(error))
+    active = summary.done < summary.planned and is_being_written(path)
+    return Run(path.name, summary, "", invalid, graded, partial, strict, cost, active)

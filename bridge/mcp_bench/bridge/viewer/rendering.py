@@ -1,0 +1,97 @@
+"""The templates: every value is escaped, and characters that hide or reorder text are written out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment
+
+from mcp_bench.bridge.viewer.links import Links
+from mcp_bench.bridge.viewer.prose import MOST, prose
+from mcp_bench.bridge.viewer.words import verdict
+from mcp_bench.recorder.html_report.palette import DARK, LIGHT
+from mcp_bench.recorder.html_report.templating import make_environment
+from mcp_bench.servers.sanitize import sanitize
+
+NOTHING = "-"
+
+
+def render(template: str, links: Links, **values: Any) -> str:
+    """Return a page."""
+    return environment().get_template(f"{template}.html.jinja").render(to=links, **values)
+
+
+def style() -> str:
+    """Return the style sheet, with the colours of the report."""
+    return environment().get_template("view.css.jinja").render(light=LIGHT, dark=DARK)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    made = make_environment(__package__, sanitize)
+    made.globals["most_prose"] = MOST
+    made.filters.update(
+        moment=moment,
+        clock=clock,
+        duration=duration,
+        score=score,
+        number=number,
+        bytes=size,
+        percent=percent,
+        compact=compact,
+        prose=prose,
+        verdict=verdict,
+    )
+    return made
+
+
+def moment(microseconds: int | None) -> str:
+    if microseconds is None:
+        return NOTHING
+    return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
+
+
+def clock(microseconds: int) -> str:
+    """Return a time since the start of an episode."""
+    seconds = microseconds / 1e6
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+
+
+def duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return NOTHING
+    if milliseconds < 1:
+        return "<1 ms"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def score(value: float | None, signed: bool = False) -> str:
+    if value is None:
+        return NOTHING
+    return f"{value:+.2f}" if signed else f"{value:.2f}"
+
+
+def percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.0f} %"
+
+
+def number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,}"
+
+
+def compact(value: float | None) -> str:
+    """Return a measured number with three digits that count."""
+    return NOTHING if value is None else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def size(characters: int) -> str:
+    if characters < 1000:
+        return f"{characters} characters"
+    return f"{characters / 1000:.0f} kB" if characters < 1_000_000 else f"{characters / 1e6:.1f} MB"

@@ -1,0 +1,171 @@
+"""Full-text search over all conversations: an SQLite FTS5 index beside the runs.
+
+The index can be deleted at any time: it is made again from the recordings. It holds what was said, called
+and returned, and no grades. Its folder has mode 0700. Episodes are added when they have ended; long texts are
+cut.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_bench.bridge.viewer.recordings import Library, signature
+from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.servers.home import home
+
+FOLDER, FILE = "view", "search-1.db"
+"""The number changes with the tables."""
+MOST_OF_A_TEXT = 8_000
+MARK, UNMARK = "\x02", "\x03"
+_COMMIT_EPISODES = 100
+_TABLES = """
+    CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
+        text, run UNINDEXED, episode UNINDEXED, position UNINDEXED, kind UNINDEXED,
+        tokenize = "unicode61 remove_diacritics 2 tokenchars '_'"
+    );
+    CREATE TABLE IF NOT EXISTS episodes (
+        id TEXT PRIMARY KEY, run TEXT NOT NULL, task TEXT NOT NULL, agent TEXT NOT NULL, model TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS episodes_of_run ON episodes (run);
+    CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, signature TEXT NOT NULL) WITHOUT ROWID;
+"""
+_SEARCH = f"""
+    SELECT t.run, t.episode, t.position, t.kind, snippet(texts, 0, '{MARK}', '{UNMARK}', '…', 24),
+           e.task, e.agent, e.model
+    FROM texts t JOIN episodes e ON e.id = t.episode
+    WHERE texts MATCH ? AND (? = '' OR t.run = ?) ORDER BY rank LIMIT ?
+"""  # noqa: S608 - constants
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message that matches. `excerpt` has `MARK` and `UNMARK` around what was searched for."""
+
+    run: str
+    episode: str
+    position: int
+    kind: str
+    excerpt: str
+    task: str
+    agent: str
+    model: str | None
+
+
+class SearchIndex:
+    """The index of a home. Safe to use from several threads."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._path = home() / FOLDER / FILE
+        self._updating = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.left = 0
+        """Runs that are still to be indexed."""
+
+    def refresh(self, wait: float) -> None:
+        """Start to add what is new, in a thread, and wait for its end for some seconds."""
+        with self._updating:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._update, daemon=True)
+                self._thread.start()
+            thread = self._thread
+        thread.join(wait)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no update is in progress."""
+        return self._thread is None or not self._thread.is_alive()
+
+    def search(self, words: str, most: int, run: str = "") -> list[Hit]:
+        """Return the messages that contain all words, or words that begin with them, the best first."""
+        terms = [f'"{word}"*' for word in words.replace('"', " ").split() if any(map(str.isalnum, word))]
+        if not terms or not self._path.exists():
+            return []
+        values = (" ".join(terms), run, run, most)
+        with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as db:
+            try:
+                return [Hit(*row) for row in db.execute(_SEARCH, values)]
+            except sqlite3.OperationalError as error:  # it is being made at this moment
+                _log.info("search: %s", error)
+                return []
+
+    def _update(self) -> None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.parent.chmod(0o700)
+            with closing(sqlite3.connect(self._path, timeout=30)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = OFF")  # it can be made again
+                db.executescript(_TABLES)
+                self._update_with(db)
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("the search index %s cannot be updated: %s", self._path, error)
+
+    def _update_with(self, db: sqlite3.Connection) -> None:
+        known = dict(db.execute("SELECT id, signature FROM runs"))
+        paths = {path.name: path for path in self._library.paths()}
+        for gone in known.keys() - paths.keys():
+            self._forget(db, gone)
+        changed = [
+            (path, text) for name, path in paths.items() if known.get(name) != (text := repr(signature(path)))
+        ]
+        for done, (path, text) in enumerate(changed):
+            self.left = len(changed) - done
+            try:
+                self._add(db, path)
+            except StorageError as error:
+                _log.info("search: %s", error)
+            db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (path.name, text))
+            db.commit()
+        self.left = 0
+
+    def _forget(self, db: sqlite3.Connection, run: str) -> None:
+        db.execute("DELETE FROM texts WHERE run = ?", [run])
+        db.execute("DELETE FROM episodes WHERE run = ?", [run])
+        db.execute("DELETE FROM runs WHERE id = ?", [run])
+        db.commit()
+
+    def _add(self, db: sqlite3.Connection, path: Path) -> None:
+        there = {episode for (episode,) in db.execute("SELECT id FROM episodes WHERE run = ?", [path.name])}
+        with RunReader(path) as reader:
+            new = [one for one in reader.episode_ids() if one not in there]
+            for at, episode in enumerate(new):
+                stored = reader.episode(episode)
+                if stored.ended_us is None:
+                    continue
+                db.executemany(
+                    "INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)",
+                    (
+                        (text[:MOST_OF_A_TEXT], path.name, episode, position, kind)
+                        for position, kind, text in _texts(reader, episode, stored.task)
+                    ),
+                )
+                facts = (episode, path.name, stored.task, stored.agent, stored.model)
+                db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?)", facts)
+                if at % _COMMIT_EPISODES == 0:
+                    db.commit()
+
+
+def _texts(reader: RunReader, episode: str, task: str) -> Iterator[tuple[int, str, str]]:
+    """Yield `(position of the message, kind, text)`."""
+    yield 0, "task", task
+    turn = 0
+    for position, message in enumerate(reader.messages(episode)):
+        if message.role != "tool":
+            turn = position  # a result is on the page below the turn that called
+        if message.content:
+            yield turn, {"tool": "result"}.get(message.role, message.role), message.content
+        if message.reasoning:
+            yield turn, "reasoning", message.reasoning
+        for call in message.tool_calls:
+            arguments = json.dumps(call.function.arguments, ensure_ascii=False)
+            yield turn, "call", f"{call.function.name} {arguments}"

@@ -1,0 +1,124 @@
+// Keyboard, folding, copying and the choice of light or dark. Pages work without it.
+"use strict";
+
+const root = document.documentElement;
+const saidBox = () => document.getElementById("said");
+let hide;
+
+function say(text) {
+  saidBox().textContent = text;
+  clearTimeout(hide);
+  hide = setTimeout(() => { saidBox().textContent = ""; }, 2500);
+}
+
+// Light or dark -----------------------------------------------------------------------------------
+const KEY = "mcp-bench-theme";
+try { if (localStorage.getItem(KEY)) root.dataset.theme = localStorage.getItem(KEY); } catch { /* from a disk */ }
+
+function switchTheme() {
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* from a disk */ }
+}
+
+// Rows and turns ----------------------------------------------------------------------------------
+const shown = (element) => element.offsetParent !== null;
+
+function move(step) {
+  const all = [...document.querySelectorAll("[data-row]")].filter(shown);
+  if (!all.length) return;
+  let at = all.findIndex((row) => row.classList.contains("here"));
+  if (at < 0) {
+    const top = 70; // below the bar at the top
+    const first = all.findIndex((row) => row.getBoundingClientRect().bottom > top);
+    at = (first < 0 ? all.length : first) - (step > 0 ? 1 : 0);
+  }
+  go(all, Math.min(all.length - 1, Math.max(0, at + step)));
+}
+
+function go(all, at) {
+  all.forEach((row) => row.classList.remove("here"));
+  all[at].classList.add("here");
+  const link = all[at].matches("section, summary") ? all[at] : all[at].querySelector("a");
+  if (link) link.focus({ preventScroll: true });
+  all[at].scrollIntoView({ block: all[at].matches("section") ? "start" : "nearest" });
+}
+
+function nextFailed() {
+  const failed = [...document.querySelectorAll("details.call.failed")];
+  if (!failed.length) { say("no call failed"); return; }
+  const after = failed.find((call) => call.getBoundingClientRect().top > 90) ?? failed[0];
+  after.open = true;
+  after.scrollIntoView({ block: "start" });
+  after.querySelector("summary").focus({ preventScroll: true });
+}
+
+function foldAll() {
+  const calls = [...document.querySelectorAll("details.call")];
+  const open = !calls.some((call) => call.open);
+  calls.forEach((call) => { call.open = open; });
+  const button = document.querySelector("[data-fold]");
+  if (button) button.textContent = open ? "Fold all" : "Unfold all";
+}
+
+function openTarget() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let one = target; one; one = one.parentElement) if (one.matches("details")) one.open = true;
+  target.scrollIntoView({ block: "start" });
+}
+
+// Reviews -----------------------------------------------------------------------------------------
+function mark(verdict) {
+  const form = document.querySelector("[data-review]");
+  const choice = form?.querySelector(`input[value="${verdict}"]`);
+  if (!choice) return;
+  choice.checked = true;
+  form.requestSubmit();
+  say(`marked ${verdict}`);
+}
+
+// Events ------------------------------------------------------------------------------------------
+document.addEventListener("click", async (event) => {
+  const target = event.target.closest("[data-theme-button], [data-keys-button], [data-fold], [data-copy], [data-confirm]");
+  if (!target) return;
+  if (target.matches("[data-theme-button]")) switchTheme();
+  else if (target.matches("[data-keys-button]")) document.getElementById("keys").showModal();
+  else if (target.matches("[data-fold]")) foldAll();
+  else if (target.matches("[data-confirm]")) { if (!confirm(target.dataset.confirm)) event.preventDefault(); }
+  else if (navigator.clipboard) {
+    event.preventDefault();
+    const answer = await fetch(target.href);
+    await navigator.clipboard.writeText(await answer.text());
+    say("copied");
+  }
+});
+
+const KEYS = {
+  j: () => move(1),
+  k: () => move(-1),
+  n: nextFailed,
+  e: foldAll,
+  m: () => document.querySelector("a[data-raw]")?.click(),
+  g: () => mark("good"),
+  b: () => mark("bad"),
+  u: () => (document.querySelector("[data-up]") ?? document.querySelector(".top .name")).click(),
+  "[": () => document.querySelector("a[rel=prev]")?.click(),
+  "]": () => document.querySelector("a[rel=next]")?.click(),
+  "/": () => document.querySelector("main .filter input, .top .search input")?.focus(),
+  "?": () => document.getElementById("keys").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input:not([type=radio], [type=checkbox]), textarea, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (document.querySelector("dialog[open]") || !KEYS[event.key]) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+
+addEventListener("hashchange", openTarget);
+openTarget();

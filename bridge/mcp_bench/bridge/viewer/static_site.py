@@ -1,0 +1,168 @@
+"""A selection of recordings as pages that need no server: for a paper, an issue, a static host.
+
+Left out are tasks that nobody may know beforehand, tasks that may not be trained on, and raw frames. Secrets
+are replaced as `export` does. Grades of test tasks are left out unless they are asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.bridge.viewer.links import FileLinks
+from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
+from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.rendering import render, style
+from mcp_bench.recorder.cli.episode_document import episode_document
+from mcp_bench.recorder.curation.redaction import redact_texts
+from mcp_bench.recorder.runs.find import find_episode, run_paths
+from mcp_bench.recorder.scores.scores import summarise
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.verify.damage import readable
+from mcp_bench.servers.errors import BenchError, WrongUseError
+
+STATIC = Path(__file__).with_name("static")
+ASSETS = ("view.js", "icon.svg")
+TEST = "test"
+
+
+def write_site(
+    folder: Path, named: Sequence[str], tags: Sequence[str], *, test_grades: bool
+) -> Iterator[str]:
+    """Write the pages, and yield lines that say what was written and left out.
+
+    Args:
+        folder: a new or empty folder.
+        named: runs and episodes, by id or a prefix of it. Default: all runs.
+        tags: only runs that have all of these tags.
+        test_grades: whether the grades of test tasks are shown.
+
+    Raises:
+        WrongUseError: the folder is not empty.
+        BenchError: a run or episode does not exist, or a file cannot be written.
+    """
+    paths, only = _selection(named, tags)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise WrongUseError(f"{folder} is not empty: name a new folder")
+        for name in ("static", "runs", "episodes"):
+            (folder / name).mkdir()
+        (folder / "static" / "view.css").write_text(style(), "utf-8")
+        for name in ASSETS:
+            shutil.copyfile(STATIC / name, folder / "static" / name)
+        yield from _Site(folder, only, test_grades).write(paths)
+    except OSError as error:
+        raise BenchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+
+
+def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], set[str]]:
+    """Return the folders of runs, and the ids of single episodes; none for all of these runs."""
+    runs = [name for name in named if name.startswith("run_")]
+    episodes = [find_episode(name) for name in named if not name.startswith("run_")]
+    if episodes and not runs:
+        return sorted({path for path, _ in episodes}), {episode for _, episode in episodes}
+    if episodes:
+        raise WrongUseError("name runs or episodes, not both")
+    paths, _ = readable(runs, tags=tags) if runs or tags else (run_paths(), [])
+    return paths, set()
+
+
+class _Site:
+    def __init__(self, folder: Path, only: set[str], test_grades: bool) -> None:
+        self._folder = folder
+        self._only = only
+        self._test_grades = test_grades
+        self._library = Library()
+        self._left_out = {"private": 0, "untrainable": 0, "hidden": 0}
+        self._pages = 0
+
+    def write(self, paths: Sequence[Path]) -> Iterator[str]:
+        runs = []
+        for path in paths[::-1]:
+            run = self._library.run(path)
+            if run.summary is None:
+                yield f"Left out {run.id}: {run.problem}"
+                continue
+            episodes = [one for one in self._library.episodes(path) if self._wanted(one)]
+            if episodes:
+                self._run(path, run, episodes)
+                runs.append(self._shown(run, episodes))
+        text = render(
+            "runs", FileLinks(0), runs=runs, total=len(runs), page=0, size=len(runs), q="", part=False
+        )
+        (self._folder / "index.html").write_text(text, "utf-8")
+        written = f"{_counted(self._pages, 'episode')} of {_counted(len(runs), 'run')}"
+        yield f"{written}: {self._folder / 'index.html'}"
+        words = {
+            "private": "of private tasks left out",
+            "untrainable": "of tasks that may not be trained on left out",
+            "hidden": "of test tasks shown without grades (--grades shows them)",
+        }
+        for kind, count in self._left_out.items():
+            if count:
+                yield f"{_counted(count, 'episode')} {words[kind]}"
+
+    def _wanted(self, episode: StoredEpisode) -> bool:
+        if self._only and episode.id not in self._only:
+            return False
+        kind = "private" if episode.public is False else "" if episode.trainable else "untrainable"
+        if kind:
+            self._left_out[kind] += 1
+        return not kind
+
+    def _hides(self, episode: StoredEpisode) -> bool:
+        return episode.split == TEST and not self._test_grades
+
+    def _shown(self, run: Any, episodes: list[StoredEpisode]) -> Any:
+        """Return a run for lists: without means if some of its grades are hidden or left out."""
+        summary = replace(run.summary, note="", planned=0, done=len(episodes))
+        known = [one for one in episodes if one.invalid is None and one.partial is not None]
+        if not known or any(map(self._hides, episodes)):
+            return replace(run, summary=summary, partial=None, strict=None, graded=0, active=False)
+        partial = sum(one.partial or 0 for one in known) / len(known)
+        strict = sum(bool(one.strict) for one in known) / len(known)
+        return replace(run, summary=summary, partial=partial, strict=strict, graded=len(known), active=False)
+
+    def _run(self, path: Path, run: Any, episodes: list[StoredEpisode]) -> None:
+        hidden = {one.id for one in episodes if self._hides(one)}
+        rows = summarise([one for one in episodes if one.id not in hidden], ["split", "domain"])
+        text = render(
+            "run", FileLinks(1), run=self._shown(run, episodes), episodes=episodes, total=len(episodes),
+            rows=rows, counts={}, q="", chosen="", ungraded=hidden,
+        )  # fmt: skip
+        (self._folder / "runs" / f"{run.id}.html").write_text(text, "utf-8")
+        with RunReader(path) as reader:
+            for at, one in enumerate(episodes):
+                before = episodes[at - 1] if at else None
+                after = episodes[at + 1] if at + 1 < len(episodes) else None
+                self._episode(reader, one, before, after)
+
+    def _episode(
+        self,
+        reader: RunReader,
+        stored: StoredEpisode,
+        before: StoredEpisode | None,
+        after: StoredEpisode | None,
+    ) -> None:
+        document = redact_texts(episode_document(reader, stored.id), ["secrets"])
+        hidden = self._hides(stored)
+        if hidden:
+            document["grade"] = None
+        document["log_folder"] = ""
+        stored = replace(stored, **{name: document[name] for name in ("prompt", "answer", "invalid_detail")})
+        values = episode_values(document, stored)
+        if hidden:
+            self._left_out["hidden"] += 1
+            values |= {"verdict": "ungraded", "hidden_grade": True}
+        values |= {"before": before, "after": after, "others": []}
+        text = render("episode", FileLinks(1), review=None, live=False, **values)
+        (self._folder / "episodes" / f"{stored.id}.html").write_text(text, "utf-8")
+        self._pages += 1
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

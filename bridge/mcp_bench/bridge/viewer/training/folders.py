@@ -1,0 +1,268 @@
+"""Find the folders of loops and training runs, and the data sets that exports wrote.
+
+The trainer is another distribution, and need not be installed here. Its folders are read by their files, as
+`docs/training.md`, `docs/rl.md` and `docs/data.md` describe them. Every file can be missing or cut off: a
+loop that goes on is shown as far as it came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.home import home
+
+Kind = Literal["loop", "sft", "rl", "data"]
+HOME_FOLDERS = ("loops", "training", "learning", "ablations")
+MANIFEST = ".manifest.json"
+DEPTH = 6
+"""Folders below a given one that are looked through."""
+MOST_FOLDERS = 5_000
+_OF_TRAINING = {"runs", "cache", "model", "checkpoints", "steps", "serving"}
+"""Folders of a loop or a training run that hold weights or recordings. Others can have such names, too."""
+_OF_THE_HOME = ("runs", "cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A loop, a training run or a data set. `path` is its folder, or the manifest of a data set."""
+
+    kind: Kind
+    path: Path
+    changed: float
+    """Seconds since the epoch."""
+
+    @property
+    def key(self) -> str:
+        """What its address has for it: the same as long as it stays where it is."""
+        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        """The last two parts of its path, which usually say what it is."""
+        parts = self.path.name.removesuffix(MANIFEST), self.path.parent.name
+        return "/".join(part for part in reversed(parts) if part)
+
+
+class TrainingFiles:
+    """Looks through the home and the folders that a user named."""
+
+    def __init__(self, given: Sequence[Path] = ()) -> None:
+        self._given = [path.absolute() for path in given]
+
+    def all(self) -> list[Found]:
+        """Return what is there now, newest first."""
+        roots = [*self._given, *(home().absolute() / name for name in HOME_FOLDERS)]
+        found = {one.path: one for root in roots for one in _below(root)}
+        for one in list(found.values()):
+            for path in data_files(one) if one.kind in ("sft", "loop") else ():
+                manifest = manifest_of(path)
+                if manifest not in found and manifest.is_file():
+                    found[manifest] = Found("data", manifest, _changed(manifest))
+        return sorted(found.values(), key=lambda one: (-one.changed, one.path))
+
+    def find(self, key: str) -> Found:
+        """Return the one with this key.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for one in self.all():
+            if one.key == key:
+                return one
+        raise KeyError(key)
+
+    def maker(self, model: str) -> Found | None:
+        """Return the loop or training run in whose folder a model lies."""
+        owners = [one for one in self.all() if one.kind != "data" and Path(model).is_relative_to(one.path)]
+        return max(owners, key=lambda one: len(one.path.parts), default=None)
+
+
+def place_of(what: str | None) -> tuple[str, Path] | None:
+    """Return the page of a path that a user named, and where to look for it; None if it is no path.
+
+    Raises:
+        WrongUseError: there is something else.
+    """
+    if what is None or not (path := Path(what).absolute()).exists():
+        return None
+    place = manifest_of(path) if path.is_file() and not path.name.endswith(MANIFEST) else path
+    if (kind := kind_of(place)) is not None:
+        return f"/{'data' if kind == 'data' else 'training'}/{Found(kind, place, 0.0).key}", place
+    if path.is_dir():
+        return "/training", path
+    raise WrongUseError(f"{what} has no manifest beside it ({place.name}): name a data set that export wrote")
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Return what a folder or a file is, if it is something of training."""
+    if path.name.endswith(MANIFEST):
+        return "data" if path.is_file() else None
+    if (path / "loop.json").is_file():
+        return "loop"
+    if (path / "data.json").is_file() and (path / "recipe.yaml").is_file():
+        return "sft"
+    if (path / "settings.json").is_file() and (path / "recipe.yaml").is_file():
+        return "rl"
+    return None
+
+
+def _below(root: Path) -> Iterator[Found]:
+    if (kind := kind_of(root)) == "data":
+        yield Found(kind, root, _changed(root))
+        return
+    queue, seen = [(root, 0, False, False)], 0
+    of_the_home = {home().absolute() / name for name in _OF_THE_HOME}
+    while queue and seen < MOST_FOLDERS:
+        folder, depth, in_training, in_loop = queue.pop(0)
+        seen += 1
+        kind = kind_of(folder)
+        if kind is not None and not (in_loop and kind == "sft"):  # a turn's training is a part of its loop
+            yield Found(kind, folder, _changed(folder))
+        in_training, in_loop = in_training or kind is not None, in_loop or kind == "loop"
+        with suppress(OSError):
+            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+                path = Path(entry.path)
+                if entry.name.endswith(MANIFEST) and entry.is_file():
+                    yield Found("data", path, _changed(path))
+                    continue
+                passed_by = entry.name.startswith(".") or entry.name == "node_modules" or path in of_the_home
+                if passed_by or (in_training and entry.name in _OF_TRAINING) or depth >= DEPTH:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    queue.append((path, depth + 1, in_training, in_loop))
+
+
+def _changed(path: Path) -> float:
+    """Return when something happened there; 0 if that cannot be read."""
+    times = [0.0]
+    for one in (path, path / "metrics.jsonl", path / "history.json"):
+        with suppress(OSError):
+            times.append(one.stat().st_mtime)
+    return max(times)
+
+
+# Files ---------------------------------------------------------------------------------------------
+
+
+class Facts(dict[str, Any]):
+    """A JSON object whose missing keys are None, as its file may be older, newer or cut off."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+def read_object(path: Path) -> Facts:
+    """Return the JSON object in a file; an empty one if the file is missing, cut off or something else."""
+    try:
+        found = json.loads(path.read_text("utf-8"), object_hook=Facts)
+    except (OSError, ValueError):
+        return Facts()
+    return found if isinstance(found, Facts) else Facts()
+
+
+def read_lines(path: Path) -> list[Facts]:
+    """Return the objects of a file with one in each line. Incomplete lines are left out."""
+    found = []
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            with suppress(ValueError):
+                if isinstance(one := json.loads(line, object_hook=Facts), Facts):
+                    found.append(one)
+    return found
+
+
+def read_text(path: Path, most: int = 100_000) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(most)
+    except OSError:
+        return ""
+
+
+def data_files(found: Found) -> list[Path]:
+    """Return the data sets that a training run, or each turn of a loop, learned from."""
+    if found.kind == "loop":
+        return [Path(path) for turn in turns(found.path) if (path := turn.curate.get("data"))]
+    files = read_object(found.path / "data.json").get("files")
+    return [Path(str(one["path"])) for one in files or () if isinstance(one, dict) and "path" in one]
+
+
+def manifest_of(data: Path) -> Path:
+    """Return where the manifest of a data set is, if it has one."""
+    return data.with_name(data.name + MANIFEST)
+
+
+def number(value: object) -> float | None:
+    """Return a number that can be drawn: None for another value, infinity or not-a-number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+# Loops ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The results of a turn's steps, each an empty object until it is done. Turn 0 is the base model."""
+
+    number: int
+    folder: Path
+    attempt: Facts
+    teach: Facts
+    curate: Facts
+    train: Facts
+    measure: Facts
+    flips: Facts
+    gate: Facts
+
+    @property
+    def name(self) -> str:
+        return f"turn {self.number}" if self.number else "base"
+
+    @property
+    def model(self) -> str:
+        return str(self.measure.get("model") or self.train.get("model") or "")
+
+    @property
+    def promoted(self) -> bool:
+        return not self.number or bool(self.gate.get("promoted"))
+
+    @property
+    def doing(self) -> str:
+        """What a turn does that has not ended."""
+        if self.gate or (not self.number and self.measure):
+            return ""
+        steps = [
+            ("measuring", self.train or not self.number),
+            ("training", self.curate),
+            ("collecting data", True),
+        ]
+        return next(words for words, begun in steps if begun)
+
+    def scores(self, split: str) -> Facts:
+        found = self.measure.get(split) or read_object(self.folder / f"measure-{split}.json")
+        return found if isinstance(found, Facts) else Facts()
+
+
+STEPS = ("attempt", "teach", "curate", "train", "measure", "flips", "gate")
+
+
+def turns(loop: Path) -> list[Turn]:
+    """Return the base and the turns of a loop that have begun."""
+    names = [path.name.removeprefix("turn-") for path in loop.glob("turn-*")]
+    numbers = [int(name) for name in names if name.isdigit()]
+    folders = {at: loop / f"turn-{at}" for at in sorted(numbers)}
+    return [
+        Turn(at, folder, *(read_object(folder / f"{step}.json") for step in STEPS))
+        for at, folder in folders.items()
+    ]
