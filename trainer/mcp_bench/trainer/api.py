@@ -151,8 +151,8 @@ def resume_sft(folder: str | Path, *, report_to: Sequence[str] = ()) -> Trained:
     from mcp_bench.trainer.sft.start import again
 
     run = RunFolder(Path(folder))
-    run.read()
-    return _trained(run) if run.model.is_dir() else _train(run, again(run), report_to)
+    ready = again(run)
+    return _trained(run) if ready is None else _train(run, ready, report_to)
 
 
 def _train(folder: RunFolder, ready: Ready, report_to: Sequence[str]) -> Trained:
@@ -178,7 +178,8 @@ def _trained(folder: RunFolder, steps: int | None = None) -> Trained:
 def loop(
     recipe: str | Path, *, turns: int = 1, train: Tasks = 100, dev: Tasks = 50, test: Tasks = 50,
     benchmark: str = "saasworld", teacher: str = "oracle", teacher_model: str | None = None,
-    min_partial: float = 0.5, attempts: int = 2, temperature: float = 0.8, patience: int = 2, seed: int = 0,
+    teacher_options: Mapping[str, Any] | None = None, min_partial: float = 0.5, attempts: int = 2,
+    temperature: float = 0.8, patience: int = 2, seed: int = 0,
     max_tokens: int | None = None, base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop",
     jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
     constrain_calls: bool = False, overrides: Overrides | None = None, out: str | Path | None = None,
@@ -197,6 +198,7 @@ def loop(
         benchmark: Benchmark to run.
         teacher: Agent of the first turn.
         teacher_model: Its model.
+        teacher_options: Its agent options, such as `{"slips": 0.2}`.
         min_partial: Train only on attempts with at least this partial score.
         attempts: The model's attempts per training task from the second turn on.
         temperature: Sampling temperature of these attempts.
@@ -224,8 +226,10 @@ def loop(
 
     choices = {
         "turns": turns, "train": train, "dev": dev, "test": test, "benchmark": benchmark, "teacher": teacher,
-        "teacher_model": teacher_model, "min_partial": min_partial, "attempts": attempts,
-        "temperature": temperature, "patience": patience, "seed": seed, "max_tokens": max_tokens,
+        "teacher_model": teacher_model,
+        "teacher_options": [f"{key}={value}" for key, value in (teacher_options or {}).items()],
+        "min_partial": min_partial, "attempts": attempts, "temperature": temperature, "patience": patience,
+        "seed": seed, "max_tokens": max_tokens,
         "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
         "constrain_calls": constrain_calls,
     }  # fmt: skip

@@ -12,6 +12,8 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 GGUF = ".gguf"
 CONFIG = "config.json"
+ASKED = (CONFIG, "tokenizer.json", "tokenizer_config.json")
+"""If one of these is in the Hub client's cache, the model was used before."""
 
 
 class UnusableBaseError(WrongUseError):
@@ -111,12 +113,38 @@ def fault(base: str, error: BaseException) -> str:
     return sanitize_line(lines[0] if lines else type(error).__name__)
 
 
+def ask_hub(name: str) -> None:
+    """Ask the Hub once for a model, unless files of it are in the Hub client's cache.
+
+    Downloads are tried six times, with growing pauses: without a network, a tokenizer took a minute.
+
+    Raises:
+        ConnectionError: it cannot be reached.
+        ValueError: it has no such names.
+    """
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache
+
+    if any(isinstance(try_to_load_from_cache(name, file), str) for file in ASKED):
+        return
+    try:
+        HfApi().model_info(name)
+    except (ValueError, ConnectionError):
+        raise
+    except errors.HfHubHTTPError:
+        return  # the download explains it better
+    except Exception as error:  # those of its HTTP library
+        raise ConnectionError(str(error)) from error
+
+
 def _from_hub(name: str) -> Path:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     try:
         cached = try_to_load_from_cache(name, CONFIG)
-        return Path(cached if isinstance(cached, str) else hf_hub_download(name, CONFIG))
+        if isinstance(cached, str):
+            return Path(cached)
+        ask_hub(name)
+        return Path(hf_hub_download(name, CONFIG))
     except Exception as error:  # the Hub's client raises its own errors, and those of its HTTP library
         raise UnusableBaseError(f"model.base: {fault(name, error)}") from error
 

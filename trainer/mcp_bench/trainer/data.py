@@ -11,7 +11,7 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.templates import Templates, assistant_spans
+from mcp_bench.trainer.templates import Templates, assistant_spans, failed_spans
 
 
 class NothingToTrainOnError(BenchError):
@@ -53,8 +53,17 @@ class Prepared:
         return max((len(example.tokens) for example in self.examples), default=0)
 
 
-def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int) -> Prepared:
+def prepare(
+    rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False
+) -> Prepared:
     """Tokenise rows with the training template; drop those over `max_length` or without trained tokens.
+
+    Args:
+        rows: the conversations.
+        tokenizer: the model's tokenizer.
+        templates: the chat templates.
+        max_length: the most tokens of a row.
+        mask_failed: whether turns whose calls all failed are read, but not trained on.
 
     Raises:
         NothingToTrainOnError: no row is left.
@@ -62,6 +71,8 @@ def prepare(rows: Iterable[Row], tokenizer: Any, templates: Templates, max_lengt
     prepared = Prepared()
     for row in rows:
         example = _tokenise(row, tokenizer, templates)
+        if mask_failed:
+            example = _without_failed(example, row, tokenizer, templates)
         if len(example.tokens) > max_length:
             prepared.too_long.append((example.place, len(example.tokens)))
         elif not any(example.trained):
@@ -111,3 +122,24 @@ def _tokenise_unmarked(row: Row, tokenizer: Any, templates: Templates) -> Exampl
             ahead.popleft()
         trained[number] = bool(ahead) and ahead[0][0] <= start and end > start
     return Example(row.place, array("i", encoded["input_ids"]), bytes(trained))
+
+
+def _without_failed(example: Example, row: Row, tokenizer: Any, templates: Templates) -> Example:
+    """Return the example without a loss on the turns whose calls all failed."""
+    text = templates.train_text(tokenizer, row)
+    spans = failed_spans(tokenizer, templates, row, text)
+    if not spans:
+        return example
+    if not tokenizer.is_fast:
+        raise WrongUseError(
+            "data.failed_calls: the tokenizer has no tokenizer.json, so positions in the text are unknown. "
+            "Set it to train"
+        )
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    if encoded["input_ids"] != list(example.tokens):
+        raise BenchError(f"{row.place}: the chat template's tokens are not those of its text")
+    trained = bytes(
+        flag and not any(start < until and begun < end for begun, until in spans)
+        for flag, (start, end) in zip(example.trained, encoded["offset_mapping"], strict=True)
+    )
+    return Example(example.place, example.tokens, trained)

@@ -123,7 +123,9 @@ def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[
     loaded = load_tokenizer(tokenizer)
     templates = choose_templates(loaded, recipe.model)
     check_templates(loaded, templates, rows)
-    return len(rows), prepare(rows, loaded, templates, recipe.data.max_length)
+    return len(rows), prepare(
+        rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
+    )
 
 
 def _data(prepared: Prepared) -> dict[str, Any]:

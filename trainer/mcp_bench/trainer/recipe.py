@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     PositiveFloat,
@@ -29,6 +28,8 @@ from pydantic import (
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
 from mcp_bench.trainer.architecture import Architecture
 from mcp_bench.trainer.bases import located
+from mcp_bench.trainer.recipe_section import Section
+from mcp_bench.trainer.rl.settings import RL
 
 Attention = Literal[
     "eager",
@@ -50,10 +51,6 @@ KERNELS: dict[Attention, str] = {
 def _word(value: object) -> object:
     """Undo YAML 1.1's conversion of `on` and `off` to booleans."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 Base = Annotated[str, AfterValidator(lambda name: name if Path(name).exists() else located(name))]
@@ -99,6 +96,8 @@ class Data(Section):
     packing: bool = False
     group_by_length: bool = False
     """Batch rows of similar length: less padding, less random batches."""
+    failed_calls: Literal["train", "mask"] = "train"
+    """`mask` takes no loss from turns whose calls all failed: the model reads them, and learns the repair."""
 
 
 class Generation(Section):
@@ -159,6 +158,8 @@ class Recipe(Section):
     training: Training
     generation: Generation | None = None
     hardware: Hardware
+    rl: RL = RL()
+    """Learning from reward (`mcp-bench train rl`)."""
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -208,7 +209,7 @@ def anchored(name: str) -> str:
 def shipped() -> dict[str, Path]:
     """Return the built-in recipes: name to file, in alphabetical order."""
     folder = Path(str(resources.files("mcp_bench.trainer"))) / "recipes"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:

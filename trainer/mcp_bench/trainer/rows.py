@@ -112,6 +112,11 @@ def _check_message(message: dict[str, Any]) -> None:
     if message.get("role") not in ROLES:
         raise ValueError(f"role is {message.get('role')!r}, not one of {', '.join(ROLES)}")
     for key in ("content", "reasoning_content"):
+        if isinstance(message.get(key), list):
+            raise ValueError(
+                f"{key} is a list of parts, as rows for vision models have it; this trainer reads texts: "
+                "export without --images"
+            )
         if not isinstance(message.get(key), str | None):
             raise ValueError(f"{key} is not a string")
     for call in _objects("tool_calls", message.get("tool_calls") or []):

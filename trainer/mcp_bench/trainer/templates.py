@@ -9,9 +9,10 @@ history.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,13 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
 
 def _training_variant(tokenizer: Any, stock: str) -> str:
     """Return TRL's variant of a template, with marks around the assistant's text, or the template itself."""
-    from trl.chat_template_utils import get_training_chat_template, has_generation_markers
-
-    if has_generation_markers(stock):
+    if Templates(stock, stock).marked:
         return stock
     try:
+        from trl.chat_template_utils import get_training_chat_template
+
         return str(get_training_chat_template(tokenizer) or stock)
-    except Exception:  # TRL has none, or its trial conversation fails on this template
+    except Exception:  # TRL has none or is absent, or its trial conversation fails on this template
         return stock
 
 
@@ -192,6 +193,49 @@ def assistant_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -
         end = len(stripped) if stripped.endswith(tuple(special)) else len(whole)
         spans.append((len(before), max(end, len(before))))
     return spans
+
+
+def failed_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> list[tuple[int, int]]:
+    """Return where the turns are in the training text whose calls all failed, each up to the next turn.
+
+    Args:
+        tokenizer: the tokenizer.
+        templates: the templates.
+        row: the conversation. Results of failed calls have `is_error`.
+        text: its training text.
+
+    Returns:
+        Start and end, in characters. Between the turns is nothing that is trained on.
+
+    Raises:
+        TemplateSkewError: the template renders a prompt differently when the conversation goes on.
+    """
+    failed = failed_turns(row.messages)
+    if not failed:
+        return []
+    starts = {}
+    for turn, message in enumerate(row.messages):
+        if message["role"] == "assistant":
+            before, _ = templates.turn_text(tokenizer, row, turn)
+            if not text.startswith(before):
+                raise TemplateSkewError(_difference(row, turn, text, before))
+            starts[turn] = len(before)
+    return [
+        (start, min((other for turn, other in starts.items() if turn > at), default=len(text)))
+        for at, start in starts.items()
+        if at in failed
+    ]
+
+
+def failed_turns(messages: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the indices of the assistant's messages whose calls all failed."""
+    failed = set()
+    for turn, message in enumerate(messages):
+        if message["role"] == "assistant" and message.get("tool_calls"):
+            results = list(takewhile(lambda one: one["role"] == "tool", messages[turn + 1 :]))
+            if results and all(one.get("is_error") for one in results):
+                failed.add(turn)
+    return failed
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_config import fault, place
+from mcp_bench.trainer.base_config import ask_hub, fault, place
 from mcp_bench.trainer.bases import KNOWN, located
 
 
@@ -20,8 +20,11 @@ def load_tokenizer(name: str) -> Any:
 
     if name in KNOWN and located(name) == name:
         raise WrongUseError(f"{name} is not on this machine yet. Fetch it with: mcp-bench train base {name}")
+    folder = located(name)
     try:
-        return AutoTokenizer.from_pretrained(**place(located(name)))
+        if not Path(folder).exists():
+            ask_hub(folder)
+        return AutoTokenizer.from_pretrained(**place(folder))
     except Exception as error:  # transformers, the Hub client and tokenizers raise different types
         where = " (a folder)" if Path(name).is_dir() else ""
         raise WrongUseError(f"no tokenizer in {name!r}{where}: {fault(name, error)}") from error

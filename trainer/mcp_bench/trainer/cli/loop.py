@@ -35,6 +35,10 @@ Examples:
 @click.option("--teacher", default="oracle", show_default=True, metavar="A", help="Agent of the first turn.")
 @click.option("--teacher-model", metavar="M", help="Model of the teacher.")
 @click.option(
+    "--teacher-option", "teacher_options", multiple=True, metavar="KEY=VALUE",
+    help="Agent option of the teacher, such as slips=0.2 (repeatable).",
+)  # fmt: skip
+@click.option(
     "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
     help="Train only on attempts with at least this share of the task's assertions met.",
 )  # fmt: skip

@@ -93,12 +93,12 @@ def sft(
     if resume is not None:
         folder = RunFolder(resume)
         _only_resume(recipe, data, tokenizer, overrides, out)
-        folder.read()
-        if folder.model.is_dir():
+        resumed = again(folder)
+        if resumed is None:
             if processes.rank() == 0:
                 _print_done(folder, as_json)
             return
-        ready = again(folder)
+        ready = resumed
     else:
         if recipe is None:
             raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")

@@ -38,7 +38,7 @@ from mcp_bench.servers.errors import BenchError
 @click.option(
     "--cache-gib",
     type=click.FloatRange(min=0, min_open=True),
-    help="Memory for keys and values. Default: half of what is free.",
+    help="Memory for keys and values. Default: half of what is free; on a CPU, at most 4.",
 )
 def main(
     folder: Path, host: str, port: int, model_name: str, tool_call_parser: str, reasoning_parser: str | None,

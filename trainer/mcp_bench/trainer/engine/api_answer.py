@@ -22,7 +22,7 @@ class Reply:
 
     def __init__(
         self, loaded: Loaded, model: str, prompt: Sequence[int], tools: Sequence[dict[str, Any]], *,
-        opened: bool, token_ids: bool,
+        opened: bool, token_ids: bool, version: str | None = None,
     ) -> None:  # fmt: skip
         """Begin an answer.
 
@@ -33,22 +33,19 @@ class Reply:
             tools: what the answer may call.
             opened: whether the prompt ends inside of a thought.
             token_ids: whether to return the tokens of prompt and answer.
+            version: the version of the weights, for `system_fingerprint`.
         """
         self._loaded, self._prompt, self._tools = loaded, prompt, tools
         self._opened, self._token_ids = opened, token_ids
         self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        if version is not None:
+            self._head["system_fingerprint"] = version
+        self._made: dict[str, Any] | None = None
         self._sent = {"reasoning_content": "", "content": ""}
 
     def whole(self, made: Completion) -> dict[str, Any]:
         """Return the answer as one document."""
-        answer = self._read(made)
-        message: dict[str, Any] = {"role": "assistant", "content": answer.content}
-        if answer.reasoning is not None:
-            message["reasoning_content"] = answer.reasoning
-        if answer.calls:
-            message["content"] = answer.content or None
-            message["tool_calls"] = _calls(answer)
-        choice = {"index": 0, "message": message, **self._end(made, answer)}
+        choice = {"index": 0, "message": self.message(made), **self._end(made, self._read(made))}
         document = {
             **self._head,
             "object": "chat.completion",
@@ -58,6 +55,18 @@ class Reply:
         if self._token_ids:
             document["prompt_token_ids"] = list(self._prompt)
         return document
+
+    def message(self, made: Completion) -> dict[str, Any]:
+        """Return the answer as a message, with the same ids of its calls each time."""
+        if self._made is None:
+            answer = self._read(made)
+            self._made = {"role": "assistant", "content": answer.content}
+            if answer.reasoning is not None:
+                self._made["reasoning_content"] = answer.reasoning
+            if answer.calls:
+                self._made["content"] = answer.content or None
+                self._made["tool_calls"] = _calls(answer)
+        return self._made
 
     def begin(self) -> dict[str, Any]:
         """Return the first chunk."""
@@ -75,7 +84,7 @@ class Reply:
         """Yield the last chunks: the rest of the text, the calls, the reason for the end, and the usage."""
         answer = self._read(made)
         yield from self._new(answer.reasoning or "", answer.content)
-        for index, call in enumerate(_calls(answer) if answer.calls else ()):
+        for index, call in enumerate(self.message(made).get("tool_calls", ())):
             yield self._chunk({"tool_calls": [{"index": index, **call}]})
         last = self._chunk({})
         last["choices"][0] |= self._end(made, answer)

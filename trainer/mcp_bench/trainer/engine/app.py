@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,24 +22,31 @@ from mcp_bench.trainer.engine.api_answer import Reply, event
 from mcp_bench.trainer.engine.api_errors import OVERFLOW, ApiError
 from mcp_bench.trainer.engine.api_request import ChatRequest, read_request
 from mcp_bench.trainer.engine.constraint import Constraint
+from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import Loaded
-from mcp_bench.trainer.engine.prompt import make_prompt
-from mcp_bench.trainer.engine.sequence import Request
+from mcp_bench.trainer.engine.prompt import make_prompt, opens_thought
+from mcp_bench.trainer.engine.sampling import Sampling
+from mcp_bench.trainer.engine.sequence import Completion, Request
 
 UNLIMITED = 4096
 """The most tokens of an answer, if neither the request nor the model has a limit."""
 log = logging.getLogger("uvicorn.error")
 
 
-def make_app(loaded: Loaded, model: str, *, constrain: bool = False) -> Starlette:
+def make_app(
+    loaded: Loaded, model: str, *, constrain: bool = False, version: Callable[[], str] | None = None
+) -> Starlette:
     """Return the app. It starts and stops the engine with itself.
 
     Args:
         loaded: the checkpoint.
         model: the name that clients use.
         constrain: whether all calls are held to the tools' schemas, also where a request does not ask for it.
+        version: serves a policy that is being trained. Every answer has its tokens, their log-probabilities
+            under the distribution that was sampled from, and this version of the weights as
+            `system_fingerprint`; conversations go on with the tokens that were sampled.
     """
-    api = ChatApi(loaded, model, constrain)
+    api = ChatApi(loaded, model, constrain, version)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -65,8 +72,11 @@ def make_app(loaded: Loaded, model: str, *, constrain: bool = False) -> Starlett
 class ChatApi:
     """The endpoints."""
 
-    def __init__(self, loaded: Loaded, model: str, constrain: bool) -> None:
-        self._loaded, self._model, self._constrain = loaded, model, constrain
+    def __init__(
+        self, loaded: Loaded, model: str, constrain: bool, version: Callable[[], str] | None
+    ) -> None:
+        self._loaded, self._model, self._constrain, self._version = loaded, model, constrain, version
+        self._conversations = Conversations(loaded)
 
     async def models(self, request: HttpRequest) -> Response:
         """List the one model."""
@@ -82,21 +92,39 @@ class ChatApi:
         asked = read_request(await http.body())
         self._check_model(asked.model)
         tools = asked.callable
-        prompt, opened = make_prompt(self._loaded, asked)
+        prompt, opened = self._prompt(asked)
         request = self._request(asked, prompt, tools, opened)
         reply = Reply(
-            self._loaded, self._model, prompt, tools, opened=opened, token_ids=bool(asked.return_token_ids)
-        )
+            self._loaded, self._model, prompt, tools, opened=opened,
+            token_ids=bool(asked.return_token_ids) or self._version is not None,
+            version=self._version and self._version(),
+        )  # fmt: skip
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
-            return StreamingResponse(self._stream(request, reply, usage), media_type="text/event-stream")
+            return StreamingResponse(
+                self._stream(asked, request, reply, usage), media_type="text/event-stream"
+            )
         self._loaded.engine.submit(request)
         await _answered_or_gone(http, request)
         if request.done.cancelled():
             return Response(status_code=499)  # nobody reads it: the client has gone
-        return JSONResponse(reply.whole(request.done.result()))
+        made = request.done.result()
+        self._remember(asked, made, prompt, reply)
+        return JSONResponse(reply.whole(made))
 
-    async def _stream(self, request: Request, reply: Reply, usage: bool) -> AsyncIterator[str]:
+    def _prompt(self, asked: ChatRequest) -> tuple[list[int], bool]:
+        known = None if self._version is None else self._conversations.prompt(asked)
+        if known is None:
+            return make_prompt(self._loaded, asked)
+        return known, opens_thought(self._loaded, known)
+
+    def _remember(self, asked: ChatRequest, made: Completion, prompt: list[int], reply: Reply) -> None:
+        if self._version is not None:
+            self._conversations.add(asked, made, prompt, reply.message(made))
+
+    async def _stream(
+        self, asked: ChatRequest, request: Request, reply: Reply, usage: bool
+    ) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
         texts: asyncio.Queue[str | None] = asyncio.Queue()
         request.on_text = lambda text: _from_thread(loop, texts, text)
@@ -111,6 +139,7 @@ class ChatApi:
                 text = await texts.get()
                 while text is not None and not texts.empty():  # only the newest text matters
                     text = texts.get_nowait()
+            self._remember(asked, request.done.result(), request.prompt, reply)
             for chunk in reply.end(request.done.result(), usage=usage):
                 yield event(chunk)
         except Exception as error:
@@ -135,10 +164,12 @@ class ChatApi:
                     param="messages",
                 )
             most = min(most or room, room)
-        logprobs = (asked.top_logprobs or 0) if asked.logprobs else None
+        policy = self._version is not None
+        logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy else None
+        sampling = asked.sampling(Sampling() if policy else loaded.defaults)
         return Request(
-            prompt, asked.sampling(loaded.defaults), most or UNLIMITED, asked.stops, logprobs,
-            asked.logprobs_mode == "processed_logprobs", self._constraint(asked, tools, opened),
+            prompt, sampling, most or UNLIMITED, asked.stops, logprobs,
+            policy or asked.logprobs_mode == "processed_logprobs", self._constraint(asked, tools, opened),
         )  # fmt: skip
 
     def _constraint(self, asked: ChatRequest, tools: list[dict[str, Any]], opened: bool) -> Constraint | None:

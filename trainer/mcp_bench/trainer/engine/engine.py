@@ -18,7 +18,7 @@ from mcp_bench.trainer.engine.sampling import Chosen
 from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request
 
 CHUNK = 512
-"""Prompt tokens that are read between two steps of the sequences that are being decoded."""
+"""Prompt tokens that are read between two steps."""
 BATCH = 16
 ROOM = 512
 """Columns for an answer that are counted before a request is let in; it may need more."""
@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(
         self, caches: Caches, tokenizer: Any, ends: Sequence[int], parser: AnswerParser, device: torch.device,
-        *, batch: int = BATCH, cache_bytes: int = 1 << 30,
+        *, batch: int = BATCH, cache_bytes: int = 1 << 30, chunk: int = CHUNK,
     ) -> None:  # fmt: skip
         """Prepare; `load` does all of this for a checkpoint.
 
@@ -59,6 +59,7 @@ class Engine:
             device: where the model is.
             batch: how many requests are decoded at once.
             cache_bytes: memory for keys and values. A third of it is for those of finished requests.
+            chunk: how many tokens of prompts are read between two tokens of those being answered.
         """
         self._caches, self._tokenizer, self._device = caches, tokenizer, device
         self._ends = frozenset(ends)
@@ -71,7 +72,9 @@ class Engine:
         self._waiting: deque[Request] = deque()
         self._decoding: list[Decoding] = []
         self._reading: Decoding | None = None
+        self._chunk = chunk
         self._ended = False
+        self._outdated = False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     def __enter__(self) -> Self:
@@ -92,15 +95,17 @@ class Engine:
             self.submit(request)
         return [request.done.result() for request in requests]
 
+    def weights_changed(self) -> None:
+        """Forget what was computed with the weights of before. Change weights only between requests."""
+        self._outdated = True
+
     def _run(self) -> None:
         with torch.inference_mode():
             while not self._ended:
                 try:
                     self._receive()
                     self._drop_cancelled()
-                    room = CHUNK
-                    while room > 0 and (read := self._read(room)):
-                        room -= read
+                    self._read_some()
                     self._step()
                 except Exception as error:  # a request that fails must not end the engine
                     self._fail(error)
@@ -128,6 +133,12 @@ class Engine:
         if self._reading is not None and self._reading.request.done.cancelled():
             self._reading = None
             self._caches.drop_last()
+
+    def _read_some(self) -> None:
+        """Read prompts: a chunk at most while others wait for their next token."""
+        done = 0
+        while (room := (self._chunk if self._decoding else CHUNK) - done) > 0 and (read := self._read(room)):
+            done += read
 
     def _read(self, room: int) -> int:
         """Read up to `room` tokens of a prompt, and return how many.
@@ -163,6 +174,9 @@ class Engine:
     def _begin(self, one: Decoding) -> None:
         """Give a sequence a row, with the longest beginning that is known already."""
         request = one.request
+        if self._outdated:
+            self._outdated = False
+            self._kept.clear()
         total = len(request.prompt) + min(ROOM, request.most_tokens)
         if self._caches.whole_prompts:
             self._caches.begin(None, 0, total)

@@ -54,6 +54,11 @@ class KeptPrefixes:
         self._next += 1
         self.size += size
 
+    def clear(self) -> None:
+        """Drop all sequences."""
+        self._entries.clear()
+        self.size = 0
+
     def longest(self, tokens: list[int]) -> tuple[KeyValues | None, int]:
         """Return the kept sequence that shares the most first tokens with `tokens`, and how many."""
         wanted = np.asarray(tokens, dtype=np.int64)

@@ -13,7 +13,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.chat.calls import AnswerParser, find_format
 from mcp_bench.trainer.engine.constraint import Grammars
-from mcp_bench.trainer.engine.engine import BATCH, Caches, Engine
+from mcp_bench.trainer.engine.engine import BATCH, CHUNK, Caches, Engine
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.separate import SeparateCaches
@@ -23,6 +23,11 @@ BF16_FLAGS = {"avx512_bf16", "amx_bf16"}
 """CPUs with one of these compute with bfloat16 natively; others convert each number, which is slower."""
 SHARE = 0.5
 """The part of the free memory that keys and values may take."""
+SLOW = 64 << 20
+"""Bytes of weights from which a CPU takes a second or more for `CHUNK` tokens of a prompt."""
+SLOW_CHUNK = 128
+MOST_ON_CPU = 4 << 30
+"""Bytes that they take at most by default on a CPU, whose memory agents and worlds need as well."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ def load(
         dtype: float32, bfloat16, float16, or auto: the checkpoint's own type, but float32 on a CPU that
             does not compute with 16 bits.
         batch: how many requests are decoded at once.
-        cache_gib: memory for keys and values, in GiB. Default: half of what is free once the model is loaded.
+        cache_gib: memory for keys and values, in GiB. Default: half of what is free once the model is loaded;
+            on a CPU, at most 4.
         max_model_len: the most tokens of a conversation. Default: the model's positions.
         template: a file with the chat template. Default: the folder's own.
 
@@ -76,10 +82,11 @@ def load(
     ends = end_tokens(model, tokenizer)
     text = model.config.get_text_config()
     positions = max_model_len or getattr(text, "max_position_embeddings", None)
-    cache_bytes = int(cache_gib * (1 << 30)) if cache_gib is not None else int(free_memory(where) * SHARE)
+    cache_bytes = default_cache(where) if cache_gib is None else int(cache_gib * (1 << 30))
     engine = Engine(
-        choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes
-    )
+        choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes,
+        chunk=choose_chunk(model),
+    )  # fmt: skip
     try:
         grammars = Grammars(tokenizer, model.get_output_embeddings().weight.shape[0], ends, parser)
     except WrongUseError:
@@ -121,6 +128,18 @@ def cpu_flags() -> set[str]:
     except OSError:
         return set()
     return {flag for line in lines if line.startswith("flags") for flag in line.split()}
+
+
+def choose_chunk(model: Any) -> int:
+    """Return how much of a prompt is read while others wait for their next token."""
+    size = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    return SLOW_CHUNK if model.device.type == "cpu" and size >= SLOW else CHUNK
+
+
+def default_cache(device: torch.device) -> int:
+    """Return the bytes that keys and values may take on a device unless a setting says otherwise."""
+    half = int(free_memory(device) * SHARE)
+    return min(half, MOST_ON_CPU) if device.type == "cpu" else half
 
 
 def free_memory(device: torch.device) -> int:

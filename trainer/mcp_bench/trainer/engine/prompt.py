@@ -24,23 +24,48 @@ def make_prompt(loaded: Loaded, request: ChatRequest) -> tuple[list[int], bool]:
     Raises:
         ApiError: the template refuses the messages.
     """
-    messages = [_rendered(message, loaded) for message in request.messages]
+    made = _applied(loaded, request, request.messages, generation=True, tokenize=True)
+    tokens = [int(token) for token in made]
+    return tokens, opens_thought(loaded, tokens)
+
+
+def opens_thought(loaded: Loaded, tokens: list[int]) -> bool:
+    """Return whether a prompt ends inside of a thought."""
+    return loaded.parser.opened(loaded.tokenizer.decode(tokens[-TAIL:], skip_special_tokens=False))
+
+
+def render(loaded: Loaded, request: ChatRequest, messages: list[Message], *, generation: bool) -> str:
+    """Return messages as the text that the chat template makes of them.
+
+    Args:
+        loaded: the checkpoint.
+        request: the request with its tools and the template's arguments.
+        messages: all of its messages, or the first ones.
+        generation: whether an answer is to begin at the end.
+
+    Raises:
+        ApiError: the template refuses the messages.
+    """
+    return str(_applied(loaded, request, messages, generation=generation, tokenize=False))
+
+
+def _applied(
+    loaded: Loaded, request: ChatRequest, messages: list[Message], *, generation: bool, tokenize: bool
+) -> Any:
+    rendered = [_rendered(message, loaded) for message in messages]
     try:
-        made = loaded.tokenizer.apply_chat_template(
-            messages, tools=request.offered or None, add_generation_prompt=True, tokenize=True,
+        return loaded.tokenizer.apply_chat_template(
+            rendered, tools=request.offered or None, add_generation_prompt=generation, tokenize=tokenize,
             return_dict=False, **(request.chat_template_kwargs or {}),
         )  # fmt: skip
     except Exception as error:  # templates raise anything
         raise ApiError(f"the chat template fails on these messages: {error}", param="messages") from error
-    tokens = [int(token) for token in made]
-    tail = loaded.tokenizer.decode(tokens[-TAIL:], skip_special_tokens=False)
-    return tokens, loaded.parser.opened(tail)
 
 
 def _rendered(message: Message, loaded: Loaded) -> dict[str, Any]:
     """Return a message as templates expect it: text in one string, arguments as objects."""
     made = message.model_dump(exclude_unset=True)
-    made["content"] = _text(message.content)
+    made["content"] = text_of(message.content)
     if message.role == "developer" and "developer" not in str(loaded.tokenizer.chat_template):
         made["role"] = "system"
     thought = next((made[key] for key in REASONING if isinstance(made.get(key), str) and made[key]), None)
@@ -66,7 +91,12 @@ def _as_harmony(made: dict[str, Any], thought: str | None) -> None:
         made["content"] = ""
 
 
-def _text(content: str | list[dict[str, Any]] | None) -> str:
+def text_of(content: str | list[dict[str, Any]] | None) -> str:
+    """Return a message's text.
+
+    Raises:
+        ApiError: it has other parts than text.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     wrong = next((part.get("type") for part in content if not isinstance(part.get("text"), str)), None)

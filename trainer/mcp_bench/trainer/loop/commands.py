@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,7 +28,13 @@ class StepFailedError(BenchError):
     """A command of a step failed; its output was shown above."""
 
 
-def run(arguments: Sequence[str], *, wrong: Sequence[int] = (), launcher: Sequence[str] = ()) -> Any:
+def run(
+    arguments: Sequence[str],
+    *,
+    wrong: Sequence[int] = (),
+    launcher: Sequence[str] = (),
+    log: Path | None = None,
+) -> Any:
     """Run a command and return its JSON document, or None without `--json`. Other output goes to stderr.
 
     The command ends with this process.
@@ -36,25 +43,28 @@ def run(arguments: Sequence[str], *, wrong: Sequence[int] = (), launcher: Sequen
         arguments: the arguments of mcp-bench.
         wrong: exit codes other than 0 that are accepted.
         launcher: Python arguments before the module, such as those of torchrun.
+        log: file to append other output to, in place of stderr.
 
     Raises:
         StepFailedError: the command failed.
         KeyboardInterrupt: the user pressed Ctrl-C.
     """
-    click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
     wants_json = "--json" in arguments
-    with TemporaryFile() as answer:
+    if log is None:
+        click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
+    with TemporaryFile() as answer, nullcontext(STDERR) if log is None else log.open("ab") as stderr:
         argv = [sys.executable, *launcher, *MODULE, *arguments]
-        code = _exit_code(argv, answer if wants_json else STDERR)
+        code = _exit_code(argv, answer if wants_json else stderr, stderr)
         answer.seek(0)
         document = json.loads(answer.read() or "null")
     if code not in (0, *wrong) or (wants_json and document is None):
-        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}")
+        said = "" if log is None else f": see {log}"
+        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}{said}")
     return document
 
 
-def _exit_code(argv: Sequence[str], stdout: Stream) -> int | None:
-    process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, STDERR)
+def _exit_code(argv: Sequence[str], stdout: Stream, stderr: Stream) -> int | None:
+    process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, stderr)
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -72,12 +82,13 @@ def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
     return {"data": str(out), "sha256": manifest["sha256"], "rows": manifest["rows"]}
 
 
-def record(marker: Path, arguments: Sequence[str]) -> str:
+def record(marker: Path, arguments: Sequence[str], log: Path | None = None) -> str:
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:
         marker: file that lists the runs that existed before the step, to recognise its run after a kill.
         arguments: the arguments of `mcp-bench record`.
+        log: file for its progress, in place of stderr.
 
     Raises:
         StepFailedError: the recording was stopped.
@@ -90,7 +101,7 @@ def record(marker: Path, arguments: Sequence[str]) -> str:
         ours = []
         marker.write_text(json.dumps({"before": sorted(existing)}))
     command = ["record", "--resume", ours[0], *_jobs(arguments)] if len(ours) == 1 else ["record", *arguments]
-    document = run([*command, "--json"], wrong=(1,))
+    document = run([*command, "--json"], wrong=(1,), log=log)
     if document["stopped"]:
         raise StepFailedError(f"recording was stopped ({document['stopped_by']})")
     marker.unlink()

@@ -42,6 +42,8 @@ class LoopSettings(TrialSettings):
     test: list[str]
     teacher: str
     teacher_model: str | None = None
+    teacher_options: list[str] = []
+    """Agent options of the teacher, KEY=VALUE."""
     min_partial: float = Field(default=0.5, ge=0, le=1)
     attempts: PositiveInt = 2
     """The model's attempts per training task, from the second turn on."""

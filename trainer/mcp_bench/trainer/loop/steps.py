@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ class Steps:
     def teach(self, turn: int) -> Outcome:
         """Record the teacher on the training tasks."""
         model = ["--model", self.settings.teacher_model] if self.settings.teacher_model else []
-        arguments = ["--agent", self.settings.teacher, *model, *self._tasks(self.settings.train)]
+        options = [word for one in self.settings.teacher_options for word in ("--agent-option", one)]
+        arguments = ["--agent", self.settings.teacher, *model, *options, *self._tasks(self.settings.train)]
         return {"run": record(self.folder.turn(turn) / "teach.begun", arguments)}
 
     def attempt(self, turn: int, model: Path) -> Outcome:
@@ -67,10 +69,17 @@ class Steps:
         with self._served(turn, "measure", model) as endpoint:
             for split, ids in zip(SPLITS, (self.settings.dev, self.settings.test), strict=True):
                 if ids:
-                    marker = self.folder.turn(turn) / f"{split}.begun"
-                    recorded = record(marker, [*endpoint, *self._tasks(ids)])
-                    found[split] = scores_by_group(recorded, self.settings.train)
+                    # a step of its own: a loop that was stopped during `test` does not measure `dev` again
+                    found[split] = self.folder.step(
+                        turn,
+                        f"measure-{split}",
+                        partial(self._measure, turn, split, [*endpoint, *self._tasks(ids)]),
+                    )
         return found
+
+    def _measure(self, turn: int, split: str, arguments: Sequence[str]) -> Outcome:
+        recorded = record(self.folder.turn(turn) / f"{split}.begun", arguments)
+        return scores_by_group(recorded, self.settings.train)
 
     @staticmethod
     def compare(before: Outcome, after: Outcome) -> dict[str, Any]:

@@ -21,14 +21,14 @@ App = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 class RequireKey:
     """Pass on requests with `Authorization: Bearer KEY`, and answer others with 401."""
 
-    def __init__(self, app: App) -> None:
-        """Protect `app`.
+    def __init__(self, app: App, key: "str | None" = None) -> None:
+        """Protect `app` by `key`. Default: the environment's.
 
         Raises:
             KeyError: the environment has no key.
         """
         self._app = app
-        self._key = os.environ[VARIABLE].encode()
+        self._key = (os.environ[VARIABLE] if key is None else key).encode()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or self._shown(scope):

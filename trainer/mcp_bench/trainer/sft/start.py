@@ -46,13 +46,15 @@ def begin(
     return folder, ready
 
 
-def again(folder: RunFolder) -> Ready:
-    """Return the checked input of a run that was stopped.
+def again(folder: RunFolder) -> Ready | None:
+    """Return the checked input of a run that was stopped; None if it is complete.
 
     Raises:
         BenchError: the folder has no run, or its data changed.
     """
     loaded, name, sources = folder.read()
+    if folder.model.is_dir():
+        return None
     check(loaded)
     return make_ready(loaded, name, sources)
 

@@ -206,7 +206,9 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
         raise WrongUseError(f"the tokenizer in {tokenizer} has no end-of-text token: set its eos_token")
     templates = choose_templates(loaded, recipe.model)
     check_templates(loaded, templates, rows)
-    prepared = prepare(rows, loaded, templates, recipe.data.max_length)
+    prepared = prepare(
+        rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
+    )
     if not stop_tokens(prepared.examples[:SAMPLED], loaded):
         raise WrongUseError(
             "no turn of the assistant ends with a special token, so the model would not learn to stop: set "

@@ -1,0 +1,106 @@
+"""`mcp-bench train rl`: learn from reward on live worlds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+NAMES = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
+EPILOG = """\b
+Examples:
+  mcp-bench tasks saasworld --split train --tag level-1 --limit 500 --ids > ids.txt
+  mcp-bench train rl tiny-cpu-grpo --start loop/turn-1/train/model --tasks ids.txt --steps 40
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
+  mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
+  mcp-bench train rl --resume learned
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("recipe", required=False)
+@click.option(
+    "--start", metavar="FOLDER", type=click.Path(path_type=Path),
+    help="Model to start from: a folder, or the name of a fetched base. It must solve some tasks sometimes.",
+)  # fmt: skip
+@click.option(
+    "--algorithm",
+    type=click.Choice(NAMES),
+    default="grpo",
+    show_default=True,
+    help="How attempts get credit.",
+)
+@click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
+@click.option(
+    "--tasks", metavar="N|FILE", default="500", show_default=True,
+    help="Training tasks: the first N of the split, or the ids in a file.",
+)  # fmt: skip
+@click.option(
+    "--canaries", metavar="FILE",
+    help="Ids of training tasks that cannot be solved: any reward for one of them stops the run.",
+)  # fmt: skip
+@click.option("--dev", metavar="N|FILE", help="Tasks to measure the policy on. Default: none.")
+@click.option(
+    "--dev-every", type=click.IntRange(1), default=10, show_default=True, metavar="N",
+    help="Steps between these measurements.",
+)  # fmt: skip
+@click.option("--steps", type=click.IntRange(1), default=40, show_default=True, help="Policy updates.")
+@click.option("--jobs", type=click.IntRange(1), default=8, show_default=True, help="Parallel episodes.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of tasks and worlds.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="Override a value of the recipe, such as rl.groups=4 (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the run. Default: a new one in $MCP_BENCH_HOME/learning.",
+)  # fmt: skip
+@click.option(
+    "--resume", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    help="Resume a run from its last complete checkpoint.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def rl(
+    recipe: str | None, start: Path | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
+    as_json: bool, **choices: Any,
+) -> None:  # fmt: skip
+    """Let a model learn from the rewards of its own attempts.
+
+    In each step the model attempts some training tasks, several times each. The attempts are recorded and
+    graded like those of any agent. Those that earn more than the others of their group become more likely.
+    RECIPE is the name of a built-in recipe or the path of a YAML file; its section `rl` has the settings.
+
+    The model is trained on exactly the tokens that it sampled. Guards stop a run that collapses, and name
+    the last good checkpoint. Ctrl-C stops; --resume continues with the last checkpoint.
+    """
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.cpu_threads import limit_spinning
+
+    limit_spinning()
+    from mcp_bench.trainer.recipe import load_recipe
+    from mcp_bench.trainer.rl.folder import RLFolder
+    from mcp_bench.trainer.rl.run import learn
+    from mcp_bench.trainer.rl.start import begin
+
+    if resume is not None:
+        folder = RLFolder(resume.absolute())
+        folder.read()
+    else:
+        if recipe is None or start is None:
+            raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and --start, or use --resume")
+        folder = begin(recipe, overrides, start, out, choices)
+    click.echo(f"Run: {folder.path}", err=True)
+    if folder.model.is_dir():
+        click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
+        return
+    _, loaded = load_recipe(str(folder.recipe))
+    try:
+        done = learn(folder, loaded, lambda line: click.echo(line, err=True))
+    except BaseException:
+        click.echo(f"Resume with: mcp-bench train rl --resume {folder.path}", err=True)
+        raise
+    if as_json:
+        click.echo(json.dumps(done))
+    click.echo(f"Done: {done['model']}", err=True)

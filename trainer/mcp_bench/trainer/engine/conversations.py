@@ -1,0 +1,104 @@
+"""The exact tokens of conversations, so that a policy is trained on what it sampled.
+
+An agent sends its whole history with each request, as text. Rendered and tokenized again, the model's own
+answers may become other tokens: arguments are written anew, and text has several tokenizations
+(https://github.com/huggingface/trl/issues/5224). Here an answer keeps its tokens, and only what came after it
+is rendered. A history that an agent has rewritten is rendered as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from mcp_bench.trainer.engine.api_request import ChatRequest, Message
+from mcp_bench.trainer.engine.load import Loaded
+from mcp_bench.trainer.engine.prompt import render, text_of
+from mcp_bench.trainer.engine.sequence import Completion
+
+MOST = 4096
+"""Conversations that are remembered. Those used longest ago are forgotten first."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A conversation up to an answer of the model."""
+
+    tokens: tuple[int, ...]
+    """Prompt and answer."""
+    ended: bool
+    """Whether the answer has the token that ends it."""
+
+
+class Conversations:
+    """Remembers the tokens of conversations by their messages."""
+
+    def __init__(self, loaded: Loaded, most: int = MOST) -> None:
+        self._loaded, self._most = loaded, most
+        self._known: OrderedDict[str, Known] = OrderedDict()
+
+    def prompt(self, request: ChatRequest) -> list[int] | None:
+        """Return the prompt of a request that continues a known conversation, or None."""
+        answers = [at for at, message in enumerate(request.messages, 1) if message.role == "assistant"]
+        for end in reversed(answers):
+            known = self._known.get(self._key(request, request.messages[:end]))
+            if known is not None:
+                return self._continued(request, end, known)
+        return None
+
+    def add(self, request: ChatRequest, made: Completion, prompt: list[int], answer: dict[str, Any]) -> None:
+        """Remember a conversation with the answer that was just given.
+
+        Args:
+            request: the request.
+            made: its answer.
+            prompt: its tokens.
+            answer: the message that the agent gets.
+        """
+        ended = bool(made.tokens) and made.tokens[-1] in self._loaded.ends
+        if made.finish_reason == "stop" and not ended:
+            return  # a stop string: the text that the agent gets is shorter than what was sampled
+        key = self._key(request, [*request.messages, Message.model_validate(answer)])
+        self._known[key] = Known((*prompt, *made.tokens), ended)
+        self._known.move_to_end(key)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def _continued(self, request: ChatRequest, end: int, known: Known) -> list[int] | None:
+        """Return the known tokens with those of what came later; None if the template cannot say it."""
+        tokenizer = self._loaded.tokenizer
+        whole = render(self._loaded, request, request.messages, generation=True)
+        head = render(self._loaded, request, request.messages[:end], generation=False)
+        if not whole.startswith(head):  # the template rewrites history, such as thoughts of earlier turns
+            return None
+        marks = [tokenizer.decode([token], skip_special_tokens=False) for token in self._loaded.ends]
+        start, mark = max((head.rfind(mark), mark) for mark in marks)
+        if start < 0:
+            return None
+        later = head[start + len(mark) if known.ended else start :] + whole[len(head) :]
+        return [*known.tokens, *tokenizer.encode(later, add_special_tokens=False)]
+
+    def _key(self, request: ChatRequest, messages: list[Message]) -> str:
+        """Return a hash of messages and tools. The form of arguments does not count: the tokens are known."""
+        spoken = [_canonical(message) for message in messages]
+        text = json.dumps([request.offered, request.chat_template_kwargs, spoken], sort_keys=True)
+        return sha256(text.encode()).hexdigest()
+
+
+def _canonical(message: Message) -> list[Any]:
+    made = message.model_dump(exclude_unset=True)
+    calls = [
+        [call.get("id"), call["function"]["name"], _value(call["function"].get("arguments"))]
+        for call in made.get("tool_calls") or ()
+    ]
+    return [message.role, text_of(message.content), calls, made.get("tool_call_id")]
+
+
+def _value(arguments: Any) -> Any:
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return arguments

@@ -1,0 +1,1 @@
+"""Learning from reward: rollouts on live worlds, credit by group, and policy updates."""

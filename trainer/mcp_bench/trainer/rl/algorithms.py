@@ -1,0 +1,80 @@
+"""Algorithms: how the attempts at a task become weights of tokens for the three losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp_bench.trainer.rl.credit import Baseline, advantages
+from mcp_bench.trainer.rl.loss import Surrogate
+from mcp_bench.trainer.rl.tokens import Row
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a task."""
+
+    episode: str
+    task: str
+    rows: tuple[Row, ...]
+    reward: float | None
+    """None: the episode is invalid and says nothing about the policy."""
+    strict: bool = False
+    cut: bool = False
+    """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A row with its weights."""
+
+    row: Row
+    scale: float = 1.0
+    """What each of its tokens counts in the mean over all tokens of a step."""
+    rl: float = 0.0
+    """The advantage, for the policy loss."""
+    ce: float = 0.0
+    """For the cross-entropy of what was sampled."""
+
+
+Name = Literal["grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft"]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm by its parts."""
+
+    baseline: Baseline = "mean"
+    surrogate: Surrogate = "clip"
+    by_sequence: bool = False
+    """Whether each sequence counts the same, long or short. Otherwise each token does (DAPO)."""
+    imitates: bool = False
+    """Whether solved attempts are imitated, and nothing else is trained on."""
+
+    def weigh(self, group: Sequence[Attempt]) -> list[Weighted]:
+        """Return the rows of a group that there is something to learn from."""
+        if self.imitates:
+            solved = [attempt for attempt in group if attempt.strict and attempt.reward is not None]
+            some_failed = any(not attempt.strict for attempt in group)
+            return (
+                [Weighted(row, ce=1.0) for attempt in solved for row in attempt.rows] if some_failed else []
+            )
+        earned = advantages([attempt.reward for attempt in group], self.baseline)
+        return [
+            Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=advantage)
+            for attempt, advantage in zip(group, earned, strict=True)
+            if advantage is not None
+            for row in attempt.rows
+        ]
+
+
+ALGORITHMS: dict[Name, Algorithm] = {
+    "grpo": Algorithm(baseline="scaled"),
+    "dr-grpo": Algorithm(),
+    "rloo": Algorithm(baseline="others"),
+    "gspo": Algorithm(baseline="scaled", surrogate="gspo", by_sequence=True),
+    "cispo": Algorithm(baseline="scaled", surrogate="cispo"),
+    "rft": Algorithm(imitates=True),
+}

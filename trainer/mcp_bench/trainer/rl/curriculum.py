@@ -1,0 +1,75 @@
+"""Choose the tasks of a step: families in turn, more often those that are sometimes solved."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+MEMORY = 0.7
+"""Weight of what is known of a family against its newest group."""
+LEAST = 0.1
+"""Weight of a family that is always or never solved: it may change."""
+
+
+class Curriculum:
+    """Draws tasks without repeating one before all of its family were drawn."""
+
+    def __init__(self, tasks: Sequence[str], family: Callable[[str], str], seed: int) -> None:
+        """Begin.
+
+        Args:
+            tasks: the ids of the training tasks.
+            family: the family of a task.
+            seed: what the order follows from.
+        """
+        self._family = family
+        self._random = random.Random(seed)  # noqa: S311 - not for secrets
+        self._tasks: dict[str, list[str]] = {}
+        for task in tasks:
+            self._tasks.setdefault(family(task), []).append(task)
+        for listed in self._tasks.values():
+            self._random.shuffle(listed)
+        self._drawn = dict.fromkeys(self._tasks, 0)
+        self.rewards: dict[str, float] = {}
+        """Recent mean reward of each family that was tried."""
+
+    def draw(self, count: int) -> list[str]:
+        """Return the tasks of the next groups."""
+        names = list(self._tasks)
+        chosen = []
+        for _ in range(count):
+            weights = [self._weight(name) for name in names]
+            name = self._random.choices(names, weights)[0]
+            listed = self._tasks[name]
+            chosen.append(listed[self._drawn[name] % len(listed)])
+            self._drawn[name] += 1
+        return chosen
+
+    def learned(self, task: str, rewards: Sequence[float]) -> None:
+        """Take the rewards of a group into account."""
+        if not rewards:
+            return
+        name, mean = self._family(task), sum(rewards) / len(rewards)
+        before = self.rewards.get(name, mean)
+        self.rewards[name] = MEMORY * before + (1 - MEMORY) * mean
+
+    def _weight(self, name: str) -> float:
+        """Return a family's weight: the variance of a reward of 0 or 1 with its mean, at most 1."""
+        mean = self.rewards.get(name, 0.5)
+        return max(LEAST, 4 * mean * (1 - mean))
+
+    def state(self) -> dict[str, Any]:
+        """Return what a resumed run needs."""
+        return {
+            "random": self._random.getstate(),
+            "tasks": self._tasks,
+            "drawn": dict(self._drawn),
+            "rewards": dict(self.rewards),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`."""
+        self._random.setstate(state["random"])
+        self._tasks, self._drawn = dict(state["tasks"]), dict(state["drawn"])
+        self.rewards = dict(state["rewards"])

@@ -1,0 +1,125 @@
+"""The folder of a run that learns from reward.
+
+settings.json    what was asked for
+recipe.yaml      the recipe with its overrides
+steps/7/         what the step rolled out: its recordings by name, and record.log
+metrics.jsonl    a line for each step
+checkpoints/     the last two: weights, optimizer, curriculum and guards
+model/           the result, ready to serve
+
+The recordings are in the home, like all others.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.rl.algorithms import Name
+
+KEPT = 2
+"""Checkpoints that are kept."""
+
+
+class RunSettings(BaseModel):
+    """What a run was asked for, besides its recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: str
+    """Folder of the model that learning starts from."""
+    algorithm: Name
+    benchmark: str
+    tasks: tuple[str, ...]
+    """Training tasks."""
+    canaries: tuple[str, ...] = ()
+    """Tasks for which any reward stops the run."""
+    dev: tuple[str, ...] = ()
+    """Tasks that the policy is measured on, greedily."""
+    dev_every: int = 10
+    """Steps between these measurements."""
+    steps: int
+    jobs: int = 8
+    seed: int = 0
+
+
+class RLFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = path / "settings.json"
+        self.recipe = path / "recipe.yaml"
+        self.metrics = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+
+    def read(self) -> RunSettings:
+        """Return the settings of a run.
+
+        Raises:
+            WrongUseError: the folder has no run.
+        """
+        if not self.settings.is_file():
+            raise WrongUseError(f"no run in {self.path}: settings.json is missing")
+        return RunSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
+
+    def make(self, settings: RunSettings, recipe: str) -> None:
+        """Store what a new run was asked for."""
+        self.recipe.write_text(recipe, encoding="utf-8")
+        write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n")
+
+    def step(self, number: int) -> Path:
+        """Return the folder of a step."""
+        folder = self.path / "steps" / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def last_checkpoint(self) -> Path | None:
+        """Return the newest complete checkpoint."""
+        found = sorted(self.checkpoints.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
+        return found[-1] if found else None
+
+    def new_checkpoint(self, step: int) -> Path:
+        """Return a folder to fill and pass to `keep`."""
+        beside = self.checkpoints / f".new-{step}"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        return beside
+
+    def keep(self, made: Path, step: int) -> Path:
+        """Make a filled folder the newest checkpoint, and remove the oldest."""
+        final = self.checkpoints / f"step-{step}"
+        shutil.rmtree(final, ignore_errors=True)
+        made.rename(final)
+        listed = sorted(self.checkpoints.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
+        for old in listed[:-KEPT]:
+            shutil.rmtree(old)
+        return final
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Add a step to the metrics."""
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the metrics. An incomplete last line is left out."""
+        if not self.metrics.is_file():
+            return []
+        with self.metrics.open(encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def keep_steps(self, last: int) -> None:
+        """Forget what came after a step. A recording of the next one goes on: its policy is the same."""
+        kept: Sequence[dict[str, Any]] = [line for line in self.lines() if line["step"] <= last]
+        write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        for path in (self.path / "steps").glob("*"):
+            if int(path.name) > last + 1:
+                shutil.rmtree(path)

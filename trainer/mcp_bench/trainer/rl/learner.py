@@ -1,0 +1,160 @@
+"""Update a policy on weighted rows, and measure what happened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mcp_bench.trainer.rl.algorithms import Weighted
+from mcp_bench.trainer.rl.loss import Clipping, Surrogate, kl_loss, policy_loss, trusted
+from mcp_bench.trainer.rl.settings import RL
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What an update did. Means are over the sampled tokens of its rows, in nats."""
+
+    tokens: int
+    loss: float
+    gradient: float
+    """Norm of the gradient before it was cut."""
+    entropy: float
+    mismatch: float
+    """Mean difference of log-probabilities between engine and trainer, before the first update."""
+    distrusted: float
+    """Share of the tokens that were left out, because engine and trainer disagree on them."""
+    clipped: float
+    """Share of the tokens whose ratio was outside of the bounds."""
+    kl: float
+    """KL divergence to the start."""
+
+
+class Learner:
+    """A model, its optimizer, and a frozen copy of the start."""
+
+    def __init__(
+        self, model: Any, reference: Any, optimizer: torch.optim.Optimizer, settings: RL, *,
+        max_grad_norm: float, precision: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        """Prepare.
+
+        Args:
+            model: the policy; the engine answers with the same weights.
+            reference: the start, frozen.
+            optimizer: of the policy.
+            settings: of the run.
+            max_grad_norm: a longer gradient is cut.
+            precision: what to compute with; None: the weights' own type.
+        """
+        self.model, self.reference, self.optimizer, self.settings = model, reference, optimizer, settings
+        self._most, self._precision = max_grad_norm, precision
+        for group in optimizer.param_groups:
+            group.setdefault("top", group["lr"])
+
+    def learn(self, rows: Sequence[Weighted], *, surrogate: Surrogate, rate: float) -> Figures:
+        """Make the updates of a step.
+
+        Args:
+            rows: what to learn from; not empty.
+            surrogate: the loss of advantages.
+            rate: the share of the learning rate for this step.
+
+        Raises:
+            FloatingPointError: the loss or the gradient is not finite. The weights are unchanged.
+        """
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["top"] * rate
+        total = sum(int(weighted.row.sampled.sum()) for weighted in rows)
+        weight = sum(int(weighted.row.sampled.sum()) * weighted.scale for weighted in rows)
+        sums: dict[str, float] = {}
+        gradient = 0.0
+        for update in range(self.settings.updates):
+            for batch in micro_batches(rows, self.settings.row_tokens):
+                found = self._backward(batch, surrogate, weight)
+                if update == 0:
+                    for name, value in found.items():
+                        sums[name] = sums.get(name, 0.0) + value
+            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._most)
+            gradient = float(norm)
+            if not (math.isfinite(gradient) and math.isfinite(sums["loss"])):
+                self.optimizer.zero_grad()
+                raise FloatingPointError(f"the loss is {sums['loss']}, the norm of its gradient {gradient}")
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        means = {name: value / total for name, value in sums.items() if name != "loss"}
+        return Figures(total, sums["loss"], gradient, **means)
+
+    def _backward(self, batch: Sequence[Weighted], surrogate: Surrogate, weight: float) -> dict[str, float]:
+        settings = self.settings
+        logits, tokens, rows = self._logits(self.model, batch)
+        everything = torch.log_softmax(logits, dim=-1)
+        logprobs = everything.gather(1, tokens[:, None])[:, 0]
+        device = logprobs.device
+        sampled = torch.cat([torch.from_numpy(one.row.logprobs[one.row.sampled]) for one in batch]).to(device)
+        advantage = torch.tensor([one.rl for one in batch], device=device)[rows]
+        imitation = torch.tensor([one.ce for one in batch], device=device)[rows]
+        scale = torch.tensor([one.scale for one in batch], device=device)[rows]
+        fair = trusted(logprobs.detach(), sampled, settings.distrust)
+        bounds = Clipping(settings.clip_below, settings.clip_above)
+        each = policy_loss(logprobs, sampled, advantage, rows, surrogate=surrogate, clipping=bounds) * fair
+        each = each - imitation * logprobs
+        with torch.no_grad():
+            reference = self._chosen(self.reference, batch)
+        kl = kl_loss(logprobs, reference)
+        if settings.kl:
+            each = each + settings.kl * kl
+        loss = (each * scale).sum() / weight
+        loss.backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            ratio = (logprobs - sampled).exp()
+            outside = (ratio < 1 - bounds.below) | (ratio > 1 + bounds.above)
+            return {
+                "loss": float(loss),
+                "entropy": float(-(everything.exp() * everything).sum()),
+                "mismatch": float((logprobs - sampled).abs().sum()),
+                "distrusted": float((~fair).sum()),
+                "clipped": float(outside.sum()),
+                "kl": float(kl.sum()),
+            }
+
+    def _chosen(self, model: Any, batch: Sequence[Weighted]) -> Tensor:
+        logits, tokens, _ = self._logits(model, batch)
+        return torch.log_softmax(logits, dim=-1).gather(1, tokens[:, None])[:, 0]
+
+    def _logits(self, model: Any, batch: Sequence[Weighted]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logits before sampled tokens, shape (tokens, vocabulary), the tokens and their rows."""
+        longest = max(len(one.row.tokens) for one in batch)
+        ids = torch.zeros((len(batch), longest), dtype=torch.int64)
+        mask, chosen = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
+        for number, one in enumerate(batch):
+            length = len(one.row.tokens)
+            ids[number, :length] = torch.from_numpy(one.row.tokens)
+            mask[number, :length] = 1
+            chosen[number, :length] = torch.from_numpy(one.row.sampled)
+        device = next(model.parameters()).device
+        ids, mask, chosen = ids.to(device), mask.to(device), chosen.to(device)
+        with torch.autocast(device.type, dtype=self._precision, enabled=self._precision is not None):
+            made = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        wanted = chosen[:, 1:]  # the logits at a token are for the next one
+        return (
+            made[:, :-1][wanted].float() / self.settings.temperature,
+            ids[:, 1:][wanted],
+            wanted.nonzero()[:, 0],
+        )
+
+
+def micro_batches(rows: Sequence[Weighted], most: int) -> Iterator[list[Weighted]]:
+    """Yield rows of similar length together, each batch with at most `most` tokens with padding."""
+    batch: list[Weighted] = []
+    for row in sorted(rows, key=lambda one: len(one.row.tokens)):
+        if batch and (len(batch) + 1) * len(row.row.tokens) > most:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch

@@ -1,0 +1,253 @@
+"""Learn from reward: roll out groups, give credit, update the policy, and watch it."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from mcp_bench.recorder.scores.task_names import family
+from mcp_bench.trainer.engine.load import Loaded, load
+from mcp_bench.trainer.loop.folder import once
+from mcp_bench.trainer.loop.measuring import model_name
+from mcp_bench.trainer.loop.scores import scores
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt, Weighted
+from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.credit import is_flat
+from mcp_bench.trainer.rl.curriculum import Curriculum
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.guards import CollapsedError, Watch
+from mcp_bench.trainer.rl.learner import Learner
+from mcp_bench.trainer.rl.policy_server import serve_policy
+from mcp_bench.trainer.serving.checkpoint import read_checkpoint
+from mcp_bench.trainer.serving.families import choose_parsers, with_tools
+from mcp_bench.trainer.sft.model import save_result
+from mcp_bench.trainer.sft.muon import MuonAdamW
+
+Report = Callable[[str], object]
+
+
+def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
+    """Run the remaining steps and return a summary.
+
+    Raises:
+        CollapsedError: a guard stopped the run.
+        StepFailedError: a recording was stopped. Calling again continues with it.
+    """
+    settings = folder.read()
+    disable_progress_bar()  # transformers' bar for loading
+    torch.manual_seed(settings.seed)
+    run = _Run(folder, settings, recipe)
+    begun = run.restore()
+    port_file = folder.path / "policy.port"
+    port = int(port_file.read_text()) if port_file.is_file() else 0
+    with serve_policy(run.loaded, run.model, lambda: str(run.step), port) as endpoint:
+        port_file.write_text(str(endpoint.port))
+        run.rollouts = Rollouts(endpoint, run.model, settings, recipe.rl)
+        if begun == 0:
+            run.measure(report)
+        for step in range(begun + 1, settings.steps + 1):
+            run.take(step, report)
+    save_result(run.loaded.model, run.loaded.model.state_dict(), run.loaded.tokenizer, folder.model)
+    port_file.unlink()
+    return {"run": str(folder.path), "model": str(folder.model), "steps": settings.steps}
+
+
+class _Run:
+    """The state of a run."""
+
+    def __init__(self, folder: RLFolder, settings: RunSettings, recipe: Recipe) -> None:
+        self.folder, self.settings, self.recipe = folder, settings, recipe
+        self.step = 0
+        self.rollouts: Rollouts
+        self.model = model_name(folder.path.name)
+        self.algorithm = ALGORITHMS[settings.algorithm]
+        self.loaded = _load(folder, settings.start, recipe)
+        model = self.loaded.model
+        training = recipe.training
+        if training.optimizer == "muon":
+            optimizer: torch.optim.Optimizer = MuonAdamW(
+                model, lr=recipe.rl.learning_rate, muon_lr=recipe.rl.muon_learning_rate,
+                weight_decay=training.weight_decay,
+            )  # fmt: skip
+        else:
+            optimizer = torch.optim.AdamW(
+                model.parameters(), lr=recipe.rl.learning_rate, betas=(0.9, 0.95),
+                weight_decay=training.weight_decay,
+            )  # fmt: skip
+        half = torch.bfloat16 if training.precision == "bf16-mixed" else None
+        reference = copy.deepcopy(model).requires_grad_(requires_grad=False)
+        self.learner = Learner(
+            model, reference, optimizer, recipe.rl, max_grad_norm=training.max_grad_norm, precision=half
+        )
+        self.curriculum = Curriculum(settings.tasks, lambda task: family(task, task), settings.seed)
+        self.watch = Watch(recipe.rl.guards)
+
+    def restore(self) -> int:
+        """Continue from the newest checkpoint, and return its step; 0 without one."""
+        found = self.folder.last_checkpoint()
+        self.step = int(found.name.partition("-")[2]) if found else 0
+        self.folder.keep_steps(self.step)
+        if found:
+            state = torch.load(found / "state.pt", weights_only=False)
+            self.loaded.model.load_state_dict(state["model"])
+            self.learner.optimizer.load_state_dict(state["optimizer"])
+            self.curriculum.restore(state["curriculum"])
+            self.watch.restore(state["watch"])
+            self.loaded.engine.weights_changed()
+        return self.step
+
+    def take(self, step: int, report: Report) -> None:
+        """Roll out, learn, and store the step.
+
+        Raises:
+            CollapsedError: a guard stopped the run; the text names the last good checkpoint.
+        """
+        started = time.monotonic()
+        try:
+            attempts, rows, flat = self._roll_out(step)
+            rolled = time.monotonic()
+            self.watch.check_attempts(attempts, flat)
+            line = self._describe(attempts, flat)
+            if rows:
+                line |= self._learn(step, rows, attempts)
+        except CollapsedError as error:
+            last = self.folder.last_checkpoint()
+            where = f"The last good checkpoint is {last}" if last else "There is no checkpoint"
+            raise CollapsedError(f"step {step}: {error}. {where}") from None
+        self.step = step
+        self.loaded.engine.weights_changed()
+        seconds = {"rollout_seconds": rolled - started, "seconds": time.monotonic() - started}
+        line = {"step": step, **line, **{name: round(value, 2) for name, value in seconds.items()}}
+        self.folder.add(line)
+        report(_shown(line, self.settings.steps))
+        if self.settings.dev and (step % self.settings.dev_every == 0 or step == self.settings.steps):
+            self.measure(report)
+        if step % self.recipe.rl.save_every == 0 or step == self.settings.steps:
+            self._save(step)
+
+    def measure(self, report: Report) -> None:
+        """Measure the policy on `dev`, if there is one."""
+        if not self.settings.dev:
+            return
+        place = self.folder.step(self.step)
+
+        def work() -> dict[str, Any]:
+            return scores(self.rollouts.measure(place, "dev", self.settings.dev))
+
+        found = once(place / "dev.json", work)
+        report(f"step {self.step}: dev partial {found['partial']:.3f}, strict {found['strict']:.3f}")
+
+    def _roll_out(self, step: int) -> tuple[list[Attempt], list[Weighted], float]:
+        """Return all attempts of a step, the rows to learn from, and the share of flat groups."""
+        place, rl = self.folder.step(step), self.recipe.rl
+        attempts: list[Attempt] = []
+        rows: list[Weighted] = []
+        groups = flat = 0
+        for fill in range(1 + rl.refills):
+            wanted = rl.groups - (groups - flat)
+            if wanted <= 0:
+                break
+            tasks = self._tasks(place, fill, wanted)
+            made = self.rollouts.attempts(place, f"attempts-{fill}", tasks, self._seed(step, fill))
+            for group in _groups(made):
+                rewards = [attempt.reward for attempt in group]
+                groups += 1
+                flat += is_flat(rewards)
+                rows += self.algorithm.weigh(group)
+                self.curriculum.learned(group[0].task, [reward for reward in rewards if reward is not None])
+            attempts += made
+        if self.settings.canaries:
+            tried = self.rollouts.attempts(place, "canaries", self.settings.canaries, self._seed(step, 99))
+            self.watch.check_canaries(tried)
+        return attempts, rows, flat / max(1, groups)
+
+    def _tasks(self, place: Path, fill: int, count: int) -> list[str]:
+        """Return the tasks of a recording; a resumed one has those that it began with."""
+        drawn = list(dict.fromkeys(self.curriculum.draw(count)))
+        found = once(place / f"tasks-{fill}.json", lambda: {"tasks": drawn})
+        return [str(task) for task in found["tasks"]]
+
+    def _seed(self, step: int, fill: int) -> int:
+        return self.settings.seed * 1_000_003 + step * 100 + fill
+
+    def _learn(self, step: int, rows: Sequence[Weighted], attempts: Sequence[Attempt]) -> dict[str, Any]:
+        rl = self.recipe.rl
+        rising = min(1.0, step / rl.warmup) if rl.warmup else 1.0
+        rate = rising * (1 - rl.decay * step / self.settings.steps)
+        try:
+            figures = self.learner.learn(rows, surrogate=self.algorithm.surrogate, rate=rate)
+        except FloatingPointError as error:
+            raise CollapsedError(f"{error}, on episodes such as {attempts[0].episode}") from None
+        self.watch.check_update(figures, attempts)
+        return asdict(figures)
+
+    def _describe(self, attempts: Sequence[Attempt], flat: float) -> dict[str, Any]:
+        valid = [attempt for attempt in attempts if attempt.reward is not None]
+        return {
+            "episodes": len(attempts),
+            "invalid": len(attempts) - len(valid),
+            "reward": fmean([attempt.reward or 0.0 for attempt in valid]) if valid else None,
+            "strict": fmean([attempt.strict for attempt in valid]) if valid else None,
+            "flat": flat,
+            "cut": sum(attempt.cut for attempt in attempts),
+            "calls": sum(attempt.calls for attempt in attempts) / max(1, len(attempts)),
+            # an agent that rewrites its history, or a template that does, makes a further row
+            "forks": sum(max(0, len(attempt.rows) - 1) for attempt in attempts),
+            "families": self.curriculum.rewards.copy(),
+        }
+
+    def _save(self, step: int) -> None:
+        made = self.folder.new_checkpoint(step)
+        state = {
+            "model": self.loaded.model.state_dict(),
+            "optimizer": self.learner.optimizer.state_dict(),
+            "curriculum": self.curriculum.state(),
+            "watch": self.watch.state(),
+        }
+        torch.save(state, made / "state.pt")
+        self.folder.keep(made, step)
+
+
+def _load(folder: RLFolder, start: str, recipe: Recipe) -> Loaded:
+    checkpoint = with_tools(read_checkpoint(Path(start)))
+    template = None
+    if not checkpoint.own_template:
+        template = folder.path / "chat_template.jinja"
+        template.write_text(checkpoint.chat_template, encoding="utf-8")
+    parsers = choose_parsers(checkpoint, None, None)
+    loaded = load(
+        start, calls=parsers.tool_calls, reasoning=parsers.reasoning, device=recipe.hardware.device,
+        dtype="bfloat16" if recipe.training.precision == "bf16" else "float32", template=template,
+    )  # fmt: skip
+    loaded.model.requires_grad_(requires_grad=True)
+    return loaded
+
+
+def _groups(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.task, []).append(attempt)
+    return list(found.values())
+
+
+def _shown(line: dict[str, Any], steps: int) -> str:
+    parts = [f"[{line['step']}/{steps}] {line['episodes']} episodes"]
+    if line["reward"] is not None:
+        parts.append(f"reward {line['reward']:.3f}, strict {line['strict']:.3f}")
+    parts.append(f"flat {line['flat']:.0%}")
+    if "loss" in line:
+        parts.append(
+            f"{line['tokens']:,} tokens, entropy {line['entropy']:.3f}, KL {line['kl']:.4f}, mismatch "
+            f"{line['mismatch']:.1e}"
+        )
+    parts.append(f"{line['seconds']:.0f} s ({line['rollout_seconds']:.0f} s of it rollouts)")
+    return ", ".join(parts)

@@ -1,0 +1,60 @@
+"""The settings of learning from reward: the section `rl` of a recipe."""
+
+from __future__ import annotations
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from mcp_bench.trainer.recipe_section import Section
+
+
+class Guards(Section):
+    """When a run is stopped. Each message names the step, its episodes and the last good checkpoint."""
+
+    mismatch: PositiveFloat = 1e-3
+    """Mean difference of log-probabilities of engine and trainer at equal weights. Use 0.05 for 16 bits."""
+    kl_times: PositiveFloat = 3.0
+    """KL divergence to the start, against its median so far."""
+    entropy_least: float = Field(default=0.1, ge=0, lt=1)
+    """Entropy against that of the first step: below this share the policy has collapsed."""
+    entropy_most: float = Field(default=3.0, gt=1)
+    flat: float = Field(default=0.8, gt=0, le=1)
+    """Share of flat groups that is too high when it lasts for `flat_steps` steps."""
+    flat_steps: PositiveInt = 10
+    cut: float = Field(default=0.3, gt=0, le=1)
+    """Share of attempts that a limit of tokens ended."""
+    invalid: float = Field(default=0.1, gt=0, le=1)
+    """Share of invalid episodes."""
+    calls: float = Field(default=0.1, ge=0, lt=1)
+    """Calls per attempt against the first step: below this share tool use has died out."""
+
+
+class RL(Section):
+    groups: PositiveInt = 8
+    """Tasks of a step."""
+    attempts: int = Field(default=8, ge=2)
+    """Attempts at each task."""
+    refills: int = Field(default=1, ge=0)
+    """How often flat groups of a step are replaced by other tasks."""
+    temperature: PositiveFloat = 1.0
+    max_tokens: PositiveInt = 256
+    """Limit of each answer."""
+    learning_rate: PositiveFloat = 1e-6
+    muon_learning_rate: PositiveFloat = 6e-3
+    """For the matrices inside the layers, if the recipe's optimizer is `muon`."""
+    warmup: int = Field(default=3, ge=0)
+    """Steps in which the rate rises."""
+    decay: float = Field(default=0.7, ge=0, le=1)
+    """The part of the rate that is gone at the last step, linearly."""
+    updates: PositiveInt = 1
+    """Passes over the rows of a step."""
+    clip_below: float = Field(default=0.2, gt=0, lt=1)
+    clip_above: PositiveFloat = 0.28
+    distrust: PositiveFloat = 0.2
+    """Tokens whose probability in the trainer differs by more from the engine's are left out."""
+    kl: NonNegativeFloat = 0.0
+    """Weight of the KL divergence to the start. It is watched in any case."""
+    row_tokens: PositiveInt = 8192
+    """Most tokens of a micro-batch, with padding."""
+    save_every: PositiveInt = 5
+    """Steps between checkpoints."""
+    guards: Guards = Guards()

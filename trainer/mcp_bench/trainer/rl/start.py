@@ -1,0 +1,53 @@
+"""Start a run that learns from reward: its settings are checked and stored in a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.bridge.run.choices import check
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.bases import located
+from mcp_bench.trainer.loop.folder import new_folder
+from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.recipe import load_recipe, recipe_text
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+
+
+def begin(
+    recipe: str, overrides: Sequence[str], start: Path, out: Path | None, choices: Mapping[str, Any]
+) -> RLFolder:
+    """Make the folder of a new run.
+
+    Args:
+        recipe: name of a built-in recipe, or path of a YAML file.
+        overrides: values of the recipe, as KEY=VALUE.
+        start: the model to start from.
+        out: the folder. Default: a new one in `$MCP_BENCH_HOME/learning`.
+        choices: the other fields of `RunSettings`; tasks as `task_ids` takes them.
+
+    Raises:
+        WrongUseError: something cannot be used, or the folder is not empty.
+        UnknownNameError: the recipe, the benchmark or a task is unknown.
+    """
+    _, loaded = load_recipe(recipe, overrides)
+    if loaded.lora is not None:
+        raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
+    if loaded.hardware.devices > 1:
+        raise WrongUseError("learning from reward runs on one device: set hardware.devices=1")
+    folder = Path(located(str(start)))
+    if is_adapter(folder):
+        raise WrongUseError(f"{start} is an adapter: serve-model merges it; give the merged model's folder")
+    read_checkpoint(folder)
+    benchmark = choices["benchmark"]
+    listed = {
+        "tasks": task_ids(benchmark, "train", choices["tasks"]),
+        "canaries": task_ids(benchmark, "train", choices["canaries"]) if choices["canaries"] else [],
+        "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
+    }
+    settings = check(RunSettings, {**choices, **listed, "start": str(folder.absolute())})
+    made = RLFolder(new_folder(out, "learning"))
+    made.make(settings, recipe_text(loaded))
+    return made
