@@ -20,8 +20,11 @@ pytest.register_assert_rewrite("tests.support")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # on a busy machine an example may take any time, and so may its making
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
+settings.register_profile("full", settings.get_profile("busy"), max_examples=200)
+settings.load_profile("full" if os.environ.get("MCP_BENCH_TEST_PROCESSES") == "real" else "busy")
 
 # before torch is imported by anything: workers share the cores
 limit_spinning()

@@ -31,7 +31,17 @@ def plain() -> Iterator[list[str]]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+SLOW = {
+    "training.md": "the demo's test trains by the same commands",
+    "index.md": "README.md has the same first steps",
+}
+"""Pages whose commands only the full sweep types, and why."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.full] * (page.name in SLOW), id=page.name) for page in PAGES],
+)
 def test_console_blocks_work_and_print_what_they_show(page: Path, plain, tmp_path: Path) -> None:
     """Commands run in the page's order, in one folder: later ones use what earlier ones made.
 

@@ -20,4 +20,5 @@ def bench_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def bench(bench_home: Path) -> Bench:
-    return Bench(bench_home)
+    # what is attacked is the real one
+    return Bench(bench_home, {"MCP_BENCH_TEST_PROCESSES": "real"})

@@ -74,6 +74,7 @@ ATTACKS = {
     "serve --http": lambda: served(PORTS["serve"], "/mcp", "/mcp/x"),
     "proxy --http": lambda: served(PORTS["proxy"], "/v1", "/mcp", "/"),
     "model proxy": lambda: served(PORTS["capture"], "/v1/models", PATHS["capture"]),
+    "view": lambda: served(PORTS["view"], "/", "/open?code=x", "/login", "/runs/x/stop"),
     "serving engine": lambda: served(PORTS["engine"], "/v1/models", "/invocations", "/health"),
     "a secret in sight": secret_in_sight,
 }
@@ -88,7 +89,7 @@ print(json.dumps(results))
 """
 LISTENERS = (
     "up", "up, control", "up --http", "serve --http", "proxy --http", "model proxy", "serving engine",
-    "a secret in sight",
+    "view", "a secret in sight",
 )  # fmt: skip
 HELPERS = """
 import os, subprocess, sys
@@ -125,7 +126,7 @@ anyio.run(main)
 MEASURED: dict[str, dict[str, bool]] = {}
 
 
-@these_levels(*LEVELS)
+@these_levels(*LEVELS, full=("bwrap", "landlock"))  # the listeners do not know the level
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_a_listener_refuses_a_foreign_agent(bench: Bench, tmp_path: Path, level: str, listener: str) -> None:
     if level not in MEASURED:
@@ -146,6 +147,7 @@ def measure(bench: Bench, tmp_path: Path, level: str) -> dict[str, bool]:
         for name, command in {
             "serve": bench.command("serve", "notebook", "--http", "0"),
             "proxy": bench.command("proxy", "--http", "0", upstream),
+            "view": bench.command("view", "--no-browser", "--port", "0"),
         }.items():
             urls[name] = held.enter_context(running(bench, command, name))
         ports = {
@@ -201,6 +203,9 @@ def running(bench: Bench, command: list[str], name: str) -> Iterator[str]:
             for line in getattr(process, stream):
                 if name == "serve" and " at http://" in line:
                     yield line.split(" at ")[1].split(",")[0]
+                    break
+                if name == "view":
+                    yield line.split(" at ")[1].split(" until ")[0]
                     break
                 if name != "serve":
                     yield line.strip()

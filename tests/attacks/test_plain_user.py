@@ -46,7 +46,7 @@ def bench(bench_home: Path) -> PlainBench:
     return bench
 
 
-@these_levels("landlock", "bwrap")  # they need no privilege
+@these_levels("landlock", "bwrap", full=("bwrap",))  # they need no privilege
 def test_a_plain_user_can_record(bench: PlainBench, level: str) -> None:
     bench.run("record", "--agent", "oracle", "--benchmark", "notebook", "--isolation", level)
     assert bench.run_folder.stat().st_uid == NOBODY

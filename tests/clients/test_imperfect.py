@@ -1,12 +1,14 @@
 """Properties of imperfect attempts, for any calls."""
 
 import copy
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from mcp_bench.clients.imperfect import Call, changed_value, worsen
+from mcp_bench.clients.imperfect import Call, changed_value, with_slips, worsen
 
 pytestmark = pytest.mark.unit
 
@@ -66,3 +68,37 @@ def test_shares_hold_on_average_over_short_attempts(seed: int, salt: int) -> Non
     attempts = [[Call("a", {"x": salt + number})] for number in range(400)]
     kept = sum(len(worsen(attempt, drop=0.3, seed=seed)) for attempt in attempts)
     assert 0.5 < kept / 400 < 0.9
+
+
+SLIPPING: dict[str, dict[str, Any]] = {
+    name: {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    for name, properties, required in (
+        ("find", {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]),
+        ("paint", {"colour": {"enum": ["red", "blue"]}, "tags": {"type": "array"}}, []),
+    )
+}
+slipping = st.lists(
+    st.builds(Call, st.just("find"), st.fixed_dictionaries({"query": st.text()}))
+    | st.builds(Call, st.just("paint"), st.just({"colour": "red"})),
+    max_size=8,
+)
+
+
+@given(slipping, shares, st.integers())
+def test_a_slip_is_refused_and_then_repaired(given: list[Call], share: float, seed: int) -> None:
+    made = with_slips(given, slips=share, seed=seed, schemas=SLIPPING)
+    assert made == with_slips(given, slips=share, seed=seed, schemas=SLIPPING)
+    wrong = [at for at, call in enumerate(made) if not valid(call)]
+    assert [call for at, call in enumerate(made) if at not in wrong] == given
+    assert all(made[at].name == made[at + 1].name for at in wrong)
+    assert abs(len(wrong) - share * len(given)) < 1 + 1e-6
+
+
+def valid(call: Call) -> bool:
+    return not list(Draft202012Validator(SLIPPING[call.name]).iter_errors(call.arguments))
+
+
+@given(calls, shares)
+def test_what_no_schema_refuses_is_never_a_slip(given: list[Call], share: float) -> None:
+    known = {"a": {"type": "object"}, "b": {"type": "object", "properties": {"x": {}}}}
+    assert with_slips(given, slips=share, schemas=known) == given

@@ -54,6 +54,13 @@ def test_spoiled_calls_are_made_with_other_values(play: Any) -> None:
     assert not any(is_error for _, is_error in result.results), "a spoiled value still fits its schema"
 
 
+def test_slips_are_refused_and_repaired(play: Any) -> None:
+    result = play([("add", {"a": 1, "b": 2})] * 4, "--slips", "0.5")
+    assert result.journal == [("add", {"a": 1, "b": 2})] * 4
+    assert sum(is_error for _, is_error in result.results) == 2
+    assert result.events[0] == {"type": "model", "model": "slips=0.5"}
+
+
 def test_without_its_answer(desk: Any, play: Any) -> None:
     desk.server_env["ANSWERS"] = "1"
     result = play([*CALLS[:1], ("submit_answer", {"answer": "x"})], "--drop-answer", answer="secret")

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.conformance.conformance_suite import Start
+from tests.support.forked import module_command
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def start(tmp_path: Path, bench_home: Path) -> Iterator[Start]:
     }
 
     def run(program: str, *args: str | Path) -> str:
-        command = [sys.executable, "-m", program, *map(str, args)]
+        command = module_command(program, *map(str, args))
         process = subprocess.Popen(command, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         processes.append(process)
         assert process.stdout is not None

@@ -30,6 +30,9 @@ pytestmark = pytest.mark.contract
 Make = Callable[..., Attempt]
 FinishedBy = Callable[[str], Finished]
 CLAUDE, CODEX, GEMINI, QWEN, OPENCODE = AGENT_CASES.values()
+SLOW = (GEMINI, QWEN, OPENCODE)
+"""Each start of theirs takes two to nine seconds. `make test` has one session of each, and a refused key; the two
+fast agents stand in for the rest."""
 WHOLE = pytest.mark.full
 
 
@@ -97,7 +100,7 @@ def test_reading_survives_damaged_files(finished_by: FinishedBy, case: AgentCase
 # Tools and prompts.
 
 
-@agents(having="offered", full=(OPENCODE,))
+@agents(having="offered", full=SLOW)
 def test_own_tools_do_nothing(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     endpoint.scripts = [Script(PROMPT, (Step(case.shell), Step(text="Done.")))]
     work = attempt(case.real.plugin())
@@ -109,7 +112,7 @@ def test_own_tools_do_nothing(attempt: Make, endpoint: ModelEndpoint, case: Agen
     assert (transcript.answer, transcript.fault) == ("Done.", None)
 
 
-@agents()
+@agents(full=SLOW)
 def test_all_tools_run_without_approval(
     attempt: Make, endpoint: ModelEndpoint, key: str, case: AgentCase
 ) -> None:
@@ -143,7 +146,7 @@ def test_all_tools_run_without_approval(
         (GEMINI, '"Add," he wrote, "and !{touch made} {{args}}"', WHOLE),
         (GEMINI, "--help me\n\n  to add ${HOME} — 道 \\@ `date`.", WHOLE),
         (GEMINI, "Add. " * 25_000, WHOLE),
-        (QWEN, "/help me to add for bob@example.com, @desk or @/etc/passwd."),
+        (QWEN, "/help me to add for bob@example.com, @desk or @/etc/passwd.", WHOLE),
         (QWEN, '"Add," he wrote, "and !{touch made} {{args}}"', WHOLE),
         (QWEN, "--help me\n\n  to add ${HOME} — 道 \\@ `date`\x7f.", WHOLE),
         (QWEN, "Add. " * 30_000, WHOLE),
@@ -176,11 +179,11 @@ def test_prompt_reaches_the_model_unchanged(
         (CODEX, Fault(status=500), "errors"),
         (CODEX, Fault(cut=3, after=1), "disconnected"),
         (GEMINI, Fault(status=401), "401"),
-        (GEMINI, Fault(status=429, after=1), "try again later"),
+        (GEMINI, Fault(status=429, after=1), "try again later", WHOLE),
         (GEMINI, Fault(status=500), "500", WHOLE),
-        (GEMINI, Fault(cut=1, after=1), "API Error"),
+        (GEMINI, Fault(cut=1, after=1), "API Error", WHOLE),
         (QWEN, Fault(status=401), "401"),
-        (QWEN, Fault(status=429, after=1, headers={"retry-after": "1"}), "429"),
+        (QWEN, Fault(status=429, after=1, headers={"retry-after": "1"}), "429", WHOLE),
         (OPENCODE, Fault(status=401), "401"),
     ),
 )
@@ -194,7 +197,7 @@ def test_failing_endpoint_is_a_fault(
     assert (transcript.answer, len(work.journal)) == (None, 2 * fault.after)
 
 
-@agents(full=(OPENCODE,))
+@agents(full=SLOW)
 def test_endpoint_that_recovers_is_no_fault(attempt: Make, case: AgentCase) -> None:
     """The user has no key, and the endpoint needs none: the agent sends a placeholder."""
     with ModelEndpoint([script()], fault=Fault(status=500, first=1)) as endpoint:
@@ -208,10 +211,10 @@ def test_endpoint_that_recovers_is_no_fault(attempt: Make, case: AgentCase) -> N
     ("case", "fault", "words"),
     rows(
         (CLAUDE, Fault(status=529, message="overloaded"), "529"),
-        (GEMINI, Fault(status=503, message="overloaded", after=1), "503"),
-        (QWEN, Fault(status=429, after=1), "429"),
+        (GEMINI, Fault(status=503, message="overloaded", after=1), "503", WHOLE),
+        (QWEN, Fault(status=429, after=1), "429", WHOLE),
         (QWEN, Fault(status=500), "500", WHOLE),
-        (QWEN, Fault(cut=3, after=1), "terminated"),
+        (QWEN, Fault(cut=3, after=1), "terminated", WHOLE),
     ),
 )
 def test_agent_killed_while_retrying_is_a_fault(
@@ -230,7 +233,7 @@ def test_agent_killed_while_retrying_is_a_fault(
     assert (transcript.answer, len(work.journal)) == (None, 2 * fault.after)
 
 
-@agents()
+@agents(full=SLOW)
 def test_full_context_is_the_agents_own_failure(
     attempt: Make, endpoint: ModelEndpoint, case: AgentCase
 ) -> None:
@@ -241,7 +244,7 @@ def test_full_context_is_the_agents_own_failure(
     assert work.journal == JOURNAL[:2]
 
 
-@agents()
+@agents(full=SLOW)
 def test_killed_agent_leaves_what_it_did(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     """It is stopped while the model answers its second request, which is no fault of anybody."""
     gate = Gate()
@@ -274,7 +277,7 @@ def two_results(work: Attempt) -> bool:
 # The login, the server or the configuration fails.
 
 
-@agents(having="login_variable")
+@agents(having="login_variable", full=SLOW)
 def test_lost_login_is_a_fault(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     """The environment that the program starts in has no key."""
     work = attempt(case.real.plugin())
@@ -289,7 +292,7 @@ def test_lost_login_is_a_fault(attempt: Make, endpoint: ModelEndpoint, case: Age
     assert endpoint.requests == []
 
 
-@agents()
+@agents(full=SLOW)
 def test_server_that_does_not_start_is_a_fault(
     attempt: Make, endpoint: ModelEndpoint, case: AgentCase
 ) -> None:
@@ -301,7 +304,7 @@ def test_server_that_does_not_start_is_a_fault(
         assert endpoint.requests == []
 
 
-@pytest.mark.parametrize("case", rows((GEMINI,), (QWEN,)))
+@pytest.mark.parametrize("case", rows((GEMINI,), (QWEN, WHOLE)))
 def test_server_is_reached_by_url(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     work = attempt(case.real.plugin())
     with over_http(work):
@@ -309,7 +312,7 @@ def test_server_is_reached_by_url(attempt: Make, endpoint: ModelEndpoint, case: 
     assert sorted(work.journal, key=str) == sorted(JOURNAL, key=str)
 
 
-@agents(having="ask_first")
+@agents(having="ask_first", full=SLOW)
 def test_call_without_approval_is_a_fault(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     work = attempt(case.real.plugin())
     transcript = work.run(case.real.address(endpoint), spoil=case.ask_first)
@@ -353,7 +356,7 @@ def test_version_is_the_pinned_one(tmp_path: Path, case: AgentCase) -> None:
     assert (found.version, Path(found.executable).name) == (pinned, case.program)
 
 
-@agents(having="user_endpoint")
+@agents(having="user_endpoint", full=(QWEN,))
 def test_users_own_endpoint_is_used(
     attempt: Make, endpoint: ModelEndpoint, key: str, case: AgentCase
 ) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from mcp_bench.clients.chat import provider
 from mcp_bench.clients.chat.provider import ContextOverflowError, refusal
 from mcp_bench.clients.events import ClientError
+from mcp_bench.plugins import output
 from mcp_bench.plugins.output import overflowed
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.real_agents import REAL_AGENTS, agents
@@ -73,7 +75,7 @@ def test_a_large_request_is_an_overflow_unless_by_the_minute() -> None:
     assert isinstance(refusal(400, "context_length_exceeded", "no words", "none"), ContextOverflowError)
 
 
-@agents("gemini", "qwen-code", "claude-code", "opencode", "acp-gemini", "acp-opencode")
+@agents("gemini", "qwen-code", "claude-code", "opencode", "acp-codex", "acp-gemini", "acp-opencode")
 def test_it_is_no_fault_of_the_endpoint(attempt: Make, endpoint: ModelEndpoint, name: str) -> None:
     """The error of an open-weights server, which has no code that an agent could know."""
     endpoint.fault = Fault(status=400, message=VLLM, after=1)
@@ -97,3 +99,9 @@ def test_stopped_while_retrying_is_judged_by_the_log(
     work.output.stderr.write_text(f"timestamp=2026-01-01T00:00:00.000Z level=ERROR run=1 {error}\n")
     fault = work.agent.read(work.output, work.server).fault
     assert (fault.kind if fault else None) == kind
+
+
+def test_our_client_and_the_plugins_know_the_same_words() -> None:
+    """The client imports nothing of the project, so each has a copy."""
+    for ours, theirs in ((provider.OVERFLOW, output.OVERFLOW), (provider.RATE, output.RATE)):
+        assert (ours.pattern, ours.flags) == (theirs.pattern, theirs.flags)

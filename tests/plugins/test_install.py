@@ -139,9 +139,9 @@ def test_wrong_names_get_near_ones(home: Path) -> None:
     [
         ("claude-code", "claude mcp list", "✔ Connected"),
         ("codex", "codex mcp list --json", '"connect",'),
-        ("gemini", "gemini mcp list", "(stdio) - Connected"),
-        ("opencode", "opencode mcp list", "✓ bench"),
-        ("qwen-code", "qwen mcp list", "(stdio) - Connected"),
+        pytest.param("gemini", "gemini mcp list", "(stdio) - Connected", marks=pytest.mark.full),
+        pytest.param("opencode", "opencode mcp list", "✓ bench", marks=pytest.mark.full),
+        pytest.param("qwen-code", "qwen mcp list", "(stdio) - Connected", marks=pytest.mark.full),
     ],
 )
 def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: str, words: str) -> None:

@@ -37,7 +37,7 @@ def held(work: Attempt, tmp_path: Path) -> Iterator[HeldServer]:
         yield held
 
 
-@agents("gemini", "opencode", but=OVER_ACP)
+@agents("gemini", "qwen-code", "opencode", but=OVER_ACP)
 def test_it_is_waited_for(work: Attempt, held: HeldServer, endpoint: ModelEndpoint, name: str) -> None:
     gate = Gate()
     endpoint.fault = Fault(gate=gate)

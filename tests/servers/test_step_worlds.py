@@ -72,7 +72,7 @@ def test_unknown_ids_are_refused(wrong: str) -> None:
     with pytest.raises(UnknownNameError, match="did you mean tetris"):
         tetris.BENCHMARK.task(wrong)
     assert tetris.BENCHMARK.task("tetris.123456").split == "train"
-    with pytest.raises(UnknownNameError, match="known: all, dev, test, train"):
+    with pytest.raises(UnknownNameError, match="known: all, dev, private, test, train"):
         tetris.BENCHMARK.tasks("exam")
 
 

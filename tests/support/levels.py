@@ -16,11 +16,13 @@ def each_level(*more: str) -> Any:
     return these_levels(*more, *SEALING)
 
 
-def these_levels(*names: str) -> Any:
-    """Parametrize a test with some levels; skip those that do not work here."""
-    return pytest.mark.parametrize("level", [*map(_param, names)])
+def these_levels(*names: str, full: tuple[str, ...] = ()) -> Any:
+    """Parametrize a test with some levels, those in `full` for the full sweep only; skip what does not work here."""
+    return pytest.mark.parametrize("level", [_param(name, full) for name in names])
 
 
-def _param(name: str) -> Any:
+def _param(name: str, full: tuple[str, ...]) -> Any:
     support = BY_NAME[name].support()
-    return pytest.param(name, marks=needs(name, support.works, support.detail))
+    return pytest.param(
+        name, marks=[needs(name, support.works, support.detail), *[pytest.mark.full] * (name in full)]
+    )

@@ -26,24 +26,35 @@ def make(folder: Path) -> Path:
 
     Nothing is downloaded. An environment made from the wheel, with pip, is the same and takes half a minute.
     """
+    _environment(folder, needed(distribution(MAIN)), PORTIONS)
+    program = folder / "bin" / "mcp-bench"
+    program.write_text(SCRIPT.format(python=folder / "bin" / "python"))
+    program.chmod(0o755)
+    return program
+
+
+def make_worker_environment(folder: Path) -> Path:
+    """Make a virtual environment that has pydantic, anyio and servers/ only; return its Python."""
+    packages = [one for name in ("pydantic", "anyio") for one in needed(distribution(name))]
+    _environment(folder, packages, ("servers",))
+    return folder / "bin" / "python"
+
+
+def _environment(folder: Path, packages: Iterable[Distribution], portions: Iterable[str]) -> None:
+    """Make a virtual environment of links to installed packages and to folders of this checkout."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    ours = distribution(MAIN)
-    for one in needed(ours):
+    for one in packages:
         here = Path(str(one.locate_file("")))
         tops = {file.parts[0] for file in one.files or ()} - {"..", "__pycache__"}
-        if one.name == ours.name:  # an editable installation: its files are in the checkout
+        if one.name == MAIN:  # an editable installation: its files are in the checkout
             tops = {top for top in tops if top.endswith(".dist-info")}
         for top in tops:
             if not (site / top).exists():
                 (site / top).symlink_to(here / top)
     (site / "mcp_bench").mkdir()
-    for name in PORTIONS:
+    for name in portions:
         (site / "mcp_bench" / name).symlink_to(ROOT / name / "mcp_bench" / name)
-    program = folder / "bin" / "mcp-bench"
-    program.write_text(SCRIPT.format(python=folder / "bin" / "python"))
-    program.chmod(0o755)
-    return program
 
 
 def needed(first: Distribution) -> Iterator[Distribution]:

@@ -75,7 +75,7 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
             attempt=attempt,
             started_us=now_us(),
             tools=[TOOL],
-            **slot.model_dump(exclude={"max_calls", "timeout", "limits", "error"}),
+            **slot.model_dump(exclude={"max_calls", "timeout", "limits", "needs", "error"}),
             **facts,
         )
     )

@@ -27,6 +27,7 @@ NAMES = [
     "smollm2-135m-cpu",
     "smollm2-135m-gpu",
     "tiny-cpu",
+    "tiny-cpu-grpo",
 ]
 
 

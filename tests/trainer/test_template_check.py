@@ -18,10 +18,7 @@ from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, TemplateSkewError, check_templates, choose_templates
 from tests.support.training.byte_tokenizers import CHATML, FORGETFUL, byte_tokenizer
 
-pytestmark = [
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.component,
-]  # ignore warnings of torch and related packages
+pytestmark = pytest.mark.component
 
 TOOLS = [
     {"type": "function", "function": {"name": "find", "description": "", "parameters": {"type": "object"}}}

@@ -32,7 +32,6 @@ def _plan(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_parameters_equal_those_of_the_model(name: str) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -77,7 +76,6 @@ SMALL = {
 
 
 @pytest.mark.parametrize("kind", list(FAMILIES))
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_counts_equal_those_of_torch_and_peft(tmp_path: Path, kind: str) -> None:
     import torch
     from peft import get_peft_model
@@ -111,7 +109,6 @@ def test_counts_equal_those_of_torch_and_peft(tmp_path: Path, kind: str) -> None
     assert trained == trained_parameters(recipe)[0] == counted.lora_parameters(8, recipe.lora_targets)
 
 
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_types_without_a_formula_are_counted(tmp_path: Path) -> None:
     from transformers import AutoConfig
 

@@ -27,7 +27,7 @@ from mcp_bench.trainer.cli.serve_model import serve_model
 from mcp_bench.trainer.cli.train import train
 from tests.support.training.short_training import SMALL, rows, save_tokenizer, write_rows
 
-pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.system
 
 OF_COMMANDS = {"resume", "as_json", "shown", "write"}
 

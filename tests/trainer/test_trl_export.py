@@ -71,7 +71,7 @@ def _record(
         )
         for name, _, _ in CALLS
     ]
-    facts = slot.model_dump(exclude={"max_calls", "timeout", "limits", "error"})
+    facts = slot.model_dump(exclude={"max_calls", "timeout", "limits", "needs", "error"})
     folder.recording.begin_episode(EpisodeStart(id=episode, started_us=now_us(), tools=schemas, **facts))
     transcript = []
     for rpc_id, (name, arguments, text) in enumerate(calls):
@@ -137,7 +137,6 @@ def _as_datasets(path: Path, cache: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["file", "rows"])
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_an_exported_file_trains_with_trl(exported: Path, tokenizer: Any, tmp_path: Path, way: str) -> None:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -169,7 +168,6 @@ def test_an_exported_file_trains_with_trl(exported: Path, tokenizer: Any, tmp_pa
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_exported_pairs_train_with_trl(exported: Path, tokenizer: Any, tmp_path: Path) -> None:
     import torch
     from datasets import load_dataset

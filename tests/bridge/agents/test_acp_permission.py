@@ -18,7 +18,9 @@ PAGE = {"key": "sky", "value": "cerulean-sentinel"}
 def calling(*calls: tuple[str, dict]) -> list[str]:
     """Return a command that records the stand-in, which makes these calls, each announced by its fields."""
     actions = [f"call:{tool}:{json.dumps(call)}" for tool, call in calls]
-    command = shlex.join([sys.executable, str(STAND_IN), "connect", "only:colours", *actions, "say:done"])
+    command = shlex.join(
+        [sys.executable, "-I", "-S", str(STAND_IN), "connect", "only:colours", *actions, "say:done"]
+    )
     return [
         "record", "--agent", "acp", "--agent-option", f"command={command}", "--benchmark", "notebook",
         "--task", "colours", "--timeout", "60",

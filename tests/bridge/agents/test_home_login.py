@@ -167,6 +167,7 @@ def test_claude_code_uses_the_original_file(bench, record: Record, user: Path, t
     assert "--jobs is 1" not in done.stderr
 
 
+@pytest.mark.full  # as Claude Code: the file is lent in the same way
 def test_opencode_uses_the_original_file(bench, record: Record, user: Path, tmp_path: Path, serve) -> None:
     file = user / ".local" / "share" / "opencode" / "auth.json"
     file.parent.mkdir(parents=True)

@@ -182,6 +182,7 @@ def test_a_resumed_run_keeps_its_home(bench, record: Record, endpoint: ModelEndp
     assert row["home"] == "native"
 
 
+@pytest.mark.full  # a home works the same over ACP
 def test_an_unknown_acp_agent_works_in_the_users_home(
     bench, record: Record, user: Path, tmp_path: Path, endpoint: ModelEndpoint
 ) -> None:

@@ -126,7 +126,7 @@ def test_a_real_agent_solves_real_tasks(
 @pytest.mark.parametrize(
     ("agent", "status"),
     [
-        ("codex", 500),
+        pytest.param("codex", 500, marks=pytest.mark.full),
         ("claude-code", 401),
         pytest.param("codex", 401, marks=pytest.mark.full),
         pytest.param("claude-code", 500, marks=pytest.mark.full),

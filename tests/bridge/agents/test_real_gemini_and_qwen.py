@@ -72,7 +72,6 @@ def record(bench, endpoint: ModelEndpoint):
     ("agent", "benchmark", "count"),
     [
         pytest.param("gemini", SAASWORLD, 1, id="gemini-saasworld"),
-        pytest.param("qwen-code", AGENTDOJO, 1, id="qwen-code-agentdojo"),
         *(
             pytest.param(agent, benchmark, 3, id=f"{agent}-{benchmark.name}-all", marks=pytest.mark.full)
             for agent in AGENTS
@@ -123,6 +122,7 @@ def counted(usages) -> Counter:
     return total
 
 
+@pytest.mark.full  # each plugin's tests have the endpoint that refuses
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_broken_endpoint_makes_the_episode_invalid(bench, record, endpoint, agent: str) -> None:
     endpoint.fault = Fault(status=401, after=1)
@@ -140,6 +140,7 @@ def test_a_missing_login_fails_before_the_run(bench, record) -> None:
     assert not (bench.home / "runs").exists()
 
 
+@pytest.mark.full  # the other agents are listed by test_real_agents.py
 def test_both_are_listed(bench, record) -> None:
     listed = {row["agent"]: row for row in json.loads(bench.run("agents", "--json").stdout)}
     assert {listed[agent]["version"] for agent in AGENTS} == {"0.61.0", "0.24.4"}

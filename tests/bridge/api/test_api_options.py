@@ -22,8 +22,8 @@ from mcp_bench.bridge.run.choices import default as choices_default
 
 pytestmark = pytest.mark.unit
 
-NO_PARAMETER = {"prompt_files", "resume", "config", "config_schema", "dry_run", "as_json"}
-"""Options of the command that are functions, types or results here."""
+NO_PARAMETER = {"path", "prompt_files", "resume", "config", "config_schema", "dry_run", "as_json"}
+"""Options of the command that are functions, types, results or a part of a name here."""
 RENAMED = {"home": "agent_home", "options": "agent_options"}
 OF_PYTHON = {"on_event", "progress", "home", "env"}
 FROM_ENVIRONMENT = {"retries", "isolation"}

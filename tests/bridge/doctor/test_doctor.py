@@ -83,7 +83,8 @@ def test_missing_agents_say_how_to_install_them(bench, bin_folder: Path) -> None
         assert f"-> install it with: npm install -g {package}" in done.stdout
     assert "its first task is simple-candidate-stage.1.train.0" in done.stdout
     assert "set OPENAI_API_KEY or ANTHROPIC_API_KEY" in done.stdout
-    assert "Not ready. Problems: chat, one-action." in done.stdout
+    assert "  unset    login: none was found" in done.stdout
+    assert "No agent that uses a model is ready: install one, or log in to one." in done.stdout
     named = document(bench, "codex", code=1)
     assert findings(named, "codex")["program"]["level"] == "problem"
     assert {row["kind"] for row in named["findings"]} == {"machine", "agent"}
@@ -97,6 +98,7 @@ def test_one_working_agent_is_enough(bench, bin_folder: Path, listener: Listener
     assert result["ready"] == ["opencode"]
     assert findings(result, "noop")["program"]["level"] == "ok"
     assert findings(result, "codex")["program"]["level"] == "hint"
+    assert findings(result, "chat")["login"]["level"] == "unset"
     assert findings(result, "agentdojo")["tasks"]["level"] == "ok"
     assert document(bench, "opencode", "codex", code=1)["ready"] == ["opencode"]
     assert document(bench, "noop", code=0)["ready"] == ["noop"]

@@ -69,7 +69,7 @@ def test_an_agent_that_crashes_keeps_its_grade(bench, script: Write) -> None:
 
 
 def test_an_agent_that_never_ends_is_stopped_and_graded(bench, script: Write) -> None:
-    record(bench, script(GOOD + "import time; time.sleep(600)"), "--timeout", "20")
+    record(bench, script(GOOD + "import time; time.sleep(600)"), "--timeout", "8")
     (episode,) = bench.rows("select termination, invalid from episodes")
     assert episode == {"termination": "timeout", "invalid": None}
     assert bench.grades()[0]["partial"] == 1.0

@@ -61,7 +61,7 @@ def test_a_world_can_grade_what_was_said(bench) -> None:
         "tool: pressed 2 times",
         "assistant: 2 so far. What now?",
         "user: And one more.",
-        "tool: pressed 3 times",
+        "tool: pressed 3 times\n[image: image/png, 96 characters of base64]",
         "assistant: 3 so far. What now?",
     ]
 

@@ -10,6 +10,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from mcp_bench.bridge.http import access
 from mcp_bench.bridge.http.access import AccessRules, is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
@@ -120,6 +121,20 @@ async def test_body_limit(declared: bool, size: int, status: int) -> None:
     assert answer.status_code == status
     if status == 200:
         assert answer.text.startswith("1000 ")
+
+
+async def test_a_client_that_sends_less_than_it_announces_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits for the answer to a request of which it has sent one byte."""
+    monkeypatch.setattr(access, "LINGER_SECONDS", 0.05)
+    async with serving(Front(max_body=1000)) as port, await anyio.connect_tcp(LOOPBACK, port) as client:
+        await client.send(
+            b"POST / HTTP/1.1\r\nHost: %s:%d\r\nContent-Length: 2000\r\n\r\nx" % (LOOPBACK.encode(), port)
+        )
+        with anyio.fail_after(20):  # the listener would close an idle connection after 30
+            answer = await client.receive()
+    assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 async def test_more_connections_than_allowed_are_refused() -> None:

@@ -78,7 +78,9 @@ def codex(endpoint: ModelEndpoint, home: Path) -> tuple[list[str], dict[str, str
     return command, {"THE_KEY": KEY}
 
 
-@pytest.mark.parametrize("name,agent", [("claude-code", claude_code), ("codex", codex)])
+@pytest.mark.parametrize(
+    "name,agent", [("claude-code", claude_code), pytest.param("codex", codex, marks=pytest.mark.full)]
+)
 def test_real_agent_solves_a_task_interactively(bench, solved: dict, name: str, agent) -> None:
     home = bench.home.parents[2]
     with ModelEndpoint([script_from_reference(REQUEST, solved)], api_key=KEY) as endpoint:

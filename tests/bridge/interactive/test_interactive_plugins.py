@@ -43,7 +43,7 @@ def gemini(run: Run, home: Path) -> None:
     run("gemini", "--model=gemini-2.5-pro", "--approval-mode=yolo", "--prompt=/bench 1")
 
 
-@pytest.mark.parametrize("install_and_play", [claude_code, gemini])
+@pytest.mark.parametrize("install_and_play", [claude_code, pytest.param(gemini, marks=pytest.mark.full)])
 def test_plugin_provides_server_and_command(bench, install_and_play) -> None:
     home = bench.home.parent
     task = next(iter(API_BENCHMARK.tasks()))

@@ -173,7 +173,7 @@ def test_a_killed_referee_is_replaced(bench, lines) -> None:
 
 
 def test_quit_after_ends_an_unused_referee(bench) -> None:
-    bench.run("up", "--quit-after", "5")
+    bench.run("up", "--quit-after", "2")
     wait_until_ended(bench.home)
     bench.run("status", code=1)
 

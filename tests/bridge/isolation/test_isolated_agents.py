@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS, agents
-from tests.support.levels import each_level
+from tests.support.levels import each_level, these_levels
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 
@@ -26,7 +27,7 @@ def test_the_oracle_is_strictly_right(bench, level: str) -> None:
     assert (row["verified"], row["clean"]) == (1, 1)
 
 
-@each_level()
+@these_levels(*SEALING, full=("uid", "landlock"))  # they read the command alike
 def test_a_long_argument_is_not_taken_for_a_file(bench, level: str) -> None:
     bench.environ |= {"OPENAI_API_KEY": KEY}
     with ModelEndpoint([], api_key=KEY) as endpoint:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.episode import attempt
+from mcp_bench.bridge.episode import ending
 from mcp_bench.bridge.process import agent as agent_module
 from mcp_bench.bridge.process.agent import AgentProcess, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
@@ -129,12 +129,12 @@ async def test_a_timeout_works_without_the_supervisor(
     logs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_module, "SILENCE_SECONDS", 0.2, raising=False)
-    monkeypatch.setattr(attempt, "SILENCE_SECONDS", 0.2, raising=False)
-    monkeypatch.setattr(attempt, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(ending, "SILENCE_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr(ending, "STOP_SECONDS", 0.1)
     with anyio.fail_after(SECONDS):
         async with agent_process(b"", *logs) as process:
             pid = await stopped_supervisor(process, logs, tmp_path)
-            assert await attempt.until_over(process, 0.1, anyio.sleep_forever) == "timeout"
+            assert await ending.until_over(process, 0.1, anyio.sleep_forever) == "timeout"
     assert not alive(pid)
 
 

@@ -14,10 +14,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support import DESK_SERVER
+from tests.support.forked import script_command
 
 pytestmark = pytest.mark.system
 
-DESK = (sys.executable, str(DESK_SERVER))
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "7"}}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 CALL = {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1}}}
@@ -30,10 +30,10 @@ def line(message: object) -> bytes:
 
 @contextmanager
 def proxied(bench, *command: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the proxy with pipes for stdin, stdout and stderr."""
+    """Start the proxy with pipes for stdin, stdout and stderr. It has no process id of its own."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        bench.command("proxy", *command),
+        bench.warm_command("proxy", *command),
         env={**bench.environment(), **environ},
         cwd=bench.home.parent,
         stdin=pipe,
@@ -72,8 +72,9 @@ async def test_a_session_is_unchanged_and_recorded(bench, mode: str) -> None:
                 good = await client.call_tool("add", {"a": 1, "b": 2})
                 return client.server_info, tools, good, await client.call_tool("add", {"a": "x"})
 
-    direct = await session(*DESK)
-    assert direct == await session(*bench.command("proxy", *DESK))
+    desk = script_command(DESK_SERVER)
+    direct = await session(*desk)
+    assert direct == await session(*bench.warm_command("proxy", *desk))
     calls = bench.rows("select tool, arguments, outcome from calls order by id")
     assert [(call["tool"], call["outcome"]) for call in calls] == [("add", "ok"), ("add", "tool_error")]
     (episode,) = bench.rows("select * from episodes")
@@ -82,7 +83,7 @@ async def test_a_session_is_unchanged_and_recorded(bench, mode: str) -> None:
     assert named == [tool.name for tool in direct[1].tools]
     (run,) = bench.rows("select * from runs")
     assert (run["agent"], run["graded"]) == ("proxy", 0)
-    assert json.loads(run["settings"])["server"] == list(DESK)
+    assert json.loads(run["settings"])["server"] == list(desk)
 
 
 @pytest.mark.parametrize("before", [(), ("--",), ("--durability", "full"), ("--durability", "full", "--")])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -11,12 +12,12 @@ import pytest
 
 from tests.support import DESK_SERVER
 from tests.support.desk.desk_over_http import desk_on_http
+from tests.support.forked import script_command
 
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
 DESK = DESK_SERVER
-STDIO = f"{sys.executable} {DESK}"
 SCRIPT = ("--agent", "script", "--prompt", "Add one and two.")
 ADDS = """
 server = Server()
@@ -25,8 +26,13 @@ print(server.call("add", a=1, b=2)["result"]["content"][0]["text"])
 """
 
 
+def stdio() -> str:
+    """Return the command line of the desk server."""
+    return shlex.join(script_command(DESK))
+
+
 def test_an_episode_with_a_third_party_server_is_recorded(bench, script: Write, tmp_path: Path) -> None:
-    done = bench.run("record", "--server", STDIO, *SCRIPT, "--agent-option", script(ADDS), "--json")
+    done = bench.run("record", "--server", stdio(), *SCRIPT, "--agent-option", script(ADDS), "--json")
     assert json.loads(done.stdout)["recorded"] == 1
     assert "recorded, not graded" in done.stderr
     (episode,) = bench.rows("select * from episodes")
@@ -39,7 +45,7 @@ def test_an_episode_with_a_third_party_server_is_recorded(bench, script: Write, 
     assert messages[2]["content"] == "3"
     (run,) = bench.rows("select * from runs")
     assert (run["benchmark"], run["graded"]) == ("server", 0)
-    assert json.loads(run["settings"])["server"] == STDIO.split()
+    assert json.loads(run["settings"])["server"] == shlex.split(stdio())
     assert bench.grades() == []
     (row,) = bench.report()
     assert (row["episodes"], row["ungraded"], row["invalid"], row["strict"]) == (1, 1, 0, None)
@@ -55,7 +61,7 @@ def test_each_prompt_is_a_task(bench, script: Write, tmp_path: Path) -> None:
     prompt.write_text("From a file.")
     says = "Server().connect(); print(sys.stdin.read())"
     bench.run(
-        "record", "--server", STDIO, "--agent", "script", "--agent-option", script(says), "--prompt", "One.",
+        "record", "--server", stdio(), "--agent", "script", "--agent-option", script(says), "--prompt", "One.",
         "--prompt-file", prompt, "--repeat", "2", "--jobs", "2",
     )  # fmt: skip
     rows = bench.rows("select task, repeat, prompt from episodes order by task, repeat")

@@ -82,6 +82,7 @@ async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
                     world.release.set()
                     await drained.wait()
                 tasks.cancel_scope.cancel()
+            await wire.close()
         (call,) = run.recording.recorded_calls("ep")
         assert call.outcome == "ok"
 
@@ -94,3 +95,13 @@ async def send_call(agent: SocketStream, token: str) -> None:
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow", "arguments": {}}},
     ]
     await agent.send(token.encode() + b"\n" + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def test_tools_that_come_later_are_named_from_the_start() -> None:
+    """Agents get a list of allowed tools before they start."""
+    schema = {"type": "object", "properties": {"page": {"type": "integer"}}}
+    late = ToolSpec(name="late", description="Late.", input_schema=schema)
+    backend = WorldBackend(WorldSession(SlowWorld()), [late])
+    assert set(backend.tools) == {"slow", "late"}
+    assert backend.arguments == {"late": ("page",)}
+    assert WorldBackend(WorldSession(SlowWorld())).tools == ("slow",)

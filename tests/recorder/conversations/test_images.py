@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.load import trajectory
@@ -118,3 +119,114 @@ def test_an_image_that_is_no_base64_is_shown(bench_home: Path, invoke: Invoke) -
     with RunFolder.create(run_info()) as folder:
         episode = played(folder, [[broken]])
     assert "[None, 10 bytes]" in invoke(show, episode).output
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in out.read_text().splitlines()]
+
+
+def tool_contents(row: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in row["messages"] if message["role"] == "tool"]
+
+
+def test_trl_rows_have_files_beside_them(episode: str, invoke: Invoke, tmp_path: Path) -> None:
+    out = tmp_path / "data" / "d.jsonl"
+    assert invoke(export, "--images", "files", "--out", out).exit_code == 0
+    (row,) = rows_of(out)
+    small, jpeg, large = (
+        f"images/{sha256(data).hexdigest()}{ending}"
+        for data, ending in ((SMALL, ".png"), (SMALL, ".jpg"), (LARGE, ".png"))
+    )
+    assert row["images"] == []
+    assert tool_contents(row) == [
+        [{"type": "text", "text": "A picture:"}, {"type": "image", "image": small}],
+        [{"type": "text", "text": "-"}],
+        [{"type": "image", "image": large}, {"type": "image", "image": jpeg}],
+    ]
+    assert {path.name for path in (out.parent / "images").iterdir()} == {
+        Path(name).name for name in (small, jpeg, large)
+    }
+    assert (out.parent / large).read_bytes() == LARGE
+    manifest = json.loads((tmp_path / "data" / "d.jsonl.manifest.json").read_text())
+    assert manifest["images"] == {"count": 3, "as": "files", "files": sorted([small, jpeg, large])}
+
+
+def test_trl_rows_have_data_urls_on_request(episode: str, invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke(export, "--images", "base64", "--redact", "secrets", "--out", tmp_path / "d.jsonl")
+    assert "--redact does not read images" in result.stderr
+    (row,) = rows_of(tmp_path / "d.jsonl")
+    url = f"data:image/png;base64,{block(SMALL)['data']}"
+    assert tool_contents(row)[0][1] == {"type": "image", "image": url}
+    manifest = json.loads((tmp_path / "d.jsonl.manifest.json").read_text())
+    assert manifest["images"] == {"count": 3, "as": "base64", "redacted": False}
+
+
+def test_rows_without_images_are_of_the_same_form(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    with RunFolder.create(run_info()) as folder:
+        played(folder, [[]])
+    assert invoke(export, "--images", "files", "--out", tmp_path / "d.jsonl").exit_code == 0
+    (row,) = rows_of(tmp_path / "d.jsonl")
+    assert row["images"] == []
+    assert all(isinstance(message.get("content", []), list) for message in row["messages"])
+    assert not (tmp_path / "images").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--images", "files"), ("--images", "base64"), ("--format", "openai")],
+    ids=["files", "base64", "openai"],
+)
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_images_come_back(
+    episode: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...], ending: str,
+) -> None:  # fmt: skip
+    out = tmp_path / f"d.{ending}"
+    assert invoke(export, *options, "--out", out).exit_code == 0
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other"))
+    assert invoke(import_, out).exit_code == 0, "imported"
+    (run,) = (tmp_path / "other" / "runs").iterdir()
+    with RunReader(run) as reader:
+        (stored,) = reader.episodes()
+        results = [one for one in trajectory(reader, stored).messages if one.role == "tool"]
+    assert [message.images for message in results] == [
+        [image(SMALL)], [], [image(LARGE), image(SMALL, "image/jpeg")],
+    ]  # fmt: skip
+    assert results[0].content == "A picture:\n[image: image/png, 16 characters of base64]"
+    database = (run / "recordings.db").read_bytes()
+    assert database.count(block(LARGE)["data"][:200].encode()) == 1
+
+
+@pytest.mark.parametrize("name", ["images/../secret", "images/link", "images/missing.png"])
+def test_a_row_cannot_name_other_files(bench_home: Path, invoke: Invoke, tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("key")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "link").symlink_to(tmp_path / "secret")
+    content = [{"type": "image", "image": name}]
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": {}}}
+    messages = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": content},
+    ]
+    (tmp_path / "d.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    result = invoke(import_, tmp_path / "d.jsonl", "--format", "trl")
+    assert result.exit_code == 1
+    assert f"the image {name}" in result.output
+
+
+@pytest.mark.parametrize(
+    "options", [("--format", "openai"), ("--format", "atif"), ("--pairs",), ("--steps",)]
+)
+def test_only_trl_rows_have_the_choice(
+    episode: str, invoke: Invoke, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    result = invoke(export, "--images", "files", *options, "--out", tmp_path / "d.jsonl")
+    assert "--images" in str(result.exception)
+
+
+def test_a_failed_export_leaves_nothing(episode: str, invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "images").write_text("a file in the way")
+    result = invoke(export, "--images", "files", "--out", tmp_path / "d.jsonl")
+    assert "cannot write" in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(("d.", "."))] == []

@@ -22,7 +22,7 @@ stores = st.dictionaries(
 def candidates(store: dict[str, list[float]]) -> list[Candidate]:
     return [
         Candidate(
-            run=Path("run"), id=f"{task}{n}", task=task, family="f", partial=p, strict=p == 1, calls=1,
+            run=Path("run"), id=f"{task}{n}", task=task, family="f", agent="a", model=None, partial=p, strict=p == 1, calls=1,
             failed_calls=0,
         )
         for task, partials in store.items()

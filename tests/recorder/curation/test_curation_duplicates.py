@@ -28,7 +28,7 @@ def edited(text: list[str], share: float, seed: int) -> list[str]:
 
 def candidate(name: str, text: str, partial: float = 1.0) -> Candidate:
     return Candidate(
-        run=Path("run"), id=name, task="t", family="f", partial=partial, strict=partial == 1, calls=1,
+        run=Path("run"), id=name, task="t", family="f", agent="a", model=None, partial=partial, strict=partial == 1, calls=1,
         failed_calls=0, signature=signature(text),
     )  # fmt: skip
 

@@ -82,6 +82,8 @@ def export(home: Path, *options: str | int | float) -> tuple[list[Row], dict[str
     funnel = manifest["funnel"]
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert funnel["rows_in"] - sum(funnel["dropped"].values()) == funnel["rows_out"] == len(rows)
+    named = [rules.get(rule, []) for rules in manifest["left_out"].values() for rule in funnel["dropped"]]
+    assert sum(map(len, named)) == sum(funnel["dropped"].values())
     # the printed funnel has a line for each count
     counts = [funnel["rows_in"], *(-count for count in funnel["dropped"].values()), funnel["rows_out"]]
     assert [int(line.split()[0]) for line in done.stderr.splitlines()] == counts

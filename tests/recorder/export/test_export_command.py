@@ -55,6 +55,14 @@ def test_writes_rows_and_a_manifest_with_the_funnel(ids: list[str], invoke: Invo
         "rows_out": 3,
     }
     assert manifest["episodes"] == [ids[0], ids[1], ids[6]]
+    (left_out,) = manifest["left_out"].values()
+    assert left_out == {
+        "below_threshold": [ids[2]],
+        "invalid": [ids[3]],
+        "ungraded": [ids[4]],
+        "other_split": [ids[5]],
+    }
+    assert manifest["rules"]["ungraded"] == "without a grade"
     assert manifest["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert {run["agent"] for run in manifest["runs"].values()} == {"codex", "oracle"}
     assert manifest["selection"]["min_partial"] == 0.5

@@ -97,12 +97,44 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
 
     by_domain = json.loads(invoke(report, "--by", "model,domain", "--json").stdout)
     for row in by_domain:
-        (cells,) = (c for c in found[f"{row['model']}: by domain"] if c["domain"] == row["domain"])
+        name = f"{row['domain']}: {row['model']}"
+        (cells,) = (c for c in found["By domain, side by side"] if c["domain"] == name)
         assert (cells["partial"], cells["invalid"]) == (shown(row, "partial"), str(row["invalid"]))
-    levels = {cells["level"]: cells for cells in found["tuned: by level"]}
-    assert list(levels) == ["level 1", "level 2"]
-    assert levels["level 1"]["invalid"] == "1"
-    assert levels["level 2"]["partial"].split()[0] == "0.750"
+    levels = {cells["level"]: cells for cells in found["By level, side by side"]}
+    assert list(levels) == [f"level {number}: {model}" for number in (1, 2) for model in ("base", "tuned")]
+    assert levels["level 1: tuned"]["invalid"] == "1"
+    assert levels["level 2: tuned"]["partial"].split()[0] == "0.750"
+
+
+@pytest.mark.parametrize(
+    ("viewer", "run", "episode"),
+    [
+        (
+            "http://127.0.0.1:8807",
+            "http://127.0.0.1:8807/runs/{run}",
+            "http://127.0.0.1:8807/runs/{run}/{episode}",
+        ),
+        ("../pages/", "../pages/runs/{run}.html", "../pages/episodes/{episode}.html"),
+    ],
+)
+def test_scores_lead_to_recordings(
+    viewer: str, run: str, episode: str, invoke: Invoke, tmp_path: Path
+) -> None:
+    folder, (first,) = record([(task("deal", 1), Episode(partial=0.5))])
+    path = tmp_path / "r.html"
+    assert invoke(report, "--html", path, "--view-url", viewer).exit_code == 0
+    links = [one.attributes["href"] for one in parse(path.read_text()).all("a")]
+    names = {"run": folder.path.name, "episode": first}
+    assert [run.format(**names), episode.format(**names)] == links[-2:]
+
+
+def test_no_chart_is_empty(invoke: Invoke, tmp_path: Path) -> None:
+    record([(task("deal", 1), BROKEN), (task("lead", 1, domain="hr"), BROKEN)], model="broken")
+    assert not page(invoke, tmp_path / "none.html").all("figure")
+    record([(task("deal", 1), Episode()), (task("lead", 1, domain="hr"), BROKEN)], model="base")
+    figures = page(invoke, tmp_path / "some.html").all("figure")
+    assert [figure.attributes["id"] for figure in figures] == ["scores"]
+    assert "broken" not in figures[0].text
 
 
 def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:
@@ -166,7 +198,7 @@ def test_every_chart_has_a_png_a_caption_and_a_table(comparison: Path) -> None:
     found = parse(comparison.read_text())
     figures = {str(figure.attributes["id"]): figure for figure in found.all("figure")}
     assert set(figures) == set(pictures(comparison))
-    assert {"scores", "difference", "flips", "domain-tuned", "level-base"} <= set(figures)
+    assert {"scores", "difference", "flips", "domain", "level"} <= set(figures)
     for name, figure in figures.items():
         assert len(figure.all("svg")) == 1
         assert figure.all("figcaption")[0].text.endswith(".")
@@ -311,6 +343,7 @@ def test_wrong_use(invoke: Invoke, tmp_path: Path) -> None:
         (["--html", tmp_path / "report.json"], WrongUseError, "must end with .html"),
         (["--loop", tmp_path], WrongUseError, "say --html FILE"),
         (["--loop", tmp_path, "--html", tmp_path / "r.html", "--json"], WrongUseError, "--json has no loops"),
+        (["--loop", tmp_path, "--html", tmp_path / "r.html", "--view-url", "p"], WrongUseError, "say --run"),
         (["--html", tmp_path / "file" / "r.html"], BenchError, "cannot write"),
     ]
     for options, kind, words in wrong:

@@ -15,7 +15,7 @@ from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load
-from mcp_bench.servers.saasworld.secret import ENVIRONMENT
+from mcp_bench.servers.secret import variable
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
@@ -131,7 +131,7 @@ def test_the_private_split_is_written_only_by_name(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("long enough to be a secret of a test\n")
-    monkeypatch.setenv(ENVIRONMENT, str(secret))
+    monkeypatch.setenv(variable("saasworld"), str(secret))
     (task,) = tasks("private", 1)
     (trained,) = tasks("train", 1)
     record([attempt(trained), attempt(task, name="copied"), attempt(task, split="private")], **SAAS)
@@ -141,7 +141,8 @@ def test_the_private_split_is_written_only_by_name(
         assert "--on-leak allow" not in str(refused.exception)
     named = invoke(export, "--split", "private", "--split", "train", "--out", tmp_path / "d.jsonl")
     assert named.exit_code == 0
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "none"))  # without the secret there are no private prompts
+    # without the secret there are no private prompts
+    monkeypatch.setenv(variable("saasworld"), str(tmp_path / "none"))
     assert invoke(export, "--out", tmp_path / "e.jsonl").exit_code == 0
 
 

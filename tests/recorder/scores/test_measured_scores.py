@@ -179,3 +179,118 @@ def test_the_best_attempt_is_the_one_with_the_best_score(
     out = tmp_path / "best.jsonl"
     assert invoke(export, "--best", "1", "--out", out).exit_code == 0
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [ids[best]]
+
+
+def exported(invoke: Invoke, out: Path, *options: str) -> set[str]:
+    """Export, and return the tasks of the rows."""
+    result = invoke(export, *options, "--out", out, "--force")
+    assert result.exit_code == 0, result.exception
+    return {json.loads(line)["task"] for line in out.read_text().splitlines()}
+
+
+def test_compare_by_score_lists_what_differs(bench_home: Path, invoke: Invoke) -> None:
+    run_of(4, 6, 1, 3, agent="a")
+    run_of(3, 2, 2, 3, agent="b")
+    shown = invoke(report, "--compare", "a", "b", "--by", "score").output
+    lines = [line.strip() for line in shown.splitlines()]
+    at = lines.index("B is better: 2")
+    assert lines[at : at + 5] == [
+        "B is better: 2",
+        "agentdojo/t1  6 ms -> 2 ms",
+        "agentdojo/t0  4 ms -> 3 ms",
+        "B is worse: 1",
+        "agentdojo/t2  1 ms -> 2 ms",
+    ]
+    assert "partial" not in shown
+    (row,) = document(invoke, report, "--compare", "a", "b", "--by", "score")["rows"]
+    (score,) = row["scores"]
+    assert [flip["task"] for flip in score["flips"]["better"]] == ["agentdojo/t1", "agentdojo/t0"]
+    assert len(score["flips"]["worse"][0]["episodes"]) == 2
+
+
+def test_a_higher_score_can_be_better(bench_home: Path, invoke: Invoke) -> None:
+    for agent, value in (("a", 1.0), ("b", 2.0)):
+        run_of(Score(name="points", value=value), agent=agent)
+    shown = invoke(report, "--compare", "a", "b", "--by", "score,domain").output
+    assert "B is better: 1" in shown
+    assert "B is worse: 0" in shown
+
+
+def test_compare_by_score_says_when_there_is_none(bench_home: Path, invoke: Invoke) -> None:
+    for agent in "ab":
+        run_of(None, agent=agent)
+    assert "no task has a measured score" in invoke(report, "--compare", "a", "b", "--by", "score").output
+
+
+def test_a_failed_comparison_leaves_no_run_open(bench_home: Path, invoke: Invoke) -> None:
+    """Both sides have the first episode; more would follow."""
+    run_of(4, 6, agent="a")
+    result = invoke(report, "--compare", "a", "agent=a")
+    assert "is on both sides" in str(result.exception)
+    held = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
+    assert not [path for path in held if bench_home in path.parents]
+
+
+def test_by_score_needs_two_sides(bench_home: Path, invoke: Invoke) -> None:
+    assert "--compare A B" in str(invoke(report, "--by", "score").exception)
+
+
+def test_the_page_has_measured_scores(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run_of(4, 6, agent="a")
+    run_of(3, 7, agent="b")
+    out = tmp_path / "page.html"
+    assert invoke(report, "--html", out, "--compare", "a", "b").exit_code == 0
+    page = out.read_text()
+    for text in ("latency 5 ms [4, 6]", "latency in ms, lower is better", "agentdojo/t1", "B is worse"):
+        assert text in page
+
+
+def test_a_list_of_episodes_has_their_scores(bench_home: Path, invoke: Invoke) -> None:
+    folder, _ = record([(planned(), MEASURED)])
+    assert "latency 4.5 ms" in invoke(show, folder.id).output
+    assert document(invoke, show, folder.id)[0]["score"]["value"] == 4.5
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (("--min-score", "4"), {"t0", "t2"}),
+        (("--min-score", "4", "--min-partial", "0.9"), set()),
+        (("--min-par", "0.5"), {"t0", "t2"}),
+        (("--min-par", "1"), {"t2"}),
+        (("--min-par", "-1"), {"t0", "t1", "t2"}),
+    ],
+)
+def test_export_keeps_good_scores(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, options: tuple[str, ...], kept: set[str]
+) -> None:
+    stories = [Episode(partial=0.25, score=value and latency(value)) for value in (4, 9, 1)]
+    record([(planned(f"t{n}"), story) for n, story in enumerate([*stories, Episode(partial=0.25)])])
+    if not kept:
+        assert "nothing to export" in str(invoke(export, *options, "--out", tmp_path / "o.jsonl").exception)
+    else:
+        assert exported(invoke, tmp_path / "o.jsonl", *options) == kept
+
+
+def test_a_share_of_par_may_follow_zero(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    run_of(10, Score(name="unbounded", value=3), agent="a")
+    assert exported(invoke, tmp_path / "o.jsonl", "--min-par", "0") == {"t0"}
+
+
+def test_one_value_cannot_be_for_two_measures(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    run_of(4, Score(name="length", value=4, unit="m"), agent="a")
+    problem = str(invoke(export, "--min-score", "4", "--out", tmp_path / "o.jsonl").exception)
+    assert "'latency' in ms (lower is better)" in problem
+    assert "--min-par" in problem
+
+
+@pytest.mark.parametrize(
+    "options", [("--min-score", "nan"), ("--min-par", "inf"), ("--min-par", "1", "--pairs")]
+)
+def test_export_refuses_such_options(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    run_of(4, agent="a")
+    result = invoke(export, *options, "--out", tmp_path / "o.jsonl")
+    assert "--min-" in str(result.exception)

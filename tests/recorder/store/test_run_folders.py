@@ -14,6 +14,7 @@ from mcp_bench.recorder.errors import (
     RunLockedError,
     StorageError,
 )
+from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
@@ -177,3 +178,10 @@ def test_log_paths_lie_in_the_run(folder: RunFolder) -> None:
     path.write_text("x")
     assert path.parent == folder.path / "logs"
     assert json.loads((folder.path / "lock").read_text())["pid"]
+
+
+def test_a_plan_with_a_limit_of_before_loads() -> None:
+    """`Limits` once had `submissions`, which nothing enforced: stored plans still have it."""
+    limits = {"open_seconds": 3, "submissions": None}
+    plan = {"task": "t", "split": "s", "domain": "d", "prompt": "p", "limits": limits}
+    assert PlannedEpisode.model_validate(plan).limits.open_seconds == 3

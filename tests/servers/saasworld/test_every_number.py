@@ -13,8 +13,8 @@ from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.authoring.builder import Builder
 from mcp_bench.servers.saasworld.authoring.family import Family, family_places, load_family
 from mcp_bench.servers.saasworld.engine.seeder import FamilyError
-from mcp_bench.servers.saasworld.secret import ENVIRONMENT
 from mcp_bench.servers.saasworld.tasks import MAX_DRAWS, TaskId, build, parse
+from mcp_bench.servers.secret import variable
 from tests.support.saas import broken, graded, opened, play
 
 pytestmark = pytest.mark.contract
@@ -34,7 +34,7 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the private split exist."""
     path = tmp_path / "secret"
     path.write_text("a secret of more than sixteen bytes")
-    monkeypatch.setenv(ENVIRONMENT, str(path))
+    monkeypatch.setenv(variable("saasworld"), str(path))
 
 
 def splits(family: Family) -> tuple[str, ...]:

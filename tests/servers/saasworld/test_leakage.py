@@ -10,8 +10,8 @@ import pytest
 
 from mcp_bench.recorder.leakage.similarity import Signature, signature, similarity
 from mcp_bench.servers.home import use_home
-from mcp_bench.servers.saasworld.secret import ENVIRONMENT, secret_path
 from mcp_bench.servers.saasworld.tasks import build, listing
+from mcp_bench.servers.secret import secret_path, variable
 
 pytestmark = pytest.mark.component
 
@@ -54,10 +54,10 @@ def leaks(train: int, dev: int, held_out: int) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("chosen", [True, False])
 def test_the_secret_is_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool) -> None:
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.delenv(variable("saasworld"), raising=False)
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "usual"))
     with use_home(tmp_path / "chosen") if chosen else nullcontext():
-        assert secret_path() == tmp_path / ("chosen" if chosen else "usual") / "saasworld.secret"
+        assert secret_path("saasworld") == tmp_path / ("chosen" if chosen else "usual") / "saasworld.secret"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     file = tmp_path / "secret"
     file.write_text("a secret of this test, long enough to be one\n")
     file.chmod(0o600)
-    monkeypatch.setenv(ENVIRONMENT, str(file))
+    monkeypatch.setenv(variable("saasworld"), str(file))
 
 
 def test_held_out_tasks_are_unlike_all_trained_ones() -> None:

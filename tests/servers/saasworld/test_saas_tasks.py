@@ -158,13 +158,13 @@ def test_an_unknown_split_names_the_others() -> None:
 
 
 def make_secret(home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mcp_bench.servers.saasworld.secret"]
+    command = [sys.executable, "-m", "mcp_bench.servers.secret", "saasworld"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "MCP_BENCH_HOME": str(home)}
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_the_private_split_follows_from_a_secret(bench_home: Path) -> None:
-    with pytest.raises(BenchError, match=r"python -m mcp_bench\.servers\.saasworld\.secret"):
+    with pytest.raises(BenchError, match=r"python -m mcp_bench\.servers\.secret saasworld"):
         next(BENCHMARK.tasks("private"))
     assert make_secret(bench_home).returncode == 0
     path = bench_home / "saasworld.secret"

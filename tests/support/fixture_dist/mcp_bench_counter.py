@@ -1,6 +1,6 @@
 """Counter, a benchmark with what a world can have beyond tools and a grade. Each task shows one thing.
 
-- `talk`: a user who asks twice for a number of presses, and then leaves.
+- `talk`: a user who asks twice for a number of presses, and then leaves. The third press shows a picture.
 - `game`: over after three presses, each with a reward.
 - `unsolved`: without a reference.
 - `slow`: does not open within its limit.
@@ -16,6 +16,7 @@ from mcp_bench.servers.sdk import (
     AssertionResult,
     ChatMessage,
     Grade,
+    Image,
     Limits,
     Reference,
     Replay,
@@ -33,6 +34,8 @@ PRESS = ToolSpec(
     description="Press the button.",
     input_schema={"type": "object", "properties": {}, "additionalProperties": False},
 )
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A PNG of one point."""
 WISHES = ("Two more, please.", "And one more.", None)
 WANTED = {"talk": 3, "game": 3, "unsolved": 1, "slow": 1}
 
@@ -78,6 +81,11 @@ class Talk(Button):
         super().__init__(task)
         self.heard: list[str] = []
         self.transcript: list[str] = []
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        result = await super().call(name, arguments)
+        shown = (Image(data=PICTURE),) if self.pressed == WANTED["talk"] else ()
+        return result.model_copy(update={"images": shown})
 
     async def reply(self, said: str) -> str | None:
         self.heard.append(said)

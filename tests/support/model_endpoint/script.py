@@ -48,6 +48,8 @@ class Script:
     steps: tuple[Step, ...]
     endless: bool = False
     obedient: bool = False
+    without_tools: bool = False
+    """Whether it also answers requests that offer no tools."""
 
     def step_after(self, results: int) -> Step:
         """Return the step to play when `results` tool results are in the conversation.
@@ -149,14 +151,16 @@ class Turn:
 
 
 def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Script | None:
-    """Return the script for a request, or None if it offers no tools or has no known prompt.
+    """Return the script for a request, or None if it offers no tools (but see `Script`) or has no known prompt.
 
     If several prompts match, those whose tools are offered come first, then the longest prompt.
     """
-    if not conversation.tools:
-        return None
     text = _plain(" ".join(conversation.texts))
-    fitting = [script for script in scripts if _plain(script.prompt) in text]
+    fitting = [
+        script
+        for script in scripts
+        if (conversation.tools or script.without_tools) and _plain(script.prompt) in text
+    ]
 
     def rank(script: Script) -> tuple[bool, int]:
         names = [call.name for step in script.steps for call in step.calls]

@@ -23,7 +23,7 @@ from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.tokenizer import load_tokenizer
 from tests.support.training.tiny_llama import tiny_llama_folder
 
-pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]  # of torch and related packages
+pytestmark = pytest.mark.component
 
 NAME = "tiny-base"
 FILE = "tiny_base_package/model.gguf"

@@ -20,7 +20,7 @@ from mcp_bench.trainer.gguf.write import write_gguf
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
 
-pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]  # of torch and related packages
+pytestmark = pytest.mark.component
 
 TEXTS = ("Who is in the inn?", "12 345", "naïve 東京 🙂", "<|im_start|>user\nthe\n\n end<|im_end|>")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,7 +53,6 @@ def test_a_base_that_is_no_model_is_refused(tmp_path: Path) -> None:
     assert "is a file, but not .gguf" in refused(str(tmp_path / "rows.jsonl"))
 
 
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_types_that_cannot_be_trained_are_refused(tmp_path: Path) -> None:
     assert "a newer version may" in refused(folder(tmp_path, model_type="llama9"))
     own_code = folder(tmp_path, model_type="llama9", auto_map={"AutoConfig": "x.Y"})
@@ -110,7 +110,6 @@ def test_a_base_without_usable_weights_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_turns_must_end_with_a_special_token(tmp_path: Path) -> None:
     template = (
         "{% for m in messages %}{{ m.content or m.tool_calls[0].function.arguments }}{% endfor %}{# tools #}"
@@ -176,3 +175,15 @@ def test_models_of_the_hub_without_access_are_refused(tmp_path: Path, hub: str) 
     assert "no name of the Hub" in invalid
     [offline] = answers("gated/model", HF_HUB_OFFLINE="1")
     assert "the Hub cannot be reached" in offline
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+    code = "from mcp_bench.trainer.tokenizer import load_tokenizer; load_tokenizer('some/model')"
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "WrongUseError: no tokenizer in 'some/model'" in done.stderr
+    assert "the Hub cannot be reached" in done.stderr
+    assert "Retrying" not in done.stderr

@@ -16,7 +16,7 @@ from mcp_bench.trainer.engine.constraint import Constraint, Grammars
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.tiny_checkpoints import template
 
-pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.unit
 
 THINK = ("<think>", "</think>")
 CALL = ("<tool_call>", "</tool_call>")

@@ -20,7 +20,7 @@ from mcp_bench.trainer.serving.server import claim_port
 from tests.support.bench_commands import Bench
 from tests.trainer.engine.test_engine_types import TYPES, random_checkpoint
 
-pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.system
 
 SERVER = """\
 from typing import Literal

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from mcp_bench.trainer.engine.engine import Engine
 from mcp_bench.trainer.engine.load import choose_caches, load
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
@@ -16,7 +17,7 @@ from mcp_bench.trainer.engine.separate import SeparateCaches
 from mcp_bench.trainer.engine.sequence import Completion, Request
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
-pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.component
 
 SIZES = {
     "vocab_size": 264,
@@ -125,3 +126,42 @@ def test_a_cancelled_request_frees_its_place(tmp_path: Path) -> None:
         engine.submit(endless)
         assert len(engine.complete([greedy([9, 8])])) == 1
     assert endless.done.cancelled()
+
+
+class Watched:
+    """Caches that note how many tokens of prompts are read between two steps."""
+
+    def __init__(self, caches: Any) -> None:
+        self._caches = caches
+        self.between: list[int] = [0]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._caches, name)
+
+    def __len__(self) -> int:
+        return len(self._caches)
+
+    def read(self, tokens: torch.Tensor) -> torch.Tensor:
+        self.between[-1] += len(tokens)
+        scores: torch.Tensor = self._caches.read(tokens)
+        return scores
+
+    def step(self, tokens: torch.Tensor) -> torch.Tensor:
+        self.between.append(0)
+        scores: torch.Tensor = self._caches.step(tokens)
+        return scores
+
+
+def test_a_long_prompt_does_not_stop_the_others(tmp_path: Path) -> None:
+    loaded = load(random_checkpoint("llama", tmp_path), calls="hermes", device="cpu")
+    random = torch.Generator().manual_seed(3)
+    short, long = ([*torch.randint(7, 260, (length,), generator=random).tolist()] for length in (4, 400))
+    caches = Watched(choose_caches(loaded.model))
+    parser, device = loaded.parser, torch.device("cpu")
+    first, second = Request(short, Sampling(temperature=0), 60), greedy(long)
+    with Engine(caches, loaded.tokenizer, (), parser, device, chunk=16) as engine:
+        answers = engine.complete([first, second])
+    assert max(caches.between) <= 16 + len(short)
+    assert sum(caches.between) == 404
+    with loaded.engine as whole:
+        assert [one.tokens for one in whole.complete([greedy(long)])] == [answers[1].tokens]

@@ -148,9 +148,14 @@ def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
     }
     teach = (out / "turn-1" / "teach.json").read_text()
 
+    interrupted(command("--resume", str(out)), "(1 tasks)")  # while it records the only task of test
+    dev = (out / "turn-1" / "measure-dev.json").read_text()
+    assert not (out / "turn-1" / "measure-test.json").exists()
+
     done = subprocess.run(command("--resume", str(out), "--json"), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (out / "turn-1" / "teach.json").read_text() == teach
+    assert (out / "turn-1" / "measure-dev.json").read_text() == dev
     history = json.loads(done.stdout)
     assert [turn["turn"] for turn in history["turns"]] == [1, 2][:turns]
     for measured in (history["base"], *(turn["measure"] for turn in history["turns"])):

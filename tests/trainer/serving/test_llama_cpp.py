@@ -23,7 +23,7 @@ from tests.support.training.tiny_checkpoints import QUESTION, QWEN3_CALL, TOOLS,
 from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
 
 INSTALLED = find_spec("xllamacpp") is not None
-pytestmark = [pytest.mark.component, pytest.mark.filterwarnings("default")]  # of torch and related packages
+pytestmark = pytest.mark.component
 served = needs("llama.cpp", INSTALLED, "the package xllamacpp is not installed")
 
 # Like Qwen3's: llama.cpp reads the form of calls off the template, so it must write them as the model does.

@@ -39,10 +39,7 @@ from tests.support.training.tiny_checkpoints import (
     save,
 )
 
-pytestmark = [
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.component,
-]  # ignore warnings of torch and related packages
+pytestmark = pytest.mark.component
 
 TROUBLE: list[dict[str, Any]] = [{"role": "user", "content": "Break it."}]
 # The served history must keep text before a call: the model has learned different answers with and without it.
@@ -257,18 +254,20 @@ def test_required_calls_fit_the_schemas(tuned: Path) -> None:
         assert post(client, messages=HISTORY, tools=strict)["message"]["content"] == "Nobody."
 
 
-def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
+# the base ties two layers that the adapter trains apart
+@pytest.mark.filterwarnings("ignore:.*(tied layer|longer tied):UserWarning")
+def test_an_adapter_is_merged_and_served(tuned: Path, tmp_path: Path) -> None:
+    """It has learned another answer than its base."""
     from peft import LoraConfig, get_peft_model
 
     tokenizer = make_tokenizer(CHATML)
-    base = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     model = get_peft_model(
-        qwen3(len(tokenizer)).from_pretrained(base),
+        qwen3(len(tokenizer)).from_pretrained(tuned),
         LoraConfig(
             r=32, lora_alpha=128, target_modules="all-linear", modules_to_save=["embed_tokens", "lm_head"]
         ),
     )
-    model.peft_config["default"].base_model_name_or_path = str(base)
+    model.peft_config["default"].base_model_name_or_path = str(tuned)
     assert learn(model, tokenizer, [(QUESTION, QWEN3_5_CALL)], steps=300) < 0.1
     adapter = tmp_path / "adapter"
     model.save_pretrained(str(adapter))
@@ -286,8 +285,11 @@ def test_an_adapter_is_merged_and_served(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(signal.SIGKILL, "torch ended with exit code -9"), (signal.SIGSTOP, "stopped answering")],
-    ids=["SIGKILL", "SIGSTOP"],
+    [
+        # a killed engine is noticed where an adapter is served, too
+        pytest.param(signal.SIGKILL, "torch ended with exit code -9", id="SIGKILL", marks=pytest.mark.full),
+        pytest.param(signal.SIGSTOP, "stopped answering", id="SIGSTOP"),
+    ],
 )
 def test_an_engine_that_ends_fails_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, words: str

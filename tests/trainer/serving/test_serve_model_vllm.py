@@ -29,7 +29,6 @@ from tests.support.training.tiny_checkpoints import (
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.skipif("MCP_BENCH_VLLM" not in os.environ, reason="make test-vllm"),
-    pytest.mark.filterwarnings("default"),
     pytest.mark.component,
 ]
 

@@ -16,12 +16,7 @@ from mcp_bench.trainer.serving.adapter import merge_adapter
 from tests.support.training.short_training import curve, rows, write_rows
 from tests.support.training.tiny_models import FAMILIES, family_tokenizer, tiny_model
 
-pytestmark = [
-    pytest.mark.component,
-    pytest.mark.filterwarnings(
-        "ignore:.*gradient_checkpointing:FutureWarning"
-    ),  # peft calls what is deprecated
-]
+pytestmark = pytest.mark.component
 
 QUICK = ("llama", "gpt_oss")
 TYPES = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.full, id=kind) for kind in FAMILIES]

@@ -54,7 +54,6 @@ def run(out: Path, data: Path, tokenizer: Path, **changed: object) -> list[float
     return [loss for _, loss, _ in curve(out)]
 
 
-@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
 def test_qwen3_qwen3_5_and_an_adapter_learn(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(8))
     bases: dict[str, Path] = {}
@@ -88,7 +87,6 @@ def assert_checkpoints_can_be_served(run: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16-mixed", "bf16"])
-@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # peft calls what is deprecated
 def test_frozen_weights_take_the_planned_memory(tmp_path: Path, precision: str) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(4))
     run(tmp_path / "run", data, save_tokenizer(tmp_path / "tokenizer"))
@@ -102,7 +100,6 @@ def test_frozen_weights_take_the_planned_memory(tmp_path: Path, precision: str) 
     assert sum(p.numel() * p.element_size() for p in model.parameters()) == device_memory(recipe)["weights"]
 
 
-@pytest.mark.filterwarnings("default")  # ignore warnings of torch and related packages
 def test_a_32_bit_adapter_merges_into_16_bit_weights(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file

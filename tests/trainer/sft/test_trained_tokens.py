@@ -17,10 +17,7 @@ from mcp_bench.trainer.templates import check_templates, choose_templates
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 from tests.support.training.tiny_models import family_tokenizer
 
-pytestmark = [
-    pytest.mark.component,
-    pytest.mark.filterwarnings("default"),  # ignore warnings of torch and related packages
-]
+pytestmark = pytest.mark.component
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 TOOLS = [{"type": "function", "function": {"name": "find", "description": "", "parameters": SCHEMA}}]
@@ -40,7 +37,8 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
         calls = [{"type": "function", "function": {"name": "find", "arguments": one}} for one in made]
         message = {"role": "assistant", "content": draw(WORDS)}
         messages.append({**message, "tool_calls": calls} if calls else message)
-        follow = [{"role": "tool", "content": draw(WORDS)} for _ in calls]
+        failed: Any = draw(st.sampled_from([{}, {"is_error": True}]))
+        follow = [{"role": "tool", "content": draw(WORDS), **failed} for _ in calls]
         messages += follow or [{"role": "user", "content": draw(WORDS)}]
     return messages
 
@@ -113,3 +111,22 @@ def test_exactly_the_assistants_turns_are_trained(form: str, messages: list[dict
     [example] = prepare([row], tokenizer, templates, 100_000).examples
     assert turns(tokenizer, example) == [said(one) for one in messages if one["role"] == "assistant"]
     assert tokenizer.decode(example.tokens) == templates.train_text(tokenizer, row)
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@settings(deadline=None, max_examples=25)
+@given(messages=conversations())
+def test_failed_calls_are_read_and_not_trained(form: str, messages: list[dict[str, Any]]) -> None:
+    tokenizer, said = tokenizer_of(form), FORMS[form]
+    row = Row("x:1", [*messages, {"role": "assistant", "content": "Done."}], TOOLS)
+    templates = choose_templates(tokenizer, ModelSource(base="x"))
+    [example] = prepare([row], tokenizer, templates, 100_000, mask_failed=True).examples
+    following = [*messages[1:], {}]
+    good = [
+        one
+        for one, after in zip(messages, following, strict=True)
+        if one["role"] == "assistant" and not after.get("is_error")
+    ]
+    assert turns(tokenizer, example) == [*map(said, good), said(row.messages[-1])]
+    [whole] = prepare([row], tokenizer, templates, 100_000).examples
+    assert example.tokens == whole.tokens

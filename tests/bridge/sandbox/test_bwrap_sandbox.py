@@ -1,0 +1,260 @@
+"""What a world can do in a sandbox: commands, files, changes, a new start over the files; and its limits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_bench.bridge.sandbox.engine import choose, engines
+from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
+from tests.support.requirements import needs
+
+BWRAP = engines()["bwrap"]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.component,
+    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
+]
+MIB = 1 << 20
+SMALL = SandboxLimits(processes=40, storage=32 * MIB, memory=256 * MIB, files=2000)
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    with anyio.fail_after(120):
+        async with BWRAP.sandbox(SandboxSpec(limits=SMALL)) as started:
+            yield started
+
+
+async def said(sandbox: Sandbox, command: str, seconds: float = 30) -> str:
+    return (await sandbox.run(command, seconds=seconds)).output
+
+
+async def test_the_shell_keeps_its_folder_and_variables(sandbox: Sandbox) -> None:
+    assert await said(sandbox, "pwd; cd /tmp; word=kept; echo file >one") == "/work\n"
+    assert (
+        await said(sandbox, 'echo "$word" "$PWD"; cat one; it=\'a "b"\'; echo "$it"')
+        == 'kept /tmp\nfile\na "b"\n'
+    )
+    ended = await sandbox.run("echo last; exit 3")
+    assert (ended.output, ended.code, ended.shell_ended) == ("last\n", 3, True)
+    assert await said(sandbox, 'echo "[$word]" "$PWD"') == "[] /tmp\n"
+    assert (await sandbox.run("if")).code != 0  # a syntax error
+    assert (await sandbox.run("false")).code == 1
+    assert await said(sandbox, "cat; echo read nothing") == "read nothing\n"
+
+
+async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) -> None:
+    pieces = list[str]()
+
+    async def progress(text: str) -> None:
+        pieces.append(text)
+
+    result = await sandbox.run("echo one; echo two >&2; sleep 0.2; echo three", progress=progress)
+    assert (result.output, result.code) == ("one\ntwo\nthree\n", 0)
+    assert len(pieces) >= 2
+    assert "".join(pieces) == result.output
+    long = await sandbox.run(
+        "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end", output_bytes=1000
+    )
+    assert long.output.startswith("begin\nxxx")
+    assert long.output.endswith("xxx\nend\n")
+    assert long.left_out == 100_011 - 1000
+    assert f"... {long.left_out} bytes left out ..." in long.output
+
+
+async def test_a_command_ends_with_its_time(sandbox: Sandbox) -> None:
+    slow = await sandbox.run("echo before; sleep 60; echo after", seconds=0.2)
+    assert (slow.timed_out, slow.shell_ended) == (True, False)
+    assert slow.output.startswith("before\n")
+    stubborn = await sandbox.run("trap '' INT; while :; do :; done", seconds=0.2)
+    assert (stubborn.timed_out, stubborn.shell_ended) == (True, True)
+    with anyio.move_on_after(0.3) as cancelled:
+        await sandbox.run("sleep 60")
+    assert cancelled.cancelled_caught
+    assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_background_processes_live_between_calls(sandbox: Sandbox) -> None:
+    await sandbox.run('mkfifo pipe; (read -r word <pipe; echo "$word" >heard) & echo started')
+    await sandbox.run("sleep 60", seconds=0.2)  # ends the command, not what runs behind it
+    await sandbox.run("echo hello >pipe; wait")
+    assert await sandbox.read("heard") == b"hello\n"
+
+
+async def test_files_are_read_and_written_inside(sandbox: Sandbox) -> None:
+    await sandbox.write("deep/er/script.sh", b"echo ran\n", mode=0o755)
+    assert await said(sandbox, "deep/er/script.sh; stat -c %U deep/er/script.sh") == "ran\nroot\n"
+    with pytest.raises(SandboxError, match="has more than 3 bytes"):
+        await sandbox.read("deep/er/script.sh", most=3)
+    with pytest.raises(SandboxError, match="it is a folder"):
+        await sandbox.read("deep")
+    with pytest.raises(SandboxError, match="gone: No such file"):
+        await sandbox.read("gone")
+
+
+async def test_changes_are_what_differs_from_the_base(sandbox: Sandbox) -> None:
+    await sandbox.run(
+        "echo hi >new; ln -s /etc/passwd link; mkfifo pipe; rm /etc/hostname; rm -r /var/log; mkdir /var/log"
+    )
+    found = {change.path: change for change in await sandbox.changes()}
+    assert (found["/work/new"].kind, found["/work/new"].size) == ("file", 3)
+    assert found["/work/new"].sha256 == "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"
+    assert (found["/work/link"].kind, found["/work/link"].target) == ("link", "/etc/passwd")
+    assert found["/work/pipe"].kind == "other"
+    assert found["/etc/hostname"].kind == "deleted"
+    assert found["/var/log"].replaced
+    assert found.keys() - {"/work", "/etc", "/var"} == {
+        "/work/new", "/work/link", "/work/pipe", "/etc/hostname", "/var/log"
+    }  # fmt: skip
+
+
+async def test_a_new_start_keeps_files_and_no_process(sandbox: Sandbox) -> None:
+    await sandbox.run("word=lost; echo mine >file; ln -s /etc /tests; mkdir -p /logs; ln -s /work /logs/out")
+    await sandbox.run(
+        "(trap '' HUP; setsid sh -c 'while sleep 0.1; do echo again >>/work/file; done') & sleep 0.3"
+    )
+    await sandbox.halt()
+    with pytest.raises(SandboxError, match="has ended"):
+        await sandbox.run("true")
+    left = await sandbox.changes()
+    await sandbox.renew({"/tests": {"run.sh": b"cat sub/data", "sub/data": b"hidden\n"}, "/logs/out": {}})
+    assert (
+        await said(sandbox, 'echo "[$word]"; cd /tests; ./run.sh; ls -a /logs/out') == "[]\nhidden\n.\n..\n"
+    )
+    assert (await sandbox.run("echo x >/tests/new || rm -r /tests || umount /tests")).code != 0
+    assert await said(sandbox, "ls /proc | grep -c '^[0-9]'") < "9"
+    after = {change.path: change for change in await sandbox.changes()}
+    assert after["/work/file"] == next(change for change in left if change.path == "/work/file")
+
+
+async def test_a_sandbox_whose_processes_were_killed_goes_on(sandbox: Sandbox) -> None:
+    await sandbox.run("echo kept >file")
+    with pytest.raises(SandboxError, match="every process in the sandbox was killed"):
+        await sandbox.run("kill -9 -1; sleep 5")
+        await sandbox.run("sleep 5")
+    assert await said(sandbox, "cat file") == "kept\n"
+
+
+async def test_what_is_enforced_is_known(sandbox: Sandbox) -> None:
+    enforced = sandbox.enforced
+    assert (enforced.engine, enforced.network, enforced.base) == ("bwrap", "none", "host")
+    assert {
+        "namespaces",
+        "mount",
+        "new_user",
+        "network",
+        "home",
+        "benchmark",
+        "state",
+    } <= enforced.probes.keys()
+    assert [name for name, passed in enforced.probes.items() if not passed] == []
+    assert enforced.sound
+    assert not enforced.model_copy(update={"probes": {**enforced.probes, "mount": False}}).sound
+
+
+async def test_the_machines_network_is_never_sound() -> None:
+    with anyio.fail_after(60):
+        async with BWRAP.sandbox(SandboxSpec(network="machine")) as sandbox:
+            assert not sandbox.enforced.sound
+            assert all(sandbox.enforced.probes.values())
+
+
+async def test_a_sandbox_that_is_too_large_is_ended(sandbox: Sandbox) -> None:
+    # a file has at most the size of all, and the watch looks when the disk has lost 64 MiB
+    fill = "for n in $(seq 12); do head -c 30M /dev/zero >big$n; done; sleep 100"
+    with pytest.raises(SandboxError, match="was ended: storage"):
+        await sandbox.run(fill, seconds=100)
+    assert sandbox.over.startswith("storage")
+    assert await sandbox.changes()
+    with pytest.raises(SandboxError, match="storage"):
+        await sandbox.run("true")
+
+
+async def test_a_layer_is_the_sandboxs_own_and_not_counted(tmp_path: Path) -> None:
+    layer = tmp_path / "layer"
+    (layer / "data").mkdir(parents=True)
+    (layer / "data" / "large").write_bytes(bytes(50 * MIB))
+    spec = SandboxSpec(layers=(str(layer),), limits=SMALL)
+    with anyio.fail_after(120):
+        async with BWRAP.sandbox(spec) as sandbox:
+            fill = (
+                "cd /data && for n in 1 2 3; do head -c 30M /dev/zero >more && rm more; done; rm large; ls -A"
+            )
+            assert await said(sandbox, fill) == ""
+            assert [change.kind for change in await sandbox.changes() if change.path == "/data/large"] == [
+                "deleted"
+            ]
+    assert (layer / "data" / "large").stat().st_size == 50 * MIB
+
+
+async def test_memory_is_limited(sandbox: Sandbox) -> None:
+    hungry = "python3 -c 'held = bytearray(1 << 30); held[::4096] = bytes(len(held[::4096])); print(6 * 7); import time; time.sleep(60)'"
+    try:
+        result = await sandbox.run(hungry, seconds=100)
+    except SandboxError:
+        assert sandbox.over.startswith("memory")
+    else:
+        assert result.code == 137
+        assert "42" not in result.output
+
+
+async def test_processes_are_limited_and_do_not_end_it(sandbox: Sandbox) -> None:
+    bomb = "import os, time\nfor _ in range(200):\n  if not os.fork(): time.sleep(60)"
+    result = await sandbox.run(f"python3 -c '{bomb}' 2>&1 | tail -1", seconds=0.5)
+    assert result.timed_out or "Resource temporarily unavailable" in result.output
+    await sandbox.renew()
+    assert await said(sandbox, "echo $(( 1 + 1 ))") == "2\n"
+
+
+def test_an_unknown_engine_gets_suggestions() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown sandbox engine 'bwarp' .did you mean bwrap"):
+        choose("bwarp")
+
+
+async def test_everything_dies_with_a_killed_referee(tmp_path: Path) -> None:
+    referee = f"""
+import anyio, sys
+from mcp_bench.bridge.sandbox.engine import choose
+from mcp_bench.servers.sandbox import SandboxSpec
+async def main():
+    async with choose("bwrap").sandbox(SandboxSpec()) as sandbox:
+        await sandbox.run("(setsid sleep {MARK} &) ; nohup sleep {MARK} & echo")
+        print("ready", flush=True)
+        await anyio.sleep_forever()
+anyio.run(main)
+"""
+    process = await anyio.open_process(
+        [sys.executable, "-c", referee],
+        stderr=None,
+        env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    with anyio.fail_after(60):
+        assert await process.stdout.receive() == b"ready\n"
+        assert len(sleepers()) == 2
+        process.kill()
+        await process.wait()
+        while sleepers():
+            await anyio.lowlevel.checkpoint()
+
+
+MARK = 86_413
+
+
+def sleepers() -> list[str]:
+    """Return the processes of the machine whose command line has the mark."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"sleep", str(MARK).encode()]:
+            found.append(place.parent.name)
+    return found

@@ -1,0 +1,59 @@
+"""Improvement tasks of one's own from the command line: checked, listed, recorded, and refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.bridge.sandbox.engine import engines
+from tests.support.bench_commands import Bench
+from tests.support.improve_task import REFERENCE, write_task
+from tests.support.requirements import needs
+
+BWRAP = engines()["bwrap"]
+pytestmark = [pytest.mark.system, needs("bwrap", BWRAP.support().works, BWRAP.support().detail)]
+
+
+def test_a_folder_is_recorded_through_a_worker(bench: Bench, tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    listed = json.loads(bench.run("tasks", "improve", "--path", folder, "--json").stdout)
+    assert [task["id"] for task in listed] == ["sums.train.0", "sums.train.1", "sums.train.2"]
+    bench.run("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder, "--limit", "1")
+    [row] = bench.grades()
+    assert (row["strict"], row["partial"]) == (1, 1.0)
+    [state] = bench.rows("select final_state from grades", database="grades.db")
+    samples = json.loads(state["final_state"])["samples"]
+    assert len(samples["candidate"]) == len(samples["baseline"]) == len(samples["reference"]) >= 5
+
+
+def test_a_task_of_ones_own_is_tried(bench: Bench, tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    done = bench.run("improve-task", "check", folder, "--repeats", "1", "--json", code=None)
+    document = json.loads(done.stdout)
+    [trial] = document["trials"]
+    assert trial["gain"] > 1
+    assert trial["reference"] < trial["baseline"]
+    assert document["passed"] == (not trial["problems"])
+
+
+def test_a_reference_that_is_no_better_is_found(bench: Bench, tmp_path: Path) -> None:
+    folder = write_task(tmp_path, target=REFERENCE)
+    done = bench.run("improve-task", "check", folder, "--repeats", "1", code=1)
+    assert "problem: the reference is not better than the baseline" in done.stdout
+    assert "sums: problems" in done.stdout
+
+
+def test_a_broken_task_is_refused_before_an_agent_starts(bench: Bench, tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    (folder / "task.yaml").write_text("name: sums\nfamly: sums\n")
+    for command in (
+        ("improve-task", "check", folder),
+        ("tasks", "improve", "--path", folder),
+        ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder),
+    ):
+        done = bench.run(*command, code=2)
+        assert "task.yaml:2: unknown key famly (did you mean family?)" in done.stderr
+    done = bench.run("tasks", "improve", "--path", tmp_path / "nothing", code=2)
+    assert "there is no such folder" in done.stderr

@@ -1,0 +1,112 @@
+"""Programs in a sandbox that answer questions, and the clock of their work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
+from tests.support.requirements import needs
+
+BWRAP = engines()["bwrap"]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.component,
+    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
+]
+HEAD = """
+import os, struct, sys, time
+def put(data): sys.stdout.buffer.write(struct.pack("<Q", len(data)) + data); sys.stdout.buffer.flush()
+def get(): return sys.stdin.buffer.read(struct.unpack("<Q", sys.stdin.buffer.read(8))[0])
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+put(b"ready")
+"""
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    with anyio.fail_after(120):
+        async with BWRAP.sandbox(SandboxSpec()) as started:
+            yield started
+
+
+async def started(sandbox: Sandbox, program: str, *, alone: bool = True) -> Answers:
+    await sandbox.write("program.py", (HEAD + program).encode())
+    return await sandbox.start(["python3", "program.py"], seconds=30, alone=alone)
+
+
+async def test_questions_are_answered_one_after_the_other(sandbox: Sandbox) -> None:
+    ready = await started(sandbox, "while True: put(get()[::-1])")
+    assert (ready.bodies, ready.ended) == ((b"ready",), "")
+    big = bytes(range(256)) * 20_000
+    found = await sandbox.ask([b"abc", b"", big], seconds=30)
+    assert found.bodies == (b"cba", b"", big[::-1])
+    assert len(found.cpu_seconds) == 3
+    assert (await sandbox.ask([b"again"], seconds=30)).bodies == (b"niaga",)
+
+
+async def test_the_clock_counts_processors_not_time(sandbox: Sandbox) -> None:
+    await started(sandbox, "while True:\n b = float(get()); burn(b); put(b''); burn(b)")
+    slept = await sandbox.ask([b"0"], seconds=30)
+    worked = await sandbox.ask([b"0.3", b"0"], seconds=60)
+    assert slept.cpu_seconds[0] < 0.1
+    assert 0.3 <= worked.cpu_seconds[0] < 0.6
+    assert 0.25 <= worked.cpu_seconds[1] < 0.6  # what it did after its answer
+
+
+async def test_work_in_a_child_is_refused_or_counted(sandbox: Sandbox) -> None:
+    child = "while True:\n get()\n pid = os.fork()\n if not pid: burn(0.3); os._exit(0)\n os.waitpid(pid, 0); put(b'')"
+    await started(sandbox, child)
+    refused = await sandbox.ask([b""], seconds=30)
+    assert refused.bodies == ()
+    assert refused.ended == "exit code 1"
+    assert "PermissionError" in refused.log
+    await started(sandbox, child, alone=False)
+    assert (await sandbox.ask([b""], seconds=30)).cpu_seconds[0] >= 0.28
+    await started(sandbox, "import threading\nget()\nthreading.Thread(target=burn).start()")
+    assert "can't start new thread" in (await sandbox.ask([b""], seconds=30)).log
+
+
+@pytest.mark.parametrize(
+    ("program", "ended"),
+    [
+        ("get(); sys.exit(3)", "exit code 3"),
+        ("get(); os.abort()", "signal 6"),
+        ("get(); time.sleep(100)", "its time was over"),
+        ("get(); sys.stdout.buffer.write(struct.pack('<Q', 1 << 60)); sys.stdout.flush(); time.sleep(100)",
+         "its answer has 1152921504606846976 bytes, and 10485760 are allowed"),
+    ],
+)  # fmt: skip
+async def test_how_a_program_ended(sandbox: Sandbox, program: str, ended: str) -> None:
+    await started(sandbox, f"put(get())\nprint('last words', file=sys.stderr, flush=True)\n{program}")
+    found = await sandbox.ask([b"one", b"two"], seconds=3)
+    assert (found.bodies, found.ended, found.log) == ((b"one",), ended, "last words\n")
+    assert (await sandbox.ask([b"three"], seconds=3)).ended == ended
+    assert (await sandbox.run("echo still here")).output == "still here\n"
+
+
+async def test_a_program_that_does_not_start(sandbox: Sandbox) -> None:
+    with pytest.raises(SandboxError, match="no program was started"):
+        await sandbox.ask([b""], seconds=3)
+    assert "nothing: No such file" in (await sandbox.start(["nothing"], seconds=3)).log
+
+
+async def test_a_cancelled_question_ends_the_program(sandbox: Sandbox) -> None:
+    await started(sandbox, "get(); time.sleep(100)")
+    with anyio.move_on_after(0.2):
+        await sandbox.ask([b""], seconds=60)
+    assert (await sandbox.ask([b""], seconds=3)).ended == "it was stopped from outside"
+
+
+async def test_a_fresh_start_forgets_all_files(sandbox: Sandbox) -> None:
+    await sandbox.write("mine", b"1")
+    await sandbox.renew()
+    assert await sandbox.read("mine") == b"1"
+    await sandbox.renew({"/given": {"file": b"2"}}, fresh=True)
+    assert (await sandbox.run("ls; cat /given/file")).output == "2"
+    assert [change.path for change in await sandbox.changes() if change.kind == "file"] == []

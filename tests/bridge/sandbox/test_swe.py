@@ -1,0 +1,232 @@
+"""swe: the reference patch solves a task, doing nothing and meddling with the tests do not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from importlib.metadata import distribution
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.servers.contracts import Grade
+from mcp_bench.servers.swe.benchmark import BENCHMARK
+from mcp_bench.servers.swe.instance import SweError
+from mcp_bench.servers.swe.packages import IDENTITY, packages
+from tests.support.requirements import needs
+
+BWRAP = engines()["bwrap"]
+pytestmark = [
+    pytest.mark.system,
+    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
+    needs("git", shutil.which("git") is not None, "it is not on PATH"),
+]
+MODULE = "def double(number):\n    return number + number\n\n\ndef half(number):\n    return number * 2\n"
+TESTS = "from halves import double, half\n\n\ndef test_double():\n    assert double(2) == 4\n"
+HIDDEN = "\n\ndef test_half():\n    assert half(4) == 2\n"
+PATCH = """\
+diff --git a/src/halves.py b/src/halves.py
+--- a/src/halves.py
++++ b/src/halves.py
+@@ -3,4 +3,4 @@ def double(number):
+
+
+ def half(number):
+-    return number * 2
++    return number / 2
+"""
+TEST_PATCH = """\
+diff --git a/tests/test_halves.py b/tests/test_halves.py
+--- a/tests/test_halves.py
++++ b/tests/test_halves.py
+@@ -3,3 +3,7 @@ from halves import double, half
+
+ def test_double():
+     assert double(2) == 4
++
++
++def test_half():
++    assert half(4) == 2
+"""
+FORGE = """
+import sys, _pytest.reports
+_pytest.reports.TestReport.outcome = property(lambda self: "passed", lambda self, value: None)
+"""
+MEDDLE = r"""
+cat >conftest.py <<'X'
+import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    (yield).get_result().outcome = "passed"
+X
+cp conftest.py tests/; printf '[pytest]\naddopts = --version\n' >pytest.ini
+echo 'def test_double(): pass
+def test_half(): pass' >tests/test_halves.py
+for name in pytest sitecustomize json; do echo 'raise SystemExit(0)' | tee $name.py src/$name.py >/dev/null; done
+mkdir -p /opt/run /opt/swe/lib; ln -s /dev/null /opt/run/report
+for file in /opt/swe/lib/pytest/__init__.py /usr/local/bin/python3; do echo 'import os; os._exit(0)' >$file; done
+(setsid sh -c 'while sleep 0.1; do cp conftest.py tests/; done' &)
+"""
+
+SHADOW = r"""
+cat >shadow <<'X'
+import os
+lines = []
+for place in ["/testbed/tests/" + name for name in os.listdir("/testbed/tests") if name.startswith("test_")]:
+    names = [line[4:].split("(")[0] for line in open(place) if line.startswith("def ")]
+    for name in names:
+        bad = "halves" not in place and name == names[0]
+        lines += ['["%s::%s", "setup", "passed", false]' % (place[9:], name)]
+        lines += ['["%s::%s", "call", "%s", false]' % (place[9:], name, "failed" if bad else "passed")]
+open("/opt/run/report", "w").write("\n".join(lines) + "\n")
+os._exit(0)
+X
+mkdir -p src/evil-1.dist-info evil-1.dist-info sitecustomize; cp shadow sitecustomize/__init__.py
+for name in json typing re unittest difflib _pytest/runner evil; do
+  for d in . src; do mkdir -p $d/$(dirname $name); cp shadow $d/$name.py; done
+done
+printf '[pytest11]\nevil = evil\n' | tee src/evil-1.dist-info/entry_points.txt >evil-1.dist-info/entry_points.txt
+printf 'Metadata-Version: 2.1\nName: evil\nVersion: 1\n' | tee src/evil-1.dist-info/METADATA >evil-1.dist-info/METADATA
+"""
+"""Files that no test imports. Each would write the report that is expected."""
+ODD = "printf x >$(printf 'odd\\377name'); truncate -s 11M large; echo x >secret; chmod 0 secret"
+"""Files that cannot be read out, or are too long."""
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A layer with this environment's pytest."""
+    made = tmp_path_factory.mktemp("layer")
+    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        for file in distribution(name).files or ():
+            if file.suffix == ".py" and file.parts[0] != "..":
+                place = made / "opt" / "swe" / "lib" / file
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(file.locate()), place)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: Path) -> Path:
+    """A tasks' folder with one task."""
+    clone = tmp_path / "repos" / "our__halves"
+    (clone / "src").mkdir(parents=True)
+    (clone / "tests").mkdir()
+    (clone / "src" / "halves.py").write_text(MODULE)
+    (clone / "tests" / "test_halves.py").write_text(TESTS)
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        environ = {"PATH": "/usr/bin:/bin", **IDENTITY}
+        subprocess.run(["git", "-C", str(clone), *words], check=True, env=environ)
+    (tmp_path / "layer").symlink_to(layer)
+    line = {
+        "instance_id": "our__halves-1", "repo": "our/halves", "base_commit": "HEAD", "patch": PATCH,
+        "test_patch": TEST_PATCH, "problem_statement": "half(4) is 8.", "hints_text": "", "version": "1",
+        "FAIL_TO_PASS": '["tests/test_halves.py::test_half"]',
+        "PASS_TO_PASS": '["tests/test_halves.py::test_double"]',
+    }  # fmt: skip
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(line) + "\n")
+    monkeypatch.setenv("MCP_BENCH_SWE", str(tmp_path))
+    return tmp_path
+
+
+def played(*commands: str) -> tuple[Grade, str]:
+    """Return the grade of an agent that runs these commands, and its patch."""
+
+    async def play() -> tuple[Grade, str]:
+        sandboxes = EpisodeSandboxes()
+        host = type("Lent", (), {"sandbox": staticmethod(sandboxes.start)})()
+        try:
+            world = await BENCHMARK.make_world("our__halves-1", 0, host)
+            for command in commands:
+                await world.call("bash", {"command": command})
+            return await world.grade(""), world.patch
+        finally:
+            await sandboxes.aclose()
+
+    return anyio.run(play)
+
+
+def edit(text: str) -> str:
+    return f"cat >>src/halves.py <<'X'\n{text}\nX"
+
+
+def test_the_oracle_solves_a_task_and_its_patch_is_kept(bench, folder: Path) -> None:
+    bench.environ["MCP_BENCH_SWE"] = str(folder)
+    bench.run("record", "--agent", "oracle", "--benchmark", "swe")
+    [grade] = bench.rows("select strict, partial, final_state from grades", database="grades.db")
+    assert (grade["strict"], grade["partial"]) == (1, 1)
+    patch = json.loads(grade["final_state"])["patch"]
+    assert patch.startswith("diff --git a/src/halves.py b/src/halves.py\n")
+    assert "-    return number * 2\n+    return number / 2\n" in patch
+    [episode] = bench.rows("select probes from episodes")
+    lent = {
+        name: found["passed"] for name, found in json.loads(episode["probes"]).items() if "sandbox" in name
+    }
+    assert lent == {"sandbox-1": True, "sandbox-2": True}
+
+
+def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
+    grade, patch = played()
+    assert (grade.strict, grade.partial, patch) == (False, 0, "")
+    assert [(one.name, one.passed) for one in grade.assertions] == [
+        ("tests/test_halves.py::test_half", False), ("1 tests that passed still pass", True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (MEDDLE,),
+        (SHADOW,),
+        (edit(FORGE),),
+        (edit("import os\nos._exit(0)"),),
+        (edit("import os\nos.kill(-1, 9)"),),
+    ],
+    ids=["tests and tools", "shadowed modules", "forged report", "early exit", "it kills everything"],
+)
+def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[str, ...]) -> None:
+    grade, _ = played(*commands)
+    assert (grade.strict, grade.partial) == (False, 0)
+
+
+def test_a_solution_counts_beside_files_that_do_not(folder: Path) -> None:
+    call = BENCHMARK.reference("our__halves-1")
+    assert call is not None
+    solve = str(call.calls[0].arguments["command"])
+    grade, patch = played(
+        solve, "rm -r tests; touch tests; echo more >notes; chmod +x notes; echo x >tests.py", ODD
+    )
+    assert grade.strict
+    assert "new file mode 100755" in patch
+    broken, _ = played(solve, edit("def double(number):\n    return 0"))
+    assert (broken.strict, broken.partial) == (False, 0.5)
+
+
+def test_a_wrong_line_is_named(folder: Path) -> None:
+    path = folder / "tasks.jsonl"
+    path.write_text(path.read_text().replace("test_halves.py::test_half", "test_half (tests.Halves)"))
+    with pytest.raises(SweError, match=r"line 1: FAIL_TO_PASS: .*is no test id of pytest"):
+        list(BENCHMARK.tasks())
+    path.unlink()
+    with pytest.raises(SweError, match="mcp-bench swe-tasks"):
+        list(BENCHMARK.tasks())
+    assert BENCHMARK.missing()
+
+
+@pytest.mark.full  # downloads ten source distributions
+@pytest.mark.parametrize("agent", ["oracle", "noop"])
+def test_public_packages_are_solved_by_their_own_fix(bench, agent: str) -> None:
+    assert bench.run("swe-tasks").stdout.split() == [package.task for package in packages()]
+    bench.run("record", "--agent", agent, "--benchmark", "swe")
+    grades = bench.grades()
+    assert len(grades) == len(packages())
+    for grade in grades:
+        assert grade["strict"] == (agent == "oracle")
+        failed = {check["name"] for check in json.loads(grade["assertions"]) if not check["passed"]}
+        wanted = {name for package in packages() for name in package.fail_to_pass}
+        assert failed <= wanted
+        assert bool(failed) == (agent == "noop")

@@ -1,0 +1,192 @@
+"""The viewer in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from mcp_bench.recorder.store.reviews import Reviews
+from mcp_bench.recorder.store.run_folder import RunFolder
+from tests.support.bench_commands import Bench
+from tests.support.recorded import Episode, planned, play, record, run_info
+from tests.support.requirements import needs
+from tests.support.viewer import hostile_home
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.system,
+    needs("chromium", CHROMIUM is not None, "Debian's package chromium is not installed"),
+]
+PATIENCE_MS = 30_000
+ANSWERS = [
+    ("search", {"q": str(number)}, "!no" if number == 3 else f"found {number}") for number in range(20)
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Chromium refuses its own sandbox to root
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield found
+        found.close()
+
+
+@dataclass
+class Viewer:
+    """A running `mcp-bench view` and a page of it."""
+
+    url: str
+    page: Page
+    context: BrowserContext
+    problems: list[str]
+    """What the browser complained about: scripts that failed, rules of the policy that were broken."""
+
+
+@pytest.fixture
+def opened(browser: Browser, bench_home: Path) -> Iterator[Viewer]:
+    with Bench(bench_home).start("view", "--no-browser", "--port", "0") as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        url = next(line for line in lines if "viewer is at" in line).split(" at ")[1].split("/ ")[0]
+        file = next(line for line in lines if "without a token" in line).partition(": ")[2].strip()
+        assert Path(file).stat().st_mode & 0o777 == 0o600
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
+        page.goto(f"file://{file}")
+        page.wait_for_url(f"{url}/")
+        yield Viewer(url, page, context, problems)
+        context.close()
+        process.terminate()
+        process.communicate()
+
+
+@pytest.fixture
+def expect_soon() -> Iterator[None]:
+    expect.set_options(timeout=PATIENCE_MS)
+    yield
+    expect.set_options(timeout=5_000)
+
+
+def test_the_file_opens_the_viewer_and_goes(opened: Viewer, bench_home: Path) -> None:
+    expect(opened.page.get_by_role("heading", name="Runs")).to_be_visible()
+    (cookie,) = opened.context.cookies()
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Strict"
+
+
+def test_no_page_breaks_its_policy(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    run, episodes = hostile_home()
+    first, second, *_ = (f"{run}/{episode}" for episode in episodes)
+    pages = ("/", "/grid", f"/compare?a={run}&b={run}x", "/tools", "/failures", "/reviews", "/search?q=say",
+             f"/runs/{run}", f"/runs/{first}", f"/side-by-side?a={first}&b={second}")  # fmt: skip
+    for width in (400, 1280):
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        for path in pages:
+            opened.page.goto(opened.url + path, wait_until="load")
+            assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, path)
+    assert [one for one in opened.problems if "404" not in one] == []
+
+
+def test_an_episode_by_keyboard(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    folder, (one, two) = record([(planned("a"), Episode(ANSWERS)), (planned("b"), Episode(ANSWERS))])
+    page, base = opened.page, f"{opened.url}/runs/{folder.path.name}"
+    page.goto(f"{base}/{one}")
+    expect(page.locator("details.call[open]")).to_have_count(1)  # the one that failed
+    page.keyboard.press("e")
+    expect(page.locator("details.call[open]")).to_have_count(0)
+    page.keyboard.press("e")
+    expect(page.locator("details.call[open]")).to_have_count(20)
+    page.keyboard.press("n")
+    expect(page.locator("#c4 > summary")).to_be_focused()
+    page.keyboard.press("b")
+    expect(page.locator("#review")).to_contain_text("the grader says otherwise")
+    review = Reviews().of(one)
+    assert review is not None
+    assert review.verdict == "bad"
+    page.keyboard.press("j")
+    expect(page.locator(".turn.here")).to_have_count(1)
+    page.keyboard.press("]")
+    page.wait_for_url(f"{base}/{two}")
+    page.keyboard.press("u")
+    page.wait_for_url(base)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert opened.problems == []
+
+
+def test_frames_come_on_request(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    folder, (episode,) = record([(planned(), Episode(ANSWERS[:2]))])
+    opened.page.goto(f"{opened.url}/runs/{folder.path.name}/{episode}#c2")
+    expect(opened.page.locator("#frames details")).to_have_count(0)
+    opened.page.get_by_role("link", name="Raw frames").click()
+    expect(opened.page.locator("#frames details")).to_have_count(4)
+    assert opened.problems == []
+
+
+def test_a_run_that_goes_on_updates_itself(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    slots = [planned("first"), planned("second")]
+    with RunFolder.create(run_info(*slots)) as folder:
+        play(folder, slots[0], Episode())
+        opened.page.goto(f"{opened.url}/runs/{folder.path.name}")
+        expect(opened.page.get_by_text("1 of 2")).to_be_visible()
+        play(folder, slots[1], Episode())
+        expect(opened.page.get_by_text("2 of 2")).to_be_visible()
+        expect(opened.page.get_by_role("link", name="second")).to_be_visible()
+    assert opened.problems == []
+
+
+def test_dark_is_chosen_and_kept(opened: Viewer, expect_soon: None) -> None:
+    def background() -> str:
+        return str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light = background()
+    opened.page.get_by_role("button", name="Switch between light and dark").click()
+    dark = background()
+    assert light != dark
+    opened.page.reload()
+    assert background() == dark
+    opened.page.emulate_media(color_scheme="dark")
+    assert background() == dark
+
+
+def test_static_pages_open_from_a_disk(
+    browser: Browser, bench_home: Path, tmp_path: Path, expect_soon: None
+) -> None:
+    record([(planned(), Episode(ANSWERS))])
+    Bench(bench_home).run("view", "--export", tmp_path / "site")
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    problems: list[str] = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.goto((tmp_path / "site" / "index.html").as_uri())
+    page.locator("table a").first.click()
+    page.locator("td.task a").first.click()
+    page.wait_for_url("**/episodes/*", wait_until="load")
+    page.keyboard.press("e")
+    expect(page.locator("details.call[open]")).to_have_count(0)
+    page.close()
+    assert problems == []
+
+
+def test_the_viewer_ends_with_its_signal(bench_home: Path) -> None:
+    process: subprocess.Popen[str] = Bench(bench_home).start("view", "--no-browser", "--port", "0")
+    assert process.stdout is not None
+    next(line for line in iter(process.stdout.readline, "") if "without a token" in line)
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 0
+    assert not list(bench_home.glob("view-*.html"))

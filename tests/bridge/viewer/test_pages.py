@@ -1,0 +1,200 @@
+"""Every page of the viewer over a recorded home: what it shows, and that no text of an agent becomes markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from mcp_bench.recorder.store.annotations import annotate
+from mcp_bench.recorder.store.reviews import Reviews
+from tests.support.html_page import parse
+from tests.support.recorded import Episode, planned, record
+from tests.support.viewer import EVIL, OWN, client, hostile_home
+
+pytestmark = pytest.mark.component
+
+PAGES = (
+    "/", "/grid", "/grid?run={run}", "/compare", "/compare?a={run}&b={other}", "/tools", "/failures", "/reviews",
+    "/search", "/search?q=script", "/runs/{run}", "/runs/{run}?q=task-1&verdict=failed", "/runs/{run}/{first}",
+    "/runs/{run}/{second}", "/runs/{run}/{third}", "/runs/{run}/{last}", "/runs/{run}/{first}/frames",
+    "/runs/{run}/{first}/effects", "/side-by-side?a={run}/{first}&b={run}/{second}",
+    "/no-such-page", "/runs/nothing", "/runs/{run}/nothing", "/episodes/ep_nothing",
+)  # fmt: skip
+
+
+@dataclass
+class Hostile:
+    """A home that all tests of this file only read, and a browser on it."""
+
+    home: Path
+    run: str
+    other: str
+    episodes: list[str]
+    browser: TestClient
+
+    def get(self, page: str) -> Any:
+        names = dict(zip(("first", "second", "third", "last"), self.episodes, strict=True))
+        return self.browser.get(page.format(run=self.run, other=self.other, **names))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
+    home = tmp_path_factory.mktemp("hostile")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_HOME", str(home))
+        run, episodes = hostile_home()
+        other, _ = hostile_home()
+        annotate(home / "runs" / run, add=["tag"], note=EVIL)
+        Reviews().put(run, episodes[0], "bad", EVIL)
+        yield Hostile(home, run, other, episodes, client())
+
+
+@pytest.fixture
+def hostile_again(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> Hostile:
+    """The same home for a test, in place of its own."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(hostile.home))
+    return hostile
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_hostile_text_stays_text_on(page: str, hostile_again: Hostile) -> None:
+    answer = hostile_again.get(page)
+    assert answer.status_code == (404 if "no" in page else 200)
+    read = parse(f"<page>{answer.text}</page>" if "doctype" not in answer.text else answer.text)
+    for element in read.all():
+        assert element.tag != "script" or element.attributes["src"].startswith("/static/")
+        assert not any(name.startswith("on") or name == "style" for name in element.attributes)
+        assert element.attributes.get("src") != "x"
+    assert "\u202e" not in answer.text
+    assert "\x1b" not in answer.text
+    assert "3703701" not in read.text
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_an_episode_shows_all_that_is_known(hostile_again: Hostile) -> None:
+    text = parse(hostile_again.get("/runs/{run}/{first}").text).text
+    for part in (
+        "0.500",
+        "not met",
+        "error of the tool",
+        "turn 1",
+        "Reasoning",
+        "tokens in",
+        "seed 7",
+        "grader",
+    ):
+        assert part.lower() in text.lower()
+
+
+def test_records_alike_become_a_table(hostile_again: Hostile) -> None:
+    page = parse(hostile_again.get("/runs/{run}/{first}").text)
+    (table,) = page.all("table")
+    assert [cell.text for cell in table.all("th")] == ["a", "c"]
+    assert [cell.text for cell in table.all("td")] == ["<b>", "1", "x", "null"]
+
+
+def test_a_large_result_is_cut_and_linked(bench_home: Path) -> None:
+    large = "0123456789" * 1_000_000
+    rows = json.dumps([{"deep": {"n": [number]}} for number in range(20_000)])
+    calls = (("read", {"all": large}, large), ("list", {}, rows))
+    folder, (episode,) = record([(planned(), Episode(calls))])
+    page = f"/runs/{folder.path.name}/{episode}"
+    viewed = client()
+    text = viewed.get(page).text
+    assert len(text) < 200_000
+    assert "All of it, 10.0 MB" in text
+    assert viewed.get(f"{page}/calls/1/result").text == large
+    assert json.loads(viewed.get(f"{page}/calls/1/arguments").text) == {"all": large}
+    assert viewed.get(f"{page}/calls/2/result").text == rows
+
+
+def test_a_call_can_be_copied(bench_home: Path) -> None:
+    folder, (episode,) = record([(planned(), Episode((("pay", {"to": "it's <me>", "n": None}, "ok"),)))])
+    base, viewed = f"/runs/{folder.path.name}/{episode}/calls/1", client()
+    assert (
+        viewed.get(f"{base}/python").text
+        == "await session.call_tool('pay', {'to': \"it's <me>\", 'n': None})"
+    )
+    sent = json.loads(viewed.get(f"{base}/json").text)
+    assert sent["params"] == {"name": "pay", "arguments": {"to": "it's <me>", "n": None}}
+    assert "'\"'\"'" in viewed.get(f"{base}/curl").text
+    for missing in (f"{base}/other", base.replace("/1", "/2") + "/json", f"{base}/images/0"):
+        assert viewed.get(missing).status_code == 404
+
+
+def test_frames_are_the_exact_bytes(bench_home: Path) -> None:
+    folder, (episode,) = record([(planned(), Episode((("pay", {}, "ok"),)))])
+    base, viewed = f"/runs/{folder.path.name}/{episode}/frames", client()
+    (link, *_) = [a.attributes["href"] for a in parse(f"<p>{viewed.get(base).text}</p>").all("a")]
+    frame = viewed.get(link)
+    assert json.loads(frame.content)["params"]["name"] == "pay"
+    assert frame.headers["content-type"].startswith("text/plain")
+    assert "sandbox" in frame.headers["content-security-policy"]
+
+
+def test_a_review_is_stored_and_compared(bench_home: Path) -> None:
+    run, (first, second, *_) = hostile_home()
+    viewed = client()
+    for episode, verdict in ((first, "bad"), (second, "bad")):
+        sent = viewed.post(
+            f"/runs/{run}/{episode}/review", data={"verdict": verdict, "reason": "why"}, headers=OWN
+        )
+        assert sent.status_code == 303
+    assert {one.verdict for one in Reviews().all().values()} == {"bad"}
+    assert (bench_home / "notes.db").stat().st_mode & 0o777 == 0o600
+    assert "agree with the grader on 1 of 2 (50 %)" in parse(viewed.get("/reviews").text).text
+    viewed.post(f"/runs/{run}/{first}/review", data={"verdict": "", "reason": ""}, headers=OWN)
+    assert list(Reviews().all()) == [second]
+    assert viewed.post(f"/runs/{run}/{first}/review", data={"verdict": "x"}, headers=OWN).status_code == 400
+
+
+def test_tags_and_note_are_edited(bench_home: Path) -> None:
+    run, _ = hostile_home()
+    viewed = client()
+    sent = viewed.post(f"/runs/{run}/annotations", data={"tags": "one, two", "note": "n"}, headers=OWN)
+    assert sent.status_code == 303
+    assert "two" in viewed.get("/?q=one").text
+    assert "No run matches" in viewed.get("/?q=three").text
+
+
+def test_only_what_is_recorded_can_be_stopped(bench_home: Path) -> None:
+    run, _ = hostile_home()
+    answer = client().post(f"/runs/{run}/stop", headers=OWN)
+    assert answer.status_code == 400
+    assert "nothing to stop" in answer.text
+
+
+def test_looking_changes_no_recording(bench_home: Path) -> None:
+    run, episodes = hostile_home()
+    folder = bench_home / "runs" / run
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    viewed = client()
+    for page in PAGES:
+        viewed.get(
+            page.format(run=run, other=run, first=episodes[0], second=episodes[1], third="x", last="y")
+        )
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_a_damaged_run_hides_no_other(bench_home: Path) -> None:
+    good, _ = hostile_home()
+    bad, _ = hostile_home()
+    (bench_home / "runs" / bad / "recordings.db").write_bytes(b"not a database" * 1000)
+    viewed = client()
+    text = viewed.get("/").text
+    assert f"/runs/{good}" in text
+    assert bad in text
+    assert viewed.get(f"/runs/{bad}").status_code == 200
+    assert viewed.get("/failures").status_code == 200
+
+
+def test_an_id_is_a_permanent_link(hostile_again: Hostile) -> None:
+    for page in ("/episodes/{first}", "/search?q={first}"):
+        found = hostile_again.get(page).headers["location"]
+        assert found == f"/runs/{hostile_again.run}/{hostile_again.episodes[0]}"

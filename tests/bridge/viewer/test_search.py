@@ -1,0 +1,62 @@
+"""Search over all conversations, and what its index holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.search_index import SearchIndex
+from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
+from tests.support.recorded import Episode, planned, play, record, run_info
+
+pytestmark = pytest.mark.component
+
+
+def found(index: SearchIndex, words: str) -> list[tuple[str, str]]:
+    index.refresh(60)
+    return [(hit.episode, hit.kind) for hit in index.search(words, 50)]
+
+
+def test_all_words_must_occur(bench_home: Path) -> None:
+    calls = (("transfer_money", {"to": "Zoë"}, "the balance is low"),)
+    _, (episode,) = record([(planned(), Episode(calls))])
+    index = SearchIndex(Library())
+    assert found(index, "balance low") == [(episode, "result")]
+    assert found(index, "transfer_mon") == [(episode, "call")]
+    assert found(index, "zoe") == [(episode, "call")]
+    assert found(index, "balance high") == []
+    assert found(index, '" OR * NEAR(') == []
+
+
+def test_new_episodes_are_added_to_the_index(bench_home: Path) -> None:
+    index, slots = SearchIndex(Library()), [planned("one"), planned("two")]
+    with RunFolder.create(run_info(*slots)) as folder:
+        first = play(folder, slots[0], Episode((("look", {}, "amber"),)))
+        assert found(index, "amber") == [(first, "result")]
+        second = play(folder, slots[1], Episode((("look", {}, "amber"),)))
+        folder.recording.recorded_calls(second)
+        assert sorted(found(index, "amber")) == sorted([(first, "result"), (second, "result")])
+    remove_run(folder.path)
+    assert found(index, "amber") == []
+
+
+def test_the_index_is_private_and_has_no_grades(bench_home: Path) -> None:
+    record([(planned(), Episode(partial=0.25, detail="UNMET-ASSERTION"))])
+    index = SearchIndex(Library())
+    assert found(index, "sent the money")
+    folder = bench_home / "view"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    stored = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"sent the money" in stored
+    assert b"UNMET-ASSERTION" not in stored
+    assert b"SEALED-STATE" not in stored
+
+
+def test_a_deleted_index_is_made_again(bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    assert found(SearchIndex(Library()), "money")
+    for path in (bench_home / "view").iterdir():
+        path.unlink()
+    assert found(SearchIndex(Library()), "money")

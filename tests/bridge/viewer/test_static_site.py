@@ -1,0 +1,102 @@
+"""Static pages: what is in them, what is left out, and that they lead to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.bench_commands import Bench
+from tests.support.html_page import parse
+from tests.support.recorded import Episode, planned, record
+from tests.support.viewer import EVIL, hostile_home
+
+pytestmark = pytest.mark.component
+KEY = "sk-" + "a1B2" * 10
+
+
+def export(*options: str, out: Path) -> str:
+    from mcp_bench.bridge.viewer.static_site import write_site
+
+    return "\n".join(
+        write_site(out, [one for one in options if one != "--grades"], (), test_grades="--grades" in options)
+    )
+
+
+def all_text(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*.html"))
+
+
+def test_pages_lead_to_each_other(tmp_path: Path, bench_home: Path) -> None:
+    hostile_home()
+    export(out=tmp_path / "site")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) == 6
+    for page in pages:
+        read = parse(page.read_text())
+        links = [one.attributes.get("href") or "" for one in read.all("a") + read.all("link")]
+        links += [one.attributes.get("src") or "" for one in read.all("script")]
+        for link in filter(None, links):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path) if path else page
+            assert target.is_file(), link
+            if anchor:
+                assert f'id="{anchor}"' in target.read_text()
+        assert not read.all("form")[:-1]  # only the dialog's
+    assert EVIL not in all_text(tmp_path / "site")
+
+
+def test_secrets_are_replaced(tmp_path: Path, bench_home: Path) -> None:
+    calls = (("login", {"api_key": KEY}, f"welcome {KEY}"),)
+    record([(planned(), Episode(calls, detail=f"key {KEY}"))])
+    export(out=tmp_path / "site")
+    text = all_text(tmp_path / "site")
+    assert KEY not in text
+    assert "[SECRET_1]" in text
+
+
+def test_grades_of_test_tasks_are_left_out(tmp_path: Path, bench_home: Path) -> None:
+    slots = [planned("one", split="test"), planned("two", split="train")]
+    record([(slot, Episode(partial=0.625, detail=f"unmet in {slot.task}")) for slot in slots])
+    said = export(out=tmp_path / "without")
+    assert "1 episode of test tasks shown without grades" in said
+    text = all_text(tmp_path / "without")
+    assert "unmet in two" in text
+    assert "unmet in one" not in text
+    assert "Left out of this export." in text
+    export("--grades", out=tmp_path / "with")
+    assert "unmet in one" in all_text(tmp_path / "with")
+
+
+def test_private_and_untrainable_tasks_stay(tmp_path: Path, bench_home: Path) -> None:
+    slots = [planned("kept"), planned("hidden", split="vault"), planned("canary", trainable=False)]
+    record([(slot, Episode()) for slot in slots], settings={"private_splits": ["vault"]})
+    said = export(out=tmp_path / "site")
+    text = all_text(tmp_path / "site")
+    assert "kept" in text
+    assert "Please do hidden" not in text
+    assert "canary" not in text
+    assert "private tasks left out" in said
+    assert "may not be trained on left out" in said
+
+
+def test_one_episode_is_enough(tmp_path: Path, bench_home: Path) -> None:
+    _, (first, _) = record([(planned("one"), Episode()), (planned("two"), Episode())])
+    export(first, out=tmp_path / "site")
+    assert [path.stem for path in (tmp_path / "site" / "episodes").iterdir()] == [first]
+
+
+def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(WrongUseError, match="not empty"):
+        export(out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.txt"]
+
+
+def test_the_command_writes_it(tmp_path: Path, bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    said = Bench(bench_home).run("view", "--export", tmp_path / "site").stdout
+    assert "1 episode of 1 run" in said
+    assert (tmp_path / "site" / "index.html").is_file()
+    assert "go with --export" in Bench(bench_home).run("view", "--grades", code=2).stderr

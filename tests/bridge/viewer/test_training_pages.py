@@ -1,0 +1,208 @@
+"""Pages of loops, training runs and data sets: what they show, where they lead, and what they survive."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from mcp_bench.bridge.viewer.links import opened
+from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.bench_commands import Bench
+from tests.support.html_page import parse
+from tests.support.training_files import training_home
+from tests.support.viewer import client, hostile_home
+
+pytestmark = pytest.mark.component
+
+
+@dataclass
+class Trained:
+    """A home with training, which all tests of this file only read, and a browser on it."""
+
+    home: Path
+    run: str
+    episodes: list[str]
+    pages: dict[str, str]
+    browser: TestClient
+
+    def get(self, page: str) -> Any:
+        return self.browser.get(page.format(**self.pages))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
+    home = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_HOME", str(home))
+        before, _ = hostile_home()
+        after, episodes = hostile_home()
+        folders = training_home(home, before, after, episodes)
+        found = {name: place_of(str(path)) for name, path in folders.items()}
+        pages = {name: place[0] for name, place in found.items() if place}
+        yield Trained(home, after, episodes, pages, client())
+
+
+@pytest.fixture
+def trained(made: Trained, monkeypatch: pytest.MonkeyPatch) -> Trained:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(made.home))
+    return made
+
+
+PAGES = ("/training", "/data", "{loop}", "{loop}/turns/0", "{loop}/turns/1", "{loop}/turns/1?split=test", "{sft}",
+         "{rl}", "{data}", "{data}?rule=kept", "{data}?rule=tainted", "{data}?q=nothing", "{data}/rows/1")  # fmt: skip
+MISSING = ("/training/000000000000", "{data}/rows/2", "{loop}/turns/7", "/data/000000000000", "{sft}/turns/1")
+
+
+@pytest.mark.parametrize("page", (*PAGES, *MISSING))
+def test_hostile_files_stay_text_on(page: str, trained: Trained) -> None:
+    answer = trained.get(page)
+    assert answer.status_code == (404 if page in MISSING else 200)
+    for element in parse(answer.text).all():
+        assert element.tag != "script" or element.attributes["src"].startswith("/static/")
+        assert not any(name.startswith("on") or name == "style" for name in element.attributes)
+        assert element.tag != "img"
+    assert "\u202e" not in answer.text
+    assert "\x1b" not in answer.text
+    assert "3703701" not in answer.text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str, trained: Trained) -> None:
+    links = {one.attributes.get("href") or "" for one in parse(trained.get(page).text).all("a")}
+    for link in links - {"#content"}:
+        assert trained.browser.get(link).status_code == 200, link
+
+
+def test_a_model_leads_to_its_episodes(trained: Trained) -> None:
+    turn = trained.get("{loop}/turns/1").text
+    data = trained.pages["data"]
+    assert f'href="{data}"' in turn
+    assert f'href="/runs/{trained.run}/{trained.episodes[0]}"' in trained.browser.get(data).text
+
+
+def test_learning_from_reward_leads_to_the_loop(trained: Trained) -> None:
+    text = trained.get("{rl}").text
+    assert f'href="{trained.pages["loop"]}"' in text
+    assert "mean reward" in text
+
+
+def test_a_gate_is_in_words(trained: Trained) -> None:
+    text = parse(trained.get("{loop}").text).text
+    assert "promoted" in text
+    assert "1 task fixed" in text
+    assert "0.75" in text
+
+
+def test_samples_stand_before_and_after(trained: Trained) -> None:
+    page = parse(trained.get("{loop}/turns/1").text)
+    (table,) = [one for one in page.all("table") if "samples" in one.attributes.get("class", "")]
+    rows = table.all("tr")[1:]
+    assert len(rows) == 2
+    assert "fixed" in rows[0].text
+    assert "side by side" in rows[0].text
+
+
+def test_a_loss_that_is_no_number_is_no_point(trained: Trained) -> None:
+    lines = parse(trained.get("{sft}").text).all("polyline")
+    points = [re.findall(r"[\d.]+,[\d.]+", one.attributes["points"] or "") for one in lines]
+    assert [len(found) for found in points] == [3, 3]
+    assert "nan" not in trained.get("{sft}").text.replace("banan", "").lower()
+
+
+def test_each_episode_has_its_reason(trained: Trained) -> None:
+    page = parse(trained.get("{data}").text)
+    tables = page.all("table")
+    rows = tables[-1].all("tr")[1:]
+    assert ["words of" in row.text for row in rows] == [False, True, True, True]
+    assert "words of tainted" in rows[1].text
+    only = parse(trained.get("{data}?rule=below_threshold").text).all("table")[-1].all("tr")[1:]
+    assert len(only) == 2
+
+
+def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None:
+    source = next(trained.home.rglob("*.manifest.json"))
+    manifest = json.loads(source.read_text())
+    del manifest["left_out"], manifest["rules"]
+    (tmp_path / "old.jsonl.manifest.json").write_text(json.dumps(manifest))
+    page = place_of(str(tmp_path / "old.jsonl.manifest.json"))
+    assert page is not None
+    from mcp_bench.bridge.viewer.app import viewer
+
+    text = TestClient(viewer([tmp_path])).get(page[0]).text
+    assert "of an earlier version" in text
+    assert "below threshold" in text
+
+
+def test_broken_files_are_shown_as_far_as_they_go(trained: Trained, tmp_path: Path) -> None:
+    shutil.copytree(trained.home / "loops" / "first", tmp_path / "loop")
+    files = [path for path in (tmp_path / "loop").rglob("*.json*") if path.is_file()]
+    for path in files:
+        path.write_text(path.read_text()[: path.stat().st_size // 2])
+    from mcp_bench.bridge.viewer.app import viewer
+
+    browser = TestClient(viewer([tmp_path]))
+    page = place_of(str(tmp_path / "loop"))
+    assert page is not None
+    assert [
+        browser.get(one).status_code for one in ("/training", "/data", page[0], f"{page[0]}/turns/1")
+    ] == [200] * 4
+
+
+def test_a_run_that_has_just_begun_has_a_page(trained: Trained, tmp_path: Path) -> None:
+    for name in ("data.json", "recipe.yaml"):
+        shutil.copy(trained.home / "training" / "tuned" / name, tmp_path)
+    page = place_of(str(tmp_path))
+    assert page is not None
+    from mcp_bench.bridge.viewer.app import viewer
+
+    answer = TestClient(viewer([tmp_path])).get(page[0])
+    assert answer.status_code == 200
+    assert "No step has ended yet" in answer.text
+
+
+def test_folders_can_have_names_as_in_a_run(trained: Trained, tmp_path: Path) -> None:
+    """Only the home's own recordings, and what is in a loop or a run, are passed by."""
+    source = trained.home / "training" / "tuned"
+    ours = [tmp_path / "experiments" / "runs" / "lora", tmp_path / "cache" / "tuned"]
+    for folder in (*ours, ours[0] / "model" / "copy", trained.home / "runs" / "copy"):
+        shutil.copytree(source, folder)
+    found = {one.path for one in TrainingFiles([tmp_path, trained.home]).all()}
+    shutil.rmtree(trained.home / "runs" / "copy")
+    assert {path for path in found if path.is_relative_to(tmp_path)} == set(ours)
+    assert source in found and trained.home / "runs" / "copy" not in found
+
+
+def test_a_recording_is_meant_before_a_folder(trained: Trained, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (trained.run, trained.episodes[0], "run_of_mine"):
+        (tmp_path / name).mkdir()
+    assert opened(trained.run) == (f"/runs/{trained.run}", None)
+    assert opened(trained.episodes[0]) == (f"/runs/{trained.run}/{trained.episodes[0]}", None)
+    assert opened(f"./{trained.run}") == ("/training", tmp_path / trained.run)
+    assert opened("run_of_mine") == ("/training", tmp_path / "run_of_mine")
+    shutil.copytree(trained.home / "training" / "tuned", tmp_path / trained.run, dirs_exist_ok=True)
+    assert opened(trained.run)[1] == tmp_path / trained.run
+
+
+def test_a_folder_that_is_not_there_is_named(bench_home: Path, tmp_path: Path) -> None:
+    said = Bench(bench_home).run("view", "--no-browser", "--training", tmp_path / "nowhere", code=2).stderr
+    assert "nowhere does not exist" in said.replace("\n", " ")
+
+
+def test_a_path_has_a_page(tmp_path: Path, trained: Trained) -> None:
+    assert place_of("run_1") is None
+    assert place_of(str(tmp_path)) == ("/training", tmp_path)
+    data = trained.home / "loops" / "first" / "turn-1" / "train.jsonl"
+    assert (place_of(str(data)) or ("",))[0] == trained.pages["data"]
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(WrongUseError, match="no manifest"):
+        place_of(str(tmp_path / "notes.txt"))

@@ -1,0 +1,60 @@
+"""The search agent: which versions a driver shows, and what it takes from a model's answer."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.clients.search.__main__ import written
+from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version
+
+pytestmark = pytest.mark.unit
+
+
+def tried(*lows: float | None) -> list[Version]:
+    """Return a baseline and versions with these gains."""
+    return [Version(number, {"a.py": ""}, "", low) for number, low in enumerate((0.0, *lows))]
+
+
+@given(st.sampled_from(sorted(DRIVERS)), st.lists(st.none() | st.floats(-2, 2), max_size=12), st.randoms())
+def test_every_driver_shows_versions_that_work(driver: str, lows: list[float | None], chance: Random) -> None:
+    shown = DRIVERS[driver](tried(*lows), chance)
+    assert 1 <= len(shown) <= SHOWN
+    assert shown[-1].low is not None
+    assert len({version.number for version in shown}) == len(shown)
+
+
+def numbers(driver: str, versions: list[Version]) -> list[int]:
+    return [version.number for version in DRIVERS[driver](versions, Random(1))]
+
+
+def test_what_each_driver_is_for() -> None:
+    versions = tried(0.5, 0.1, None)
+    assert numbers("single", versions) == [1], "the best, since the last one failed"
+    assert numbers("single", versions[:-1]) == [2], "the last"
+    assert numbers("best-of-n", versions) == [0]
+    assert numbers("icl", versions) == [0, 2, 1]
+    assert numbers("evolve", tried()) == [0]
+
+
+def test_tree_search_leaves_a_branch_that_was_tried_often() -> None:
+    versions = tried(0.5, 0.1)
+    assert numbers("puct", versions) == [1]
+    versions[1].children = 40
+    assert numbers("puct", versions) == [2]
+    versions[2].children = 40
+    assert numbers("puct", versions) == [0]
+
+
+ONE = "Here:\n```python\nx = 1\n```\nor better\n```\nx = 2\n```\n"
+TWO = "FILE: b.py\n```\nb = 1\n```\nand\nFILE: a.py\n\n```py\na = 1\n```\nFILE: c.py\n```\nno\n```"
+
+
+def test_files_are_read_from_an_answer() -> None:
+    assert written(ONE, ["a.py"]) == {"a.py": "x = 2\n"}
+    assert written(TWO, ["a.py", "b.py"]) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
+    assert written("I cannot.", ["a.py"]) == {}
+    assert written("```\nunfinished", ["a.py"]) == {}

@@ -1,0 +1,99 @@
+"""Task folders in both formats: found, read, and told apart from what cannot run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.harbor import BENCHMARK
+from mcp_bench.servers.needs import unmet
+from tests.support.task_folders import harbor_task, terminal_bench_task, write
+
+pytestmark = pytest.mark.component
+
+
+def test_both_formats_have_tasks_with_their_settings(tmp_path: Path) -> None:
+    harbor_task(tmp_path / "set" / "b")
+    terminal_bench_task(tmp_path / "set" / "10")
+    terminal_bench_task(tmp_path / "set" / "2")
+    benchmark = BENCHMARK.at(str(tmp_path / "set"))
+    assert benchmark.name == f"harbor:{tmp_path / 'set'}"
+    tasks = {task.id: task for task in benchmark.tasks()}
+    assert list(tasks) == ["2", "10", "b"]
+    for task in tasks.values():
+        assert "function double(n)" in task.prompt
+        assert (task.domain, task.timeout, task.needs, task.trainable) == ("code", 120.0, ("sandbox",), True)
+    assert tasks["b"].tags == ("harbor", "easy", "python")
+    assert [call.name for call in benchmark.reference("2").calls] == ["write_file", "bash"]
+
+
+def test_a_task_without_a_solution_is_listed_apart(tmp_path: Path) -> None:
+    (harbor_task(tmp_path / "a") / "solution" / "solve.sh").unlink()
+    benchmark = BENCHMARK.at(str(tmp_path))
+    assert not list(benchmark.tasks())
+    assert [task.id for task in benchmark.tasks("unverified")] == ["a"]
+
+
+def test_a_canary_keeps_a_task_out_of_training_data(tmp_path: Path) -> None:
+    folder = terminal_bench_task(tmp_path / "a")
+    text = (folder / "task.yaml").read_text()
+    (folder / "task.yaml").write_text(f"# BENCHMARK DATA ... canary GUID 0\n{text}")
+    [task] = BENCHMARK.at(str(tmp_path)).tasks()
+    assert not task.trainable
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (
+            {"Dockerfile": "FROM ubuntu:24.04\nRUN apt-get install -y git\n"},
+            "RUN needs a network (apt-get install)",
+        ),
+        (
+            {"docker-compose.yaml": "services:\n  client: {}\n  db: {}\n"},
+            "docker-compose.yaml has 2 services",
+        ),
+        ({"docker-compose.yaml": "services:\n  client:\n    privileged: true\n"}, "asks for privileged"),
+        ({"run-tests.sh": None}, "the task has no run-tests.sh"),
+        ({"tests/test_outputs.py": None}, "the task has no files in tests/"),
+    ],
+)
+def test_tasks_that_cannot_run_here_say_why(
+    tmp_path: Path, changed: dict[str, str | None], reason: str
+) -> None:
+    folder = terminal_bench_task(tmp_path / "a")
+    for name, text in changed.items():
+        (folder / name).unlink()
+        if text is not None:
+            write(folder, {name: text})
+    [task] = BENCHMARK.at(str(tmp_path)).tasks()
+    assert reason in unmet(task.needs)[0]
+
+
+def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BenchError, match="has no task"):
+        BENCHMARK.at(str(tmp_path))
+    with pytest.raises(BenchError, match="'harbor', which downloads them, is not on PATH"):
+        BENCHMARK.at("terminal-bench@2.0")
+    with pytest.raises(BenchError, match="there is no folder"):
+        BENCHMARK.at("/nowhere/at all")
+    with pytest.raises(BenchError, match="give --path DIR"):
+        list(BENCHMARK.tasks())
+
+
+def test_the_users_own_harbor_downloads_a_data_set(tmp_path: Path, bench_home: Path, monkeypatch) -> None:
+    source = terminal_bench_task(tmp_path / "published" / "a")
+    program = tmp_path / "bin" / "harbor"
+    write(
+        program.parent,
+        {"harbor": f'#!/bin/sh\n[ "$1 $2 $3 $4" = "datasets download org/x@1 -o" ] && cp -r {source} "$5"\n'},
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    for _ in range(2):
+        assert [task.id for task in BENCHMARK.at("org/x@1").tasks()] == ["a"]
+        program.write_text("#!/bin/sh\nexit 1\n")
+    assert (bench_home / "harbor" / "datasets" / "org--x@1" / "a").is_dir()

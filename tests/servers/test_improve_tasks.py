@@ -1,0 +1,200 @@
+"""Improvement tasks as folders: what is read, what is refused; and what samples say of a candidate."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.improve import estimate
+from mcp_bench.servers.improve.benchmark import Improve
+from mcp_bench.servers.improve.candidate import CrashError, crash_class
+from mcp_bench.servers.improve.inside import values
+from mcp_bench.servers.improve.measure import bits, difference, losses
+from mcp_bench.servers.improve.task_file import Metric, read_task
+from mcp_bench.servers.improve.versions import Versions, similarity
+from tests.support.improve_task import write_task
+
+pytestmark = pytest.mark.unit
+CLOCK = Metric(name="time", scale="log")
+LOSS = Metric(name="loss")
+
+
+def test_a_task_is_read_from_its_folder(tmp_path: Path) -> None:
+    task = read_task(write_task(tmp_path))
+    assert task.definition.splits == {"train": 3}
+    assert "for" in task.baseline["target.py"]
+    assert "for" not in task.reference["target.py"]
+    assert task.scorer.question(Random(1), "search", {"size": 5})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("family: sums", "famly: sums", r"task.yaml:2: unknown key famly \(did you mean family\?\)"),
+        ("kind: call", "kind: cal", r"task.yaml:6: experiment.kind: Input should be 'call'"),
+        ("kind: call,", "kind: call, memory_mb: 3,", r"task.yaml:6: unknown key experiment.memory_mb"),
+        ("target: [target.py]", "target: [none.py]", r"target/none.py: cannot be read"),
+        ("name: sums", "name: sums: x", r"task.yaml:1: not YAML"),
+        ("name: sums", "name: Sums", r"task.yaml:1: name: String should match"),
+        ("splits: {train: 3}", "splits: {train: 0}", r"task.yaml:4: splits.train: Input should be greater"),
+        ("family: sums", "family: sums\nmax_bytes: 10", r"target: its files have \d+ bytes; max_bytes is 10"),
+    ],
+)
+def test_a_broken_task_is_refused_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    folder = write_task(tmp_path)
+    file = folder / "task.yaml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(WrongUseError, match=said):
+        read_task(folder)
+
+
+def test_a_broken_scorer_is_refused(tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    (folder / "scorer.py").write_text("import nothing_like_this\n")
+    with pytest.raises(WrongUseError, match=re.escape("scorer.py: it cannot be loaded: ModuleNotFoundError")):
+        _ = read_task(folder).scorer
+
+
+def test_every_family_is_in_one_place() -> None:
+    """No family is in `test` and in another split, and every task has data for search and for grading."""
+    tasks = Improve().folders
+    assert len(tasks) >= 10
+    families = {task.definition.family: set[str]() for task in tasks.values()}
+    for task in tasks.values():
+        families[task.definition.family] |= set(task.definition.splits)
+        assert task.reference != task.baseline
+    assert len(families) >= 8
+    assert all("test" not in splits or splits == {"test"} for splits in families.values())
+    ids = [task.id for task in Improve().tasks("all")]
+    assert len(ids) == len(set(ids))
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_values_come_back_as_they_were(value: object) -> None:
+    assert values.unpack(values.pack(value)) == value
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_value_are_refused(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        values.unpack(data)
+
+
+def test_objects_are_no_values() -> None:
+    with pytest.raises(TypeError, match="cannot have a Random"):
+        values.pack([Random(1)])
+
+
+@settings(deadline=None)
+@given(st.floats(0.2, 5), st.lists(st.floats(0.01, 10), min_size=6, max_size=20))
+def test_a_gain_is_the_ratio_of_the_clocks(ratio: float, base: list[float]) -> None:
+    samples = {"baseline": base, "candidate": [one / ratio for one in base]}
+    found = estimate.gain(CLOCK, samples, "candidate", clock=True)
+    assert math.isclose(found.value, math.log(ratio), abs_tol=1e-9)
+    assert math.isclose(found.half_width, 0, abs_tol=1e-9)
+
+
+def test_the_same_program_is_seldom_called_better() -> None:
+    """A gain of 2 % at 95 % is seen in less than 1 of 60 comparisons of equal clocks with 3 % of noise."""
+    chance, better = Random(5), 0
+    for _ in range(600):
+        samples = {
+            name: [math.exp(chance.gauss(0, 0.03)) for _ in range(9)] for name in ("baseline", "candidate")
+        }
+        found = estimate.gain(CLOCK, samples, "candidate", clock=True)
+        better += found.low > estimate.smallest_gain(CLOCK, samples, clock=True)
+    assert better <= 10
+
+
+def test_progress_goes_from_baseline_to_reference() -> None:
+    samples = {"baseline": [4.0] * 9, "reference": [2.0] * 9, "candidate": [3.0] * 9}
+    assert estimate.progress(LOSS, samples, "candidate", clock=False).value == 0.5
+    assert estimate.progress(LOSS, samples, "reference", clock=False).low == 1
+    worse = {**samples, "reference": [5.0] * 9}
+    with pytest.raises(ValueError, match="not better"):
+        estimate.progress(LOSS, worse, "candidate", clock=False)
+    upwards = LOSS.model_copy(update={"direction": "maximize"})
+    assert estimate.gain(upwards, worse, "reference", clock=False).value == 1
+
+
+def test_predictions_are_judged_one_by_one() -> None:
+    def loss(label: float, prediction: object) -> float:
+        return (label - float(str(prediction))) ** 2
+
+    assert losses([1, 2], [1, 4], loss) == [0, 4]
+    for junk in (None, [1], [1, "x"], {"a": 1}, [1, float("nan")], [1, None]):
+        with pytest.raises(CrashError):
+            losses([1, 2], junk, loss)
+
+
+def test_bits_need_probabilities() -> None:
+    import struct
+
+    even = struct.pack("<256f", *[1.0] * 256)
+    assert bits([even, even], [b"a", b"b"], 1) == [pytest.approx(8)]
+    sure = struct.pack("<256f", *[float(byte == 97) for byte in range(256)])
+    assert bits([sure], [b"a"], 1)[0] < 0.01
+    assert bits([sure], [b"b"], 1)[0] == pytest.approx(23.25, abs=0.1)
+    for junk in (
+        even[:-4],
+        struct.pack("<256f", *[-1.0] * 256),
+        struct.pack("<256f", *[math.inf] * 256),
+        None,
+    ):
+        with pytest.raises(CrashError):
+            bits([junk], [b"a"], 1)
+
+
+def test_answers_are_compared_by_type_and_size() -> None:
+    assert not difference([1, [2.0, "x"]], [1, [2.0, "x"]], 0)
+    assert not difference([1.0], [1.0005], 0.001)
+    for wrong in ([1], [1, [2.0, "y"]], [1, [2.1, "x"]], [True, [2.0, "x"]], None, [1, [2.0, "x"], 3]):
+        assert difference([1, [2.0, "x"]], wrong, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "ended", "kind"),
+    [
+        ("x\nSyntaxError: invalid", "exit code 1", "syntax"),
+        ("MemoryError", "exit code 1", "out_of_memory"),
+        ("", "signal 11", "segfault"),
+        ("", "signal 9", "killed"),
+        ("", "its time was over", "timeout"),
+        ("PermissionError: [Errno 1]", "", "refused"),
+        ("ValueError: no", "", "exception"),
+        ("", "exit code 0", "no_answer"),
+    ],
+)
+def test_crashes_have_classes(text: str, ended: str, kind: str) -> None:
+    assert crash_class(text, ended) == kind
+
+
+def test_comments_and_layout_are_no_novelty() -> None:
+    one, same = {"a.py": "x = 1\ny = x + 2\n"}, {"a.py": "# why\nx=1\n\ny = (x+2)  # what\n"}
+    assert similarity(one, same) == 1
+    versions = Versions(one)
+    assert versions.add(same, "").novelty == 0
+    assert versions.add(same, "again").number == 1
+    assert versions.add({"a.py": "print('all new')"}, "").novelty > 0.5

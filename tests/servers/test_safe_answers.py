@@ -1,0 +1,51 @@
+"""Answers that verifiers evaluate as Python: only what can do nothing else may pass."""
+
+import pytest
+
+from mcp_bench.servers.adapters.safe_answers import is_arithmetic, is_literal
+
+pytestmark = pytest.mark.unit
+
+CODE = (
+    "__import__('os').system('id')",
+    "(lambda: open('/etc/passwd').read())()",
+    "[x for x in ().__class__.__base__.__subclasses__()]",
+    "eval(chr(49))",
+    "f'{open(0)}'",
+)
+
+
+@pytest.mark.parametrize("answer", [*CODE, "[1, print(2)]", "(" * 5000])
+def test_code_is_no_literal(answer: str) -> None:
+    assert not is_literal(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *CODE,
+        "sin(x)",
+        "x.y",
+        "9**9**9",
+        "9**(99*99)",
+        "((9**99)**99)**99",
+        "10000000000000",
+        "'a'*9",
+        "x if y else z",
+        "",
+    ],
+)
+def test_code_and_huge_numbers_are_no_arithmetic(answer: str) -> None:
+    assert not is_arithmetic(answer)
+
+
+@pytest.mark.parametrize(
+    "answer", ["[[0, 1], [1, 0]]", "['A', 'B']", "0 1 2\n3 4 5", "_ Q _ _", "ABBA", " 7 "]
+)
+def test_literals_and_words_may_be_evaluated(answer: str) -> None:
+    assert is_literal(answer)
+
+
+@pytest.mark.parametrize("answer", ["(3 + 4)*6/2 - 1", "x**3/3 - 4*x + C", "-6*x**2 + 5.5", "x**(1/2)"])
+def test_arithmetic_may_be_evaluated(answer: str) -> None:
+    assert is_arithmetic(answer)

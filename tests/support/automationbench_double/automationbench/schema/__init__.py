@@ -1,0 +1,1 @@
+"""A contract double of AutomationBench: see README.md beside this folder."""

@@ -1,0 +1,44 @@
+"""A small improvement task: sums of squares, by a loop and by a formula."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TASK = """name: sums
+family: sums
+summary: Sums of squares.
+splits: {train: 3}
+target: [target.py]
+experiment: {kind: call, function: solve, seconds: 4, memory_mib: 200}
+metric: {name: time, unit: s, scale: log, pairs: [9, 15]}
+settings: {size: 30000}
+budget: {runs: 4}
+"""
+BASELINE = """def solve(n):
+    total = 0
+    for number in range(n):
+        total += number * number
+    return total
+"""
+REFERENCE = """def solve(n):
+    return (n - 1) * n * (2 * n - 1) // 6
+"""
+SCORER = """def question(rng, part, settings):
+    return [settings["size"] + rng.randrange(settings["size"])]
+"""
+
+
+def write_task(place: Path, *, task: str = TASK, scorer: str = SCORER, target: str = BASELINE) -> Path:
+    """Write the task's folder and return it."""
+    folder = place / "sums"
+    for name, text in {
+        "task.yaml": task,
+        "README.md": "`solve(n)` returns the sum of the squares below n.",
+        "scorer.py": scorer,
+        "target/target.py": target,
+        "reference/target.py": REFERENCE,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder

@@ -1,0 +1,79 @@
+"""Guards stop a run that collapses, and let a sound one go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mcp_bench.trainer.rl.algorithms import Attempt
+from mcp_bench.trainer.rl.guards import CollapsedError, Watch
+from mcp_bench.trainer.rl.learner import Figures
+from mcp_bench.trainer.rl.settings import Guards
+
+pytestmark = pytest.mark.unit
+
+SOUND = Figures(
+    tokens=100, loss=0.1, gradient=1.0, entropy=0.5, mismatch=1e-7, distrusted=0.0, clipped=0.0, kl=0.01
+)
+ATTEMPT = Attempt("ep_1", "task", (), 0.5, calls=2)
+TEN = [ATTEMPT] * 10
+
+
+def test_a_sound_run_goes_on() -> None:
+    watch = Watch(Guards())
+    for _ in range(40):
+        watch.check_attempts(TEN, flat=0.5)
+        watch.check_update(SOUND, TEN)
+    watch.check_canaries([replace(ATTEMPT, reward=0.0)])
+
+
+@pytest.mark.parametrize(
+    ("attempts", "words"),
+    [
+        ([replace(ATTEMPT, reward=None)] * 2 + TEN, "2 of 12 episodes are invalid"),
+        ([replace(ATTEMPT, cut=True)] * 5 + TEN, "5 of 15 attempts were ended by a limit of tokens"),
+        ([replace(ATTEMPT, calls=0)] * 10, "tool use dies"),
+    ],
+)
+def test_what_was_rolled_out_stops_a_run(attempts: list[Attempt], words: str) -> None:
+    watch = Watch(Guards())
+    watch.check_attempts(TEN, flat=0.0)
+    with pytest.raises(CollapsedError, match=words) as caught:
+        watch.check_attempts(attempts, flat=0.0)
+    assert "mcp-bench show ep_1" in str(caught.value)
+
+
+@pytest.mark.parametrize(("strict", "way"), [(True, "easy"), (False, "hard")])
+def test_flat_groups_stop_a_run_once_they_last(strict: bool, way: str) -> None:
+    watch = Watch(Guards())
+    attempts = [replace(ATTEMPT, strict=strict)] * 4
+    for _ in range(9):
+        watch.check_attempts(attempts, flat=1.0)
+    restored = Watch(Guards())
+    restored.restore(watch.state())
+    with pytest.raises(CollapsedError, match=f"too {way} to learn from"):
+        restored.check_attempts(attempts, flat=1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mismatch": 0.01}, "engine and trainer differ"),
+        ({"mismatch": float("nan")}, "engine and trainer differ"),
+        ({"entropy": 0.01}, "entropy is 0.02 times"),
+        ({"entropy": 5.0}, "entropy is 10.00 times"),
+        ({"kl": 0.2}, "KL divergence"),
+    ],
+)
+def test_what_an_update_did_stops_a_run(change: dict[str, float], words: str) -> None:
+    watch = Watch(Guards())
+    for _ in range(12):
+        watch.check_update(SOUND, TEN)
+    with pytest.raises(CollapsedError, match=words):
+        watch.check_update(replace(SOUND, **change), TEN)
+
+
+def test_a_reward_for_a_canary_stops_a_run() -> None:
+    with pytest.raises(CollapsedError, match="a canary task gave a reward"):
+        Watch(Guards()).check_canaries([replace(ATTEMPT, reward=0.0), ATTEMPT])
