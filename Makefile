@@ -15,7 +15,7 @@ ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 # Where this is set, pytest would rewrite the assertions of all tests again in each worker.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: acp-agents demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean
+.PHONY: acp-agents environments demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
@@ -72,7 +72,7 @@ $(VENV)/.kit: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constrain
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constraints.txt
-	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev,gymnasium]" --editable "./trainer[llama-cpp]"
+	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev,gymnasium,improve,minigrid,scienceworld,textarena]" --editable "./trainer[llama-cpp]"
 	$(COMPILE)
 	touch $@
 
@@ -92,6 +92,15 @@ $(VLLM)/.made:
 $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@command -v npm >/dev/null || { echo "the tests run real agents, which npm installs: install Node.js with npm" >&2; exit 1; }
 	cd tests/node && npm ci --no-audit --no-fund
+
+# Benchmarks that need an environment of their own. Tests find one by its variable, such as
+# MCP_BENCH_PYTHON_REASONING_GYM=.venv/benchmarks/environments/reasoning-gym/bin/python
+environments: $(VENV)/.dev
+	for list in servers/mcp_bench/servers/environments/pins/*.toml; do \
+		name=$$(basename $$list .toml); \
+		$(VENV)/bin/mcp-bench tasks $$name --limit 1 2>&1 | grep -q '^Error: unknown benchmark' || \
+			MCP_BENCH_HOME=$(VENV)/benchmarks $(VENV)/bin/mcp-bench benchmarks install $$name || exit 1; \
+	done
 
 # 700 MB: only the full tests record with them.
 acp-agents: $(ACP_AGENTS)

@@ -9,7 +9,7 @@ Stages (`gpu_stages.py` has the work):
     machine        products of large matrices in 16 and 32 bits: the peak that shares below are of
     base           SmolLM2 from its GGUF file (needs the package gguf)
     before, after  the base, and the trained model, served and graded on dev and test tasks of levels 1 to 3
-    train          `train sft smollm2-135m-gpu` on the rows of --data (needs trl and datasets)
+    train          `train sft smollm2-135m-gpu` on --data; without trl or datasets, by a plain loop
     1b-16k, 1b-64k a model of 1.2 billion parameters from random weights: speed, and memory against the plan
     lora-RECIPE    the LoRA recipes from random weights of their sizes, a few steps
 

@@ -104,34 +104,31 @@ class Stages:
         return self._measured(self.out / "train" / "model")
 
     def train(self) -> dict[str, Any]:
-        """Train with the project's own command; a run that was cut off continues."""
-        for package in ("trl", "datasets"):
-            if find_spec(package) is None:
-                raise NotHereError(f"{package} is not installed")
+        """Train with the project's own command, or without TRL by the plain loop of `gpu_plain.py`.
+
+        With the command, a run that was cut off continues.
+        """
         data = self.options.data or (self.out / "rows.jsonl" if self.tiny else None)
         if data is None:
             raise NotHereError("--data is not given")
-        run = self.out / "train"
-        if (run / "data.json").is_file():
-            command = ["--resume", str(run)]
+        run, base = self.out / "train", str(self.out / "base")
+        recipe = "tiny-cpu" if self.tiny else "smollm2-135m-gpu"
+        overrides = [f"model.base={base}", f"hardware.device={self.device}", "training.save_every=20"]
+        plain = [name for name in ("trl", "datasets") if find_spec(name) is None]
+        if plain:
+            from gpu_plain import train_plainly
+
+            from mcp_bench.trainer.recipe import load_recipe
+
+            train_plainly(load_recipe(recipe, overrides)[1], base, [data], run)
         else:
-            recipe = "tiny-cpu" if self.tiny else "smollm2-135m-gpu"
-            command = [
-                recipe,
-                "--data",
-                str(data),
-                "--out",
-                str(run),
-                "--set",
-                f"model.base={self.out / 'base'}",
-            ]
-            command += ["--set", f"hardware.device={self.device}", "--set", "training.save_every=20"]
-        subprocess.run(
-            [sys.executable, "-m", "mcp_bench.bridge.cli.root", "train", "sft", *command], check=True
-        )
+            new = [recipe, "--data", str(data), "--out", str(run)]
+            new += [word for one in overrides for word in ("--set", one)]
+            _bench("train", "sft", *(["--resume", str(run)] if (run / "data.json").is_file() else new))
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         memory = max(line["memory_bytes"] for line in lines)
         figures = {
+            "with": f"a plain loop ({', '.join(plain)} not installed)" if plain else "train sft",
             "steps": len(lines),
             "loss": f"{lines[0]['loss']:.3f} to {lines[-1]['loss']:.3f}",
             "tokens/s": f"{median(line['tokens_per_second'] for line in lines):,.0f}",

@@ -1,17 +1,19 @@
 """The benchmark pantry for mcp-bench: order what a dish needs and the pantry lacks."""
 
 from random import Random
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from mcp_bench.servers.sdk import (
-    JSON,
     AssertionResult,
     Reference,
+    RefusedError,
     SimpleBenchmark,
     SimpleWorld,
     Task,
     ToolCall,
-    ToolResult,
-    ToolSpec,
+    tool,
 )
 
 DISHES = {
@@ -24,24 +26,6 @@ HELD_OUT = "risotto"
 """Only the test split has this dish, so it shares no solutions with the others."""
 SHOP = {item for portion in DISHES.values() for item in portion}
 SPLITS = {"train": range(60), "dev": range(60, 80), "test": range(80, 100)}
-NOTHING: dict[str, JSON] = {"type": "object", "properties": {}, "additionalProperties": False}
-DISH: dict[str, JSON] = {
-    "type": "object",
-    "properties": {"dish": {"enum": sorted(DISHES)}},
-    "required": ["dish"],
-    "additionalProperties": False,
-}
-ORDER: dict[str, JSON] = {
-    "type": "object",
-    "properties": {"item": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}},
-    "required": ["item", "amount"],
-    "additionalProperties": False,
-}
-TOOLS = (
-    ToolSpec(name="recipe", description="Say what one portion of a dish takes.", input_schema=DISH),
-    ToolSpec(name="stock", description="List what is in the pantry.", input_schema=NOTHING),
-    ToolSpec(name="order", description="Order something from the shop.", input_schema=ORDER),
-)
 
 
 class Evening:
@@ -70,24 +54,27 @@ def listed(amounts: dict[str, int]) -> str:
 class PantryWorld(SimpleWorld):
     """One attempt. Calls change `orders`, and only `orders` is graded and stored."""
 
-    toolset = TOOLS
-
     def __init__(self, evening: Evening) -> None:
         self.evening = evening
         self.orders: dict[str, int] = {}
 
-    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        match name, arguments:
-            case "recipe", {"dish": str(dish)}:
-                return ToolResult(text=listed(DISHES[dish]))
-            case "stock", _:
-                return ToolResult(text=listed(self.evening.stock))
-            case "order", {"item": str(item), "amount": int() | float() as amount}:  # 2.0 is an integer, too
-                if item not in SHOP:
-                    return ToolResult(text=f"the shop has no {item}", is_error=True)
-                self.orders[item] = self.orders.get(item, 0) + int(amount)
-                return ToolResult(text=f"ordered {int(amount)} of {item}")
-        raise AssertionError(f"a call that the schemas do not allow: {name} {arguments}")
+    @tool
+    def recipe(self, dish: Literal["pancakes", "custard", "risotto"]) -> str:
+        """Say what one portion of a dish takes."""
+        return listed(DISHES[dish])
+
+    @tool
+    def stock(self) -> str:
+        """List what is in the pantry."""
+        return listed(self.evening.stock)
+
+    @tool
+    def order(self, item: str, amount: Annotated[int, Field(ge=1)]) -> str:
+        """Order something from the shop."""
+        if item not in SHOP:
+            raise RefusedError(f"the shop has no {item}")
+        self.orders[item] = self.orders.get(item, 0) + amount
+        return f"ordered {amount} of {item}"
 
     def checks(self, answer: str) -> list[AssertionResult]:
         wanted = self.evening.missing
@@ -99,7 +86,7 @@ class PantryWorld(SimpleWorld):
 class Pantry(SimpleBenchmark):
     name = "pantry"
     summary = "Order what a dish needs and the pantry lacks."
-    toolset = TOOLS
+    toolset = PantryWorld.toolset
 
     def ids(self, split: str) -> list[str]:
         return [task_id for task_id, evening in EVENINGS.items() if evening.split == split]
