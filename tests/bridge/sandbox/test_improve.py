@@ -16,7 +16,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
-from tests.support.improve_task import TASK, write_task
+from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -130,6 +130,7 @@ CHEATS = {
     "a number that cannot be compared": "def solve(n):\n    return 10 ** 400",
     "an end that comes later": "import os, signal\nsignal.signal(signal.SIGALRM, lambda *_: os.kill(-1, 9))\ndef solve(n):\n    signal.setitimer(signal.ITIMER_REAL, 0.05)\n    return 0",
     "work while loading": f"import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\ndef solve(n):\n    {LOOP}",
+    "work while it warms up": f"import time\nasked = []\ndef solve(n):\n    asked.append(n)\n    end = time.process_time() + 2\n    while len(asked) == 1 and time.process_time() < end: pass\n    {LOOP}",
     "a true answer as text": f"def work(n):\n    {LOOP}\ndef solve(n):\n    return str(work(n))",
 }  # fmt: skip
 
@@ -154,18 +155,15 @@ async def test_cheating_earns_nothing(tmp_path: Path, name: str) -> None:
         assert grade.partial < (0.1 if name == "patched clocks" else 0.001), grade
 
 
-async def test_files_of_an_earlier_run_are_gone(tmp_path: Path) -> None:
-    """A candidate cannot keep what it computed for a later measurement."""
-    program = "import os\nassert not os.path.exists('/tmp/kept')\nopen('/tmp/kept', 'w').close()\n"
-    benchmark = Improve(write_task(tmp_path))
-    async with opened(benchmark, "sums.train.0") as world:
-        await world.call(
-            "write", {"path": "target.py", "text": program + "def solve(n): return (n-1)*n*(2*n-1)//6"}
-        )
-        for _ in range(2):
-            assert "better" in (await world.call("run", {})).text
-        await world.call("submit", {})
-        assert (await world.grade("")).strict
+@pytest.mark.parametrize("place", ["/tmp/kept", "/task/kept", "/data/kept", "/dev/shm/kept", "/kept"])
+async def test_a_timed_candidate_can_write_no_file(tmp_path: Path, place: str) -> None:
+    """It cannot keep for the next process, or the next measurement, what it computed."""
+    program = f"open({place!r}, 'w').close()\n{REFERENCE}"
+    async with opened(Improve(write_task(tmp_path)), "sums.train.0") as world:
+        await world.call("write", {"path": "target.py", "text": program})
+        found = await world.call("run", {})
+        assert found.is_error
+        assert "Error: [Errno" in found.text, found.text
 
 
 async def test_a_failing_baseline_is_not_the_agents_fault(tmp_path: Path) -> None:

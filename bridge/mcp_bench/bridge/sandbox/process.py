@@ -10,7 +10,13 @@ import select
 import signal
 from typing import Any
 
-from mcp_bench.bridge.isolation.confine import NEW_PROCESSES, REFUSED, filter_calls, restrict
+from mcp_bench.bridge.isolation.confine import (
+    NEW_PROCESSES,
+    REFUSED,
+    filter_calls,
+    landlock_version,
+    restrict,
+)
 from mcp_bench.bridge.sandbox import kernel
 
 MOST_DESCRIPTORS = 256
@@ -37,7 +43,8 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     """Give up what a process of the sandbox must not have.
 
     Args:
-        alone: the process can start no thread and no other process.
+        alone: the process can start no thread and no other process, and, where the kernel has Landlock, leave
+            no file to a later one.
     """
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -46,7 +53,9 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kernel.keep_only(kernel.KEPT)
-    if spec["network"]:
+    if alone and landlock_version() > 0:
+        restrict(["/"], ["/dev/null"], [])
+    elif spec["network"]:
         restrict(None, [], [])  # the machine's abstract sockets
     if spec["limit_cpus"]:
         os.sched_setaffinity(0, processors(spec["limits"]["cpus"], os.getppid()))
