@@ -56,6 +56,7 @@ def record(
     isolation: str | None = None,
     require_isolation: str | None = None,
     agent_options: Mapping[str, str] | None = None,
+    harness: str | Path | None = None,
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
@@ -108,6 +109,7 @@ def record(
         isolation: Level of isolation. By default `$MCP_BENCH_ISOLATION`, else the strongest that works here.
         require_isolation: Refuse to record if the isolation is weaker than this level.
         agent_options: Options of the agent: see `mcp-bench agents`.
+        harness: Folder of instructions, tips, skills, tool descriptions and agent options for the agent.
         agent_limits: What one agent may use: processes, memory and storage (MiB), files.
         agent_command: Command that starts an agent with the Agent Client Protocol.
         durability: What stored data survives: a killed process (normal), or also a power cut (full, slower).
@@ -162,6 +164,7 @@ async def record_async(
     isolation: str | None = None,
     require_isolation: str | None = None,
     agent_options: Mapping[str, str] | None = None,
+    harness: str | Path | None = None,
     agent_limits: Mapping[str, int] | None = None,
     agent_command: str | None = None,
     durability: Literal["normal", "full"] = "normal",
@@ -235,6 +238,9 @@ def _start(given: dict[str, Any]) -> RunProcess:
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}
     given["home"] = given.pop("agent_home")
+    given["harness"] = (
+        None if given["harness"] is None else str(Path(given["harness"]).expanduser().absolute())
+    )
     given["options"] = dict(given.pop("agent_options") or {})
     if command is not None:
         given["options"]["command"] = command

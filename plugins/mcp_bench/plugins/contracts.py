@@ -32,6 +32,8 @@ class Capabilities:
     """Trusted by the referee: it gets the task's reference calls on stdin."""
     http: bool = False
     """It can also connect to an MCP server by URL (streamable HTTP)."""
+    system: bool = False
+    """It has a place for `LaunchRequest.system`. The others find that text at the head of their prompt."""
     native: bool = False
     """It can get a server for one launch in addition to the user's own configuration (`--home native`)."""
 
@@ -73,6 +75,9 @@ class LaunchRequest:
     """Working directory: exists, is empty, and is deleted after the episode."""
     server: McpServer
     installation: Installation
+    system: str = ""
+    """Instructions for the system prompt, or for what the agent has in its place: AGENTS.md, ... Only for
+    agents with the capability `system`."""
     model: str | None = None
     base_url: str | None = None
     """The model endpoint to use instead of the agent's default."""

@@ -7,11 +7,11 @@ import re
 from functools import lru_cache
 from typing import Any
 
-HARNESS = ("timeout", "max_calls", "retries", "user", "judge", "opponent", "options")
+HARNESS = ("timeout", "max_calls", "retries", "user", "judge", "opponent", "harness", "options")
 """The settings that scores depend on. The endpoint's URL is not one: a local server has any port."""
 
 _PART = re.compile(
-    r"(timeout|max_calls|retries|user|judge|opponent) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL
+    r"(timeout|max_calls|retries|user|judge|opponent|harness) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL
 )
 _OPTION = re.compile(r" (?=\w[\w-]*=)")
 
@@ -21,6 +21,8 @@ def harness(settings: str) -> str:
     """Return the settings that scores depend on, such as `timeout 900, retries 2, options effort=high`."""
     found = _settings(settings)
     found |= {role: one["model"] for role, one in (found.get("role_models") or {}).items()}
+    if isinstance(folder := found.get("harness"), dict):
+        found["harness"] = f"{folder['name']}@{folder['version']}"
     return ", ".join(
         f"{name} {_words(found[name])}" for name in HARNESS if found.get(name) not in (None, {}, [])
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.model_proxy.upstream import upstream
-from mcp_bench.bridge.run.setup import load_agent
+from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.agents.node_clis import node_environ

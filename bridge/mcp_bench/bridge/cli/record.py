@@ -38,6 +38,7 @@ Examples:
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
+  mcp-bench record --agent codex --harness my-harness --split dev
   mcp-bench record --benchmark tau2-retail --agent codex --user-model gpt-4.1
   mcp-bench record --benchmark harbor --path ~/my-tasks --agent codex
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
@@ -214,6 +215,13 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     multiple=True,
     callback=key_values,
     help="Agent-specific option, see `mcp-bench agents` (repeatable).",
+)
+@click.option(
+    "--harness",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="A folder of instructions, tips, skills, tool descriptions and agent options for the agent. Its "
+    "content is stored with the run, and `report` compares versions by a hash of it.",
 )
 @click.option(
     "--agent-limit",

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 
 from mcp_bench.bridge.episode.sandbox_access import access
+from mcp_bench.bridge.harness.folder import Harness
 from mcp_bench.bridge.isolation.level import Confinement, Level
 from mcp_bench.bridge.isolation.none import Unconfined
 from mcp_bench.bridge.process.fork_server_process import ForkServer
@@ -74,6 +75,8 @@ class Setup:
     """What one agent may use of the machine."""
     one_at_a_time: str = ""
     """Why episodes must not run in parallel, or empty if they can. See `dry_run`."""
+    harness: Harness | None = None
+    """What the agent gets besides its model and the world."""
     roles: Roles = field(default_factory=Roles)
     """The models that play a role in its worlds."""
     fork_server: ForkServer | None = None
@@ -142,10 +145,14 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
 
 
 def launch_request(
-    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, reference: bytes | None
-) -> LaunchRequest:
+    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, reference: bytes | None,
+    system: str = "",
+) -> LaunchRequest:  # fmt: skip
+    """Return what an agent gets to know. Instructions are in its own place for them, or before its prompt."""
+    has_place = setup.agent.capabilities.system
     return LaunchRequest(
-        prompt=prompt,
+        prompt=prompt if has_place or not system else f"{system}\n\n{prompt}",
+        system=system if has_place else "",
         home=folder.home,
         workdir=folder.workdir,
         server=server,

@@ -21,6 +21,7 @@ from mcp_bench.bridge.episode.attempt import Attempt, Setup, blame, error_text
 from mcp_bench.bridge.episode.plan import asked_again
 from mcp_bench.bridge.episode.reply_tool import continues, conversing, instructed
 from mcp_bench.bridge.episode.work import work
+from mcp_bench.bridge.harness.world import equipped, with_instructions
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
@@ -87,6 +88,7 @@ async def run_episode(
     try:
         if setup.benchmark is not None and planned.error is not None:
             planned = await asked_again(setup.benchmark, planned)
+        planned = with_instructions(planned, setup.harness)
         if planned.error is not None:
             attempt.invalidate("world_failed", planned.error)
         elif setup.benchmark is not None:
@@ -97,7 +99,7 @@ async def run_episode(
                     within = f"within {planned.limits.open_seconds:g} seconds"
                     raise BenchError(f"the world of {planned.task} did not open {within}")
                 native = continues(setup.agent, world)
-                shown = conversing(world, listed=not native)
+                shown = equipped(conversing(world, listed=not native), setup.harness)
                 tools = [ToolSpec.model_validate(tool) for tool in shown.tools()]
                 planned = planned if native else instructed(planned, world)
             except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work

@@ -25,9 +25,9 @@ from mcp_bench.bridge.episode.attempt import (
     with_tools,
 )
 from mcp_bench.bridge.episode.ending import note_ending, until_over
-from mcp_bench.bridge.episode.plan import full_prompt
 from mcp_bench.bridge.episode.reply_tool import continues, conversing, user_turn
 from mcp_bench.bridge.episode.solution import solution
+from mcp_bench.bridge.harness.world import described, equipped
 from mcp_bench.bridge.isolation.level import Confinement
 from mcp_bench.bridge.process.agent import LaunchError, agent_process
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
@@ -79,7 +79,7 @@ async def work(
             attempt.rewards = session.rewards  # filled in as calls are executed
             host.on_failure = session.over.set
         capture = open_capture(setup, run, episode, held)
-        request = launch_request(setup, folder, full_prompt(planned), wire.server, reference)
+        request = launch_request(setup, folder, planned.prompt, wire.server, reference, planned.system)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
         if capture is not None:
             request = replace(request, base_url=capture.base_url)
@@ -229,15 +229,17 @@ async def reference_calls(setup: Setup, planned: PlannedEpisode) -> bytes | None
 
 def world_session(setup: Setup, world: World, planned: PlannedEpisode) -> WorldSession:
     """Return what all connections of an attempt share."""
-    limits, shown = planned.limits, conversing(world, listed=not continues(setup.agent, world))
-    return WorldSession(shown, max_calls=planned.max_calls, call_seconds=limits.call_seconds)
+    limits, talking = planned.limits, conversing(world, listed=not continues(setup.agent, world))
+    return WorldSession(
+        equipped(talking, setup.harness), max_calls=planned.max_calls, call_seconds=limits.call_seconds
+    )
 
 
 async def later_tools(setup: Setup, session: WorldSession | None) -> Sequence[ToolSpec]:
     """Return the tools that a world can get, if its tools change."""
     if setup.benchmark is None or session is None or not session.changes_tools:
         return ()
-    return await anyio.to_thread.run_sync(setup.benchmark.tools)
+    return described(await anyio.to_thread.run_sync(setup.benchmark.tools), setup.harness)
 
 
 def open_wire(

@@ -43,6 +43,8 @@ class Setting:
             if "-" in values:
                 raise WrongUseError(f"{self.key}: -: standard input can be read only once. Name a file")
             values = [str(folder / name) for name in values]
+        if isinstance(self.option.type, click.Path):
+            values = [str(folder / Path(name).expanduser()) for name in values]
         return [f"--{self.key}={word_of(one)}" for one in values]
 
     def field(self) -> tuple[Any, Any]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_bench.bridge.episode.reply_tool import conversing
+from mcp_bench.bridge.harness.world import READ_SKILL
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
-from mcp_bench.servers.contracts import JSON, Benchmark, ChatMessage, ToolResult
+from mcp_bench.servers.contracts import JSON, Benchmark, ChatMessage, ToolResult, World
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.host import NO_HOST, Host, open_world
@@ -94,13 +95,19 @@ async def replay(
     try:
         answered = AnsweredWorld(conversing(world))
         session = WorldSession(answered)
-        for call in calls:
+        for call in of_the_world(calls, answered):
             result = await session.call(call.tool, call.arguments)
             if call.result is not None:
                 found += result_differences(call, call.result, result, normal)
         return found, await grade_world(world, answer, transcript), await answered.snapshot()
     finally:
         await world.close()
+
+
+def of_the_world(calls: Sequence[ExecutedCall], world: World) -> list[ExecutedCall]:
+    """Return the calls without those that a harness answered."""
+    own = {tool.name for tool in world.tools()}
+    return [call for call in calls if call.tool != READ_SKILL or READ_SKILL in own]
 
 
 def result_differences(

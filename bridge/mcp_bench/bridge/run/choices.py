@@ -75,6 +75,8 @@ class Choices:
     require_isolation: str | None = None
     capture_llm: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    harness: str | None = None
+    """A folder: see `mcp_bench.bridge.harness.folder`."""
     agent_limits: Mapping[str, Count] = field(default_factory=dict)
     """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
     durability: Literal["normal", "full"] = "normal"

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import click
@@ -13,12 +14,13 @@ from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
 from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
+from mcp_bench.bridge.harness.folder import read_harness, stored_harness
+from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
-from mcp_bench.bridge.model_proxy.upstream import upstream
-from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.roles.check import require_models
 from mcp_bench.bridge.roles.models import roles_of, stored_roles
+from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_agent_fits
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
@@ -32,13 +34,12 @@ from mcp_bench.bridge.wire.foreign_server import (
     parse_server,
     plan_prompts,
 )
-from mcp_bench.plugins.contracts import Agent, Home, Tools
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.store.annotations import annotate, check_annotations
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
-from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.registry import load
@@ -74,9 +75,11 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         BenchError: as for `start_run`.
     """
     check_annotations(choices.run_tags, choices.note)
+    harness = None if choices.harness is None else read_harness(Path(choices.harness))
+    options = {**(harness.agents.get(choices.agent, {}) if harness else {}), **choices.options}
     setup = agent_setup(
         choices.agent,
-        choices.options,
+        options,
         choices.model,
         choices.base_url,
         timeout=choices.timeout,
@@ -96,7 +99,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         "retry_wait": choices.retry_wait,
         "base_url": without_login(choices.base_url),
         "capture_llm": choices.capture_llm,
-        "options": dict(choices.options),
+        "options": dict(options),
         "agent_limits": dict(choices.agent_limits),
         "durability": choices.durability,
         "own_tools": choices.tools == "all"
@@ -104,14 +107,24 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         or not agent.capabilities.builtin_tools_off,
         **roles.settings(),
     }
+    if harness is not None:
+        settings["harness"] = harness.document()
+        setup = replace(setup, harness=harness)
     backend, episodes = planned_episodes(choices)
     if isinstance(backend, ForeignServer):
         check_agent_fits(agent, backend)
+        if harness is not None and (harness.skills or harness.descriptions):
+            raise WrongUseError(
+                f"{harness.name} has skills or tool descriptions, and a server's tools are passed on as they "
+                "are: use a harness of instructions and tips with --server"
+            )
         settings["server"] = list[JsonValue](backend.words)
         setup = replace(setup, server=backend)
     else:
         if any(SANDBOX in one.needs for one in episodes):
             choose()  # an error here, not in every episode
+        if harness is not None:
+            check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
         settings["private_splits"] = list[JsonValue](private_splits(backend))
         setup = replace(setup, benchmark=backend)
         if agent.capabilities.plays_reference:
@@ -313,72 +326,10 @@ def stored_setup(info: RunInfo) -> Setup:
     assert isinstance(limits, dict)  # noqa: S101 - we wrote it
     own = {key: value for key, value in limits.items() if isinstance(value, int)}
     roles = stored_roles(settings, os.environ)
-    return replace(setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles)
-
-
-def agent_limits(changed: Mapping[str, int]) -> AgentLimits:
-    """Return the limits of each agent, from those that were changed; memory and storage are in MiB."""
-    return AgentLimits()._replace(
-        **{key: value << 20 if key in ("memory", "storage") else value for key, value in changed.items()}
-    )
-
-
-def agent_setup(
-    name: str, options: Mapping[str, str], model: str | None, base_url: str | None, *, timeout: float,
-    tools: Tools, home: Home, capture: bool,
-) -> Setup:  # fmt: skip
-    """Return the part of a setup that concerns the agent.
-
-    Raises:
-        BenchError: the agent is unknown or not installed, or an option does not fit it.
-    """
-    agent = load_agent(name, options, model)
-    return Setup(
-        benchmark=None,
-        agent=agent,
-        installation=agent.find(os.environ),
-        timeout=timeout,
-        model=model,
-        base_url=base_url,
-        tools=tools,
-        home=home,
-        options=options,
-        capture=upstream(agent, base_url, options, os.environ) if capture else None,
-    )
-
-
-def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agent:
-    """Return an agent's plugin after checking its options.
-
-    Raises:
-        WrongUseError: the agent has no such option, or needs a model.
-    """
-    agent: Agent = load("agent", name.partition(":")[0])()  # runs store names such as acp:gemini
-    for key in options:
-        if key not in agent.options:
-            raise WrongUseError(f"agent {name!r} has no option {key!r}{suggestion(key, agent.options)}")
-    if agent.capabilities.needs_model and model is None:
-        raise WrongUseError(f"agent {name!r} has no default model: name one with --model")
-    # a plugin that covers many agents returns the one that its options name
-    chosen: Agent = agent.for_options(options) if hasattr(agent, "for_options") else agent
-    return chosen
-
-
-def check_agent_fits(agent: Agent, server: ForeignServer) -> None:
-    """Check that an agent can work with a server.
-
-    Raises:
-        WrongUseError: it cannot.
-    """
-    if agent.capabilities.plays_reference:
-        raise WrongUseError(
-            f"agent {agent.name!r} replays a benchmark's solutions, but --server has none. Choose another"
-        )
-    if server.url is not None and not agent.capabilities.http:
-        raise WrongUseError(
-            f"agent {agent.name!r} does not support streamable HTTP. Choose another, or give --server a "
-            "command that speaks MCP on stdio"
-        )
+    return replace(
+        setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles,
+        harness=stored_harness(settings),
+    )  # fmt: skip
 
 
 def without_login(url: str | None) -> str | None:

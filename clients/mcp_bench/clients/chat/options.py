@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from mcp_bench.clients import process
 from mcp_bench.clients.chat.provider import OfferedTool, Provider, Settings
@@ -21,7 +22,9 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     )
     result.add_argument("--temperature", type=float)
     result.add_argument("--max-tokens", type=positive, help="limit for each answer")
-    result.add_argument("--system", metavar="TEXT", help="system prompt")
+    system = result.add_mutually_exclusive_group()
+    system.add_argument("--system", metavar="TEXT", help="system prompt")
+    system.add_argument("--system-file", metavar="F", type=Path, help="a file with the system prompt")
     result.add_argument(
         "--thinking", type=thinking, metavar="adaptive|TOKENS", help="ask for thinking (anthropic)"
     )
@@ -82,13 +85,25 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
         model=options.model,
         base_url=base_url,
         api_key=key or "none",
-        system=options.system,
+        system=options.system if options.system_file is None else text_of(options.system_file),
         temperature=options.temperature,
         max_tokens=options.max_tokens,
         thinking=options.thinking,
         max_retries=options.max_retries,
         one_action=one_action,
     )
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text.
+
+    Raises:
+        ClientError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError("usage", f"--system-file {path}: {error}") from error
 
 
 def open_provider(name: str, chosen: Settings, prompt: str, tools: Sequence[OfferedTool]) -> Provider:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.claude_code.session import ClaudeSession, model_names, read_session, session_id
@@ -55,7 +56,7 @@ class ClaudeCode(CliAgent[ClaudeSession]):
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
     capabilities = Capabilities(
-        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True
+        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True, system=True
     )
     needs = Needs(
         tested="2.1.329",
@@ -89,6 +90,11 @@ class ClaudeCode(CliAgent[ClaudeSession]):
             raise self.needs.login_missing(self.name, request.environ, self.needs.login)
         return {LOGIN_FOLDER: str(FILE.at(request.environ).parent)}, FILE.lent(request.environ)
 
+    def setup(self, request: LaunchRequest, env: Mapping[str, str]) -> None:
+        super().setup(request, env)
+        if request.system:
+            system_path(request).write_text(request.system, encoding="utf-8")
+
     def arguments(self, request: LaunchRequest) -> list[str]:
         server = request.server
         allowed = list(model_names(server)) or [f"mcp__{server.name}"]  # the server's name stands for all
@@ -96,6 +102,8 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         argv += [f"--mcp-config={request.home / MCP_CONFIG}"]
         if not request.native:
             argv += ["--strict-mcp-config", "--setting-sources="]
+        if request.system:  # its settings, and CLAUDE.md with them, are switched off
+            argv.append(f"--append-system-prompt-file={system_path(request)}")
         argv += ["--permission-mode=dontAsk"]  # deny what is not allowed, without asking
         if request.tools == "mcp-only":
             argv += ["--tools="] if request.native else ["--tools=", "--disable-slash-commands"]
@@ -133,6 +141,10 @@ class ClaudeCode(CliAgent[ClaudeSession]):
         if not result and session.retrying:
             return Fault(kind="endpoint_error", detail=f"ended while it tried again: {session.retrying}")
         return None
+
+
+def system_path(request: LaunchRequest) -> Path:
+    return request.home / "system.md"
 
 
 def message(text: str) -> bytes:

@@ -60,7 +60,9 @@ class Codex(CliAgent[CodexSession]):
     summary = "OpenAI's Codex CLI."
     program = "codex"
     install = "npm install -g @openai/codex"
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_reasoning=True, http=True, native=True, system=True
+    )
     needs = Needs(
         tested="0.169.0",
         node=16,
@@ -146,6 +148,8 @@ class Codex(CliAgent[CodexSession]):
         }
         if mcp_only:
             config |= {"agents": {"enabled": False}, "skills": {"bundled": {"enabled": False}}}
+        if request.system:
+            config["developer_instructions"] = request.system
         if request.model:
             config["model"] = request.model
         if effort := request.options.get("effort"):

@@ -69,7 +69,9 @@ class Gemini(CliAgent[GeminiSession]):
     summary = "Google's Gemini CLI."
     program = "gemini"
     install = "npm install -g @google/gemini-cli"
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_reasoning=True, http=True, native=True, system=True
+    )
     needs = Needs(
         tested="0.61.0",
         node=20,
@@ -103,6 +105,9 @@ class Gemini(CliAgent[GeminiSession]):
         folder.mkdir(exist_ok=True)
         document = project_settings(request) if request.native else settings(request, env)
         (folder / "settings.json").write_text(json.dumps(document), encoding="utf-8")
+        if request.system:
+            place = request.workdir if request.native else folder
+            (place / "GEMINI.md").write_text(request.system, encoding="utf-8")
         if not request.native:
             (folder / "policies").mkdir()
             rules = policy(request) + more_rules

@@ -88,7 +88,7 @@ class OpenCode(CliAgent[OpenCodeSession]):
     program = "opencode"
     install = "npm install -g opencode-ai"
     capabilities = Capabilities(
-        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True
+        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True, system=True
     )
     needs = Needs(
         tested="1.18.33",
@@ -134,6 +134,10 @@ class OpenCode(CliAgent[OpenCodeSession]):
         config = configuration(request)
         if not with_server:
             del config["mcp"]
+        if request.system:
+            path = request.home / "instructions.md"
+            path.write_text(request.system, encoding="utf-8")
+            config["instructions"] = [str(path)]
         config_path(request).write_text(json.dumps(config), encoding="utf-8")
         if not request.native:
             no_installation(request.home / ".config" / "opencode")

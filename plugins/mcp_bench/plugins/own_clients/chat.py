@@ -13,6 +13,8 @@ from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
+SYSTEM = "system.md"
+"""In its private HOME: the system prompt, which can be too long for a command line."""
 SESSION = "session.json"
 """In its private HOME: the conversation, if the user may speak again."""
 CUT_OFF = ("context", "max_steps")
@@ -26,7 +28,9 @@ MODULES = {
 class Chat(own_client.OwnClient):
     name = "chat"
     summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, needs_model=True, http=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_reasoning=True, needs_model=True, http=True, system=True
+    )
     needs = Needs(
         login=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
         endpoints={
@@ -89,7 +93,13 @@ class Chat(own_client.OwnClient):
                 " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
             )
         flags = [f"--model={request.model}", *self.extra]
-        flags += own_client.flags(request, self.parsers)
+        options = dict(request.options)
+        if request.system:
+            path = request.home / SYSTEM
+            own = options.pop("system", "")
+            path.write_text("\n\n".join(filter(None, (own, request.system))), encoding="utf-8")
+            flags.append(f"--system-file={path}")
+        flags += own_client.flags(replace(request, options=options), self.parsers)
         flags += [f"--session={request.home / SESSION}"] if request.resumable else []
         api = provider(request.options, env)
         if request.base_url is not None:  # not in the command line: the proxy's URL has a token in it

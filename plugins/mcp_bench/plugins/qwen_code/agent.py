@@ -47,6 +47,9 @@ WEB = ("web_fetch",)
 FOR_USERS = ("ask_user_question", "enter_plan_mode", "exit_plan_mode")
 """Tools of its own that it offers in a session that goes on: their answers would come from nobody."""
 
+NOTES = "NOTES-OF-THIS-EPISODE.md"
+"""Its file of instructions, under another name: else it would read those of the folders above."""
+
 MARKERS = ("{{args}}", "!{", "@{")
 """Placeholders that a command file expands."""
 
@@ -60,7 +63,9 @@ class QwenCode(CliAgent[QwenSession]):
     summary = "Alibaba's Qwen Code."
     program = "qwen"
     install = "npm install -g @qwen-code/qwen-code"
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_reasoning=True, http=True, native=True, system=True
+    )
     needs = Needs(
         tested="0.24.4",
         node=22,
@@ -93,6 +98,9 @@ class QwenCode(CliAgent[QwenSession]):
         if request.native:
             document = project_settings(request, document)
         (folder / "settings.json").write_text(json.dumps(document), encoding="utf-8")
+        if request.system:
+            place = request.workdir / "QWEN.md" if request.native else folder / NOTES
+            place.write_text(request.system, encoding="utf-8")
         if not expands(request.prompt):
             text = json.dumps(request.prompt, ensure_ascii=False).replace("\x7f", "\\u007f")
             command = folder / "commands" / "episode.toml"
@@ -181,7 +189,7 @@ def settings(request: LaunchRequest) -> dict[str, Any]:
         "memory": dict.fromkeys(
             ("enableManagedAutoMemory", "enableManagedAutoDream", "enableAutoSkill"), False
         ),
-        "context": {"fileName": "NOTES-OF-THIS-EPISODE.md"},  # read none from the folders above
+        "context": {"fileName": NOTES},
         "privacy": {"usageStatisticsEnabled": False},
     }
 

@@ -26,8 +26,8 @@ from mcp_bench.servers.improve.task_file import ImproveTask
 CLOCKED = ("call", "sql")
 PARTS = ("search", "grade")
 MOST_LOADING, SPARE_SECONDS = 3.0, 0.5
-"""Loading and the answer that warms up are not timed. They may use this many times what the baseline uses, and
-some seconds more."""
+"""Loading and the answer that warms up are not timed. They may use this many times what the baseline uses,
+and some seconds more."""
 SMOOTHING = 1e-7
 """Added to each probability, so that a zero costs 23 bits and not everything."""
 
@@ -133,7 +133,8 @@ def _wrong(
     most = candidates[BASELINE].load_seconds + expected[0][1]
     if loading > MOST_LOADING * most + SPARE_SECONDS:
         return CrashError(
-            "over_budget", f"loading and warming up took {loading:.2f} s of processors, the baseline's {most:.2f}"
+            "over_budget",
+            f"loading and warming up took {loading:.2f} s of processors, the baseline's {most:.2f}",
         )
 
     def compared(hidden: Any, expected: Any, answer: Any) -> str:

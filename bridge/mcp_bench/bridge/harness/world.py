@@ -1,0 +1,115 @@
+"""A world as an agent with a harness sees it: described anew, and with the tool `read_skill`.
+
+An agent that has only the tools of its MCP server cannot open a skill's files. So the referee serves them,
+and which skills were read is recorded like any other call. They never reach the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mcp_bench.bridge.harness.folder import SKILL, TOOLS, Harness, Skill
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.grading import Grade
+
+READ_SKILL = "read_skill"
+
+
+def equipped(world: World, harness: Harness | None) -> World:
+    """Return a world with a harness's tool descriptions and skills."""
+    return EquippedWorld(world, harness) if harness is not None else world
+
+
+class EquippedWorld:
+    """A world with a harness."""
+
+    def __init__(self, world: World, harness: Harness) -> None:
+        self._world = world
+        self._harness = harness
+        self.changes_tools: bool = getattr(world, "changes_tools", False)
+
+    def tools(self) -> Sequence[ToolSpec]:
+        skills = self._harness.skills
+        return [*described(self._world.tools(), self._harness), *([read_skill(skills)] if skills else [])]
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if name != READ_SKILL or not self._harness.skills:
+            return await self._world.call(name, arguments)
+        skill = self._harness.skills[str(arguments["name"])]
+        return opened(skill, str(arguments.get("file", SKILL)))
+
+    async def grade(self, answer: str) -> Grade:
+        return await self._world.grade(answer)
+
+    async def snapshot(self) -> JSON:
+        return await self._world.snapshot()
+
+    async def close(self) -> None:
+        await self._world.close()
+
+
+def described(tools: Sequence[ToolSpec], harness: Harness | None) -> list[ToolSpec]:
+    """Return tools with the harness's descriptions. Names and arguments stay."""
+    texts = harness.descriptions if harness is not None else {}
+    return [
+        tool.model_copy(update={"description": texts[tool.name]}) if tool.name in texts else tool
+        for tool in tools
+    ]
+
+
+def read_skill(skills: Mapping[str, Skill]) -> ToolSpec:
+    """Return the tool that reads these skills."""
+    return ToolSpec(
+        name=READ_SKILL,
+        description="Read a skill: instructions for one kind of work.",
+        input_schema={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "enum": list(skills), "description": "The skill."},
+                "file": {"type": "string", "description": f"A file of the skill (default {SKILL})."},
+            },
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def opened(skill: Skill, file: str) -> ToolResult:
+    """Return a file of a skill, with the names of its others after SKILL.md."""
+    if file == SKILL:
+        others = "".join(f"\n- {name}" for name in skill.files)
+        return ToolResult(text=skill.text + (f"\n\nFiles of this skill:{others}" if others else ""))
+    if file not in skill.files:
+        return ToolResult(
+            text=f"Skill {skill.name!r} has no file {file!r}{suggestion(file, [SKILL, *skill.files])}.",
+            is_error=True,
+        )
+    return ToolResult(text=skill.files[file])
+
+
+def with_instructions(planned: PlannedEpisode, harness: Harness | None) -> PlannedEpisode:
+    """Return the episode with a harness's instructions before those of its task."""
+    if harness is None:
+        return planned
+    system = "\n\n".join(filter(None, (harness.instructions, planned.system)))
+    return planned.model_copy(update={"system": system})
+
+
+def check_fits(harness: Harness, tools: Sequence[ToolSpec], where: str) -> None:
+    """Check that a harness describes tools that are there.
+
+    Raises:
+        WrongUseError: it names another tool, or has skills where a tool is called `read_skill` already.
+    """
+    names = [tool.name for tool in tools]
+    for name in harness.descriptions:
+        if name not in names:
+            raise WrongUseError(
+                f"{harness.name}/{TOOLS}: {where} has no tool {name!r}{suggestion(name, names)}"
+            )
+    if harness.skills and READ_SKILL in names:
+        raise WrongUseError(
+            f"{where} has a tool {READ_SKILL!r} of its own: a harness with skills cannot be used"
+        )

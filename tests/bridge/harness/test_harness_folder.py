@@ -1,0 +1,86 @@
+"""A harness is read from a folder, and a malformed one is refused with the file's name."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.harness.folder import MOST_BYTES, Harness, read_harness, stored_harness
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.harness_folder import FILES, INSTRUCTIONS, write_harness
+
+pytestmark = pytest.mark.unit
+
+TEXTS = st.dictionaries(
+    st.sampled_from(["INSTRUCTIONS.md", "memory/a.md", "memory/b.md"]), st.text(max_size=20), min_size=1
+)
+
+
+def test_a_folder_becomes_what_the_agent_gets(tmp_path: Path) -> None:
+    found = read_harness(write_harness(tmp_path / "calm"))
+    assert found.name == "calm"
+    assert found.instructions == (
+        f"{INSTRUCTIONS}\n\nLessons from earlier tasks:\n- One press is enough.\n\n"
+        "Skills. When one of them fits, read it with the tool `read_skill` before you act:\n"
+        "- press-well: How to press a button."
+    )
+    skill = found.skills["press-well"]
+    assert (skill.text, dict(skill.files)) == (
+        "Press once, softly.",
+        {"references/force.md": "Two newtons.\n"},
+    )
+    assert found.descriptions == {"press": "Press the button. It counts."}
+    assert found.agents == {"chat": {"max_steps": "7"}}
+    assert ".notes" not in found.files
+    assert stored_harness({"harness": found.document()}) == found
+
+
+@given(one=TEXTS, other=TEXTS)
+def test_equal_versions_have_equal_texts(one: dict[str, str], other: dict[str, str]) -> None:
+    first, second = (
+        Harness("h", {p: t.replace("---", "") for p, t in texts.items()}) for texts in (one, other)
+    )
+    assert (first.version == second.version) == (first.files == second.files)
+    assert Harness("another name", first.files).version == first.version
+
+
+SKILL = FILES["skills/press-well/SKILL.md"]
+WRONG = {
+    "another file": ({"README.md": "x"}, "README.md is no part of a harness"),
+    "a near name": ({"skill/a/SKILL.md": "x"}, "did you mean skills"),
+    "a skill without a folder": ({"skills/press.md": "x"}, "skills/press.md: a skill is a folder"),
+    "a skill without its file": ({"skills/a/b.md": "x"}, "skills/a/SKILL.md is missing"),
+    "a skill's odd name": ({"skills/A b/SKILL.md": SKILL}, "lower-case letters"),
+    "another name inside": ({"skills/other/SKILL.md": SKILL}, "must say `name: other`"),
+    "no description": ({"skills/a/SKILL.md": "---\nname: a\n---\nx"}, "needs a description"),
+    "broken YAML": ({"tools.yaml": "press: x\n  y: ["}, r"tools.yaml:2: not YAML"),
+    "a list": ({"agents.yaml": "- chat"}, "must be a mapping"),
+    "no options": ({"agents.yaml": "chat: 7"}, "chat needs options"),
+    "an empty description": ({"tools.yaml": "press: ''"}, "press needs a description"),
+    "long instructions": ({"INSTRUCTIONS.md": "x" * 20_000}, "every request carries them"),
+    "a large folder": ({"skills/a/b": "x" * (MOST_BYTES + 1)}, f"at most {MOST_BYTES}"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_malformed_harness_is_refused(name: str) -> None:
+    files, expected = WRONG[name]
+    with pytest.raises(WrongUseError, match=expected):
+        Harness("calm", files)
+
+
+def test_a_folder_with_odd_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUseError, match="is no folder"):
+        read_harness(tmp_path / "none")
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    with pytest.raises(WrongUseError, match="is empty"):
+        read_harness(folder)
+    (folder / "INSTRUCTIONS.md").symlink_to("/etc/hostname")
+    with pytest.raises(WrongUseError, match="is a link"):
+        read_harness(folder)
+    (folder / "INSTRUCTIONS.md").unlink()
+    (folder / "INSTRUCTIONS.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(WrongUseError, match="not UTF-8"):
+        read_harness(folder)
