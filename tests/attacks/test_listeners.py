@@ -72,6 +72,7 @@ ATTACKS = {
     "up, control": commanded,
     "up --http": lambda: served(PORTS["up"], "/notebook/mcp", "/notebook/mcp/x"),
     "serve --http": lambda: served(PORTS["serve"], "/mcp", "/mcp/x"),
+    "experience": lambda: served(PORTS["experience"], "/mcp", "/"),
     "proxy --http": lambda: served(PORTS["proxy"], "/v1", "/mcp", "/"),
     "model proxy": lambda: served(PORTS["capture"], "/v1/models", PATHS["capture"]),
     "view": lambda: served(PORTS["view"], "/", "/open?code=x", "/login", "/runs/x/stop"),
@@ -89,7 +90,7 @@ print(json.dumps(results))
 """
 LISTENERS = (
     "up", "up, control", "up --http", "serve --http", "proxy --http", "model proxy", "serving engine",
-    "view", "a secret in sight",
+    "view", "experience", "a secret in sight",
 )  # fmt: skip
 HELPERS = """
 import os, subprocess, sys
@@ -147,6 +148,7 @@ def measure(bench: Bench, tmp_path: Path, level: str) -> dict[str, bool]:
         for name, command in {
             "serve": bench.command("serve", "notebook", "--http", "0"),
             "proxy": bench.command("proxy", "--http", "0", upstream),
+            "experience": bench.command("experience", "--http", "0"),
             "view": bench.command("view", "--no-browser", "--port", "0"),
         }.items():
             urls[name] = held.enter_context(running(bench, command, name))

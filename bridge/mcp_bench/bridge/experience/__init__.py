@@ -1,0 +1,1 @@
+"""Recordings as tools of an MCP server, for agents that learn from them."""
