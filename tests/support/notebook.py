@@ -11,11 +11,11 @@ from itertools import islice
 
 import anyio
 
-from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.progress import report_progress
+from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 
 TASKS = 120
 

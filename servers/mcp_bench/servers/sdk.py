@@ -1,6 +1,5 @@
 """Everything that the author of a benchmark imports. See docs/own-benchmark.md."""
 
-from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import (
     ALL_SPLITS,
     JSON,
@@ -37,8 +36,9 @@ from mcp_bench.servers.host import NO_HOST, Host, Role
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.sandbox import CommandResult, Enforced, FileChange, Sandbox, SandboxLimits, SandboxSpec
-from mcp_bench.servers.simple import RefusedError, SimpleBenchmark, SimpleWorld, tool
-from mcp_bench.servers.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld
+from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
+from mcp_bench.servers.worlds.simple import RefusedError, SimpleBenchmark, SimpleWorld, tool
+from mcp_bench.servers.worlds.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld
 
 __all__ = [
     "ALL_SPLITS",

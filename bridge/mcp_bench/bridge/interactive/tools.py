@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
+from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 
 _NO_ARGUMENTS: Final[dict[str, JSON]] = {"type": "object", "properties": {}, "additionalProperties": False}
 

@@ -25,9 +25,9 @@ from automationbench.schema.world import WorldState
 from automationbench.tools.api import API_TOOLS
 
 from mcp_bench.servers.contracts import JSON, Task, ToolResult
-from mcp_bench.servers.function_tools import function_tool
 from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.function_tools import function_tool
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 VERSION = "1.0.6-api-1"
 SIMPLE = "simple"

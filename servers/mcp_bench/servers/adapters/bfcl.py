@@ -29,7 +29,7 @@ from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import response_c
 
 from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.grading import AssertionResult
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 VERSION = "2026.3.23"
 """Of bfcl-eval."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from random import Random
 
 from mcp_bench.servers.contracts import JSON, Score, ToolSpec
-from mcp_bench.servers.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld, play
+from mcp_bench.servers.worlds.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld, play
 
 SIDE = 4
 MOVES = 100

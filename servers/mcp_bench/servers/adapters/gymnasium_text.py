@@ -17,7 +17,7 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv, generate_random_m
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 from mcp_bench.servers.contracts import JSON, Score
-from mcp_bench.servers.step_world import LOOK, Move, StepBenchmark, StepWorld, act_tool, play
+from mcp_bench.servers.worlds.step_world import LOOK, Move, StepBenchmark, StepWorld, act_tool, play
 
 DISCOUNT = 0.999
 LAKE_SIDE = 6

@@ -15,7 +15,7 @@ from inspect_ai.util._store import init_subtask_store  # there is no public way 
 from pydantic import validate_call
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
-from mcp_bench.servers.simple import SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleWorld
 
 
 def definitions(tools: Iterable[Tool]) -> dict[str, ToolDef]:

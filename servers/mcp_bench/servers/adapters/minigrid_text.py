@@ -19,7 +19,7 @@ from minigrid.core.constants import IDX_TO_COLOR, IDX_TO_OBJECT, STATE_TO_IDX
 from minigrid.utils.baby_ai_bot import BabyAIBot
 
 from mcp_bench.servers.contracts import JSON, Image, Score, ToolResult
-from mcp_bench.servers.step_world import LOOK, Move, StepBenchmark, StepWorld, act_tool
+from mcp_bench.servers.worlds.step_world import LOOK, Move, StepBenchmark, StepWorld, act_tool
 
 ACTIONS = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
 """In the order of minigrid's own action numbers."""

@@ -20,7 +20,6 @@ import reasoning_gym
 from reasoning_gym.factory import DATASETS
 
 from mcp_bench.servers.adapters.safe_answers import LONGEST, is_arithmetic, is_literal
-from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import (
     JSON,
     PARTIAL_CEILING,
@@ -30,7 +29,8 @@ from mcp_bench.servers.contracts import (
     Task,
     ToolResult,
 )
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 UNANSWERED = {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
 """Their entries have no stored answer, so nothing shows that a puzzle can be solved."""

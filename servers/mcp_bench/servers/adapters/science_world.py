@@ -15,7 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from scienceworld.constants import BASEPATH, JAR_PATH
 
 from mcp_bench.servers.contracts import JSON, Score, ToolSpec
-from mcp_bench.servers.step_world import LOOK, Game, Move, StepBenchmark, StepWorld
+from mcp_bench.servers.worlds.step_world import LOOK, Game, Move, StepBenchmark, StepWorld
 
 ACT = ToolSpec(
     name="act",

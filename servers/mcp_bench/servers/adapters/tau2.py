@@ -46,7 +46,7 @@ from mcp_bench.servers.contracts import (
 )
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 VERSION = "inspect-evals-0.26.0-1"
 ENDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")

@@ -15,7 +15,7 @@ from mcp_bench.servers.adapters.text_arena_world import GAMES, MOVE, OPPONENT, T
 from mcp_bench.servers.contracts import JSON, ChatMessage, Reference, Task, ToolResult
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.secret import PRIVATE
-from mcp_bench.servers.step_world import LOOK, Game, StepBenchmark, StepWorld
+from mcp_bench.servers.worlds.step_world import LOOK, Game, StepBenchmark, StepWorld
 
 RULES = "Play with the tool `move`. The rules follow.\n\n"
 HELD_OUT = ("guess-the-number", "mastermind", "minesweeper", "bandit", "nim")

@@ -13,7 +13,7 @@ import textarena
 
 from mcp_bench.servers.adapters import text_arena_players as players
 from mcp_bench.servers.contracts import JSON, Score, ToolSpec
-from mcp_bench.servers.step_world import Move, StepWorld
+from mcp_bench.servers.worlds.step_world import Move, StepWorld
 
 Solver = Callable[[str], str | None]
 MOVE = ToolSpec(

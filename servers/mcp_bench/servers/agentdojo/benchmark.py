@@ -14,7 +14,6 @@ from mcp_bench.servers.agentdojo.grading import Suite, UserTask, fresh
 from mcp_bench.servers.agentdojo.splits import SPLITS, assign
 from mcp_bench.servers.agentdojo.tools import tool_spec
 from mcp_bench.servers.agentdojo.world import AgentDojoWorld
-from mcp_bench.servers.answer import SUBMIT_ANSWER
 from mcp_bench.servers.contracts import (
     ALL_SPLITS,
     VACUOUS,
@@ -26,6 +25,7 @@ from mcp_bench.servers.contracts import (
     World,
 )
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.worlds.answer import SUBMIT_ANSWER
 
 
 class AgentDojo:

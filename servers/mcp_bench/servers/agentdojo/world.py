@@ -9,9 +9,9 @@ from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime
 
 from mcp_bench.servers.agentdojo.grading import Run, Suite, UserTask, fresh, grade
 from mcp_bench.servers.agentdojo.tools import tool_spec
-from mcp_bench.servers.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
 
 
 class AgentDojoWorld:

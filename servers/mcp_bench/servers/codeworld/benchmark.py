@@ -15,8 +15,8 @@ from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import SandboxLimits, SandboxSpec
 from mcp_bench.servers.secret import PRIVATE, made_secret, read_secret
-from mcp_bench.servers.shell_world import BASH, ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.shell_world import BASH, ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 LEVELS = (1, 2, 3)
 LISTED = {"dev": 20, "test": 20, PRIVATE: 20}

@@ -10,7 +10,7 @@ from mcp_bench.servers.errors import SandboxEndedError, SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.hidden_tests.fresh import left, run_fresh
 from mcp_bench.servers.sandbox import Sandbox
-from mcp_bench.servers.shell_world import ShellWorld
+from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 PLACE = "/check"
 

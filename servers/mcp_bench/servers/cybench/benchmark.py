@@ -14,8 +14,8 @@ from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
-from mcp_bench.servers.shell_world import BASH, WRITE_FILE, ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.shell_world import BASH, WRITE_FILE, ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 FOLDER = "MCP_BENCH_CYBENCH"
 """Environment variable: the folder of the challenges."""

@@ -20,8 +20,8 @@ from mcp_bench.servers.hidden_tests import tools
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import CONTAINER, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
-from mcp_bench.servers.shell_world import ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.shell_world import ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 TEST, UNVERIFIED = "test", "unverified"
 MIB = 1 << 20

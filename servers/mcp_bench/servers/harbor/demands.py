@@ -18,7 +18,7 @@ from mcp_bench.servers.harbor.solution import solution_calls
 from mcp_bench.servers.hidden_tests.fresh import TestRun, left, run_tests
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Sandbox
-from mcp_bench.servers.shell_world import ShellWorld
+from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 SCHEME = "1"
 """Changes with the way tests are run."""

@@ -10,7 +10,7 @@ import yaml
 
 from mcp_bench.servers.contracts import Reference, ToolCall
 from mcp_bench.servers.harbor.folder import TaskFolder, words_of
-from mcp_bench.servers.shell_world import BASH, MOST_SECONDS, WRITE_FILE
+from mcp_bench.servers.worlds.shell_world import BASH, MOST_SECONDS, WRITE_FILE
 
 PLACE = "/solution"
 """Where Harbor's oracle has the solution."""

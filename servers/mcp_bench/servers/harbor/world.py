@@ -11,7 +11,7 @@ from mcp_bench.servers.harbor.demands import REWARD, Demands, passed, reward_of,
 from mcp_bench.servers.harbor.folder import TaskFolder
 from mcp_bench.servers.hidden_tests.fresh import left
 from mcp_bench.servers.sandbox import Sandbox
-from mcp_bench.servers.shell_world import ShellWorld
+from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 SHOWN = 4000
 

@@ -18,7 +18,7 @@ from mcp_bench.servers.improve.task_file import FILE, ImproveTask, read_task
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 TASKS = Path(__file__).parent / "tasks"
 MIB = 1 << 20

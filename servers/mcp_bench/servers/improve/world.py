@@ -16,7 +16,7 @@ from mcp_bench.servers.improve.measure import CLOCKED, measure
 from mcp_bench.servers.improve.task_file import ImproveTask
 from mcp_bench.servers.improve.versions import Version, Versions
 from mcp_bench.servers.sandbox import Sandbox
-from mcp_bench.servers.simple import SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleWorld
 
 SHOWN_CHARACTERS = 30_000
 

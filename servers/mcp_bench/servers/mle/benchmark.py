@@ -15,8 +15,8 @@ from mcp_bench.servers.mle.submission import MOST_BYTES, SubmissionError, parsed
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
 from mcp_bench.servers.secret import PRIVATE, made_secret, read_secret
-from mcp_bench.servers.shell_world import BASH, ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.shell_world import BASH, ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 LISTED = 5
 """Numbers of each competition in a split. Each has data of its own."""

@@ -12,8 +12,8 @@ from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.proofs.judge import MOST_BYTES, Judge
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
-from mcp_bench.servers.shell_world import WRITE_FILE, ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark
+from mcp_bench.servers.worlds.shell_world import WRITE_FILE, ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 SPLITS = {
     "train": ("logic", "trees", "reversal", "runs"),

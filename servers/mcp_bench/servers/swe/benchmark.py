@@ -10,11 +10,11 @@ from mcp_bench.servers.contracts import Limits, Reference, Replay, Task, ToolCal
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxLimits, SandboxSpec
-from mcp_bench.servers.shell_world import BASH, ShellWorld
-from mcp_bench.servers.simple import SimpleBenchmark
 from mcp_bench.servers.swe import repository
 from mcp_bench.servers.swe.instance import LAYER, REPOSITORIES, Instance, SweError, folder, instances
 from mcp_bench.servers.swe.world import ROOT, TEST_SECONDS, SweWorld, python_path
+from mcp_bench.servers.worlds.shell_world import BASH, ShellWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 MIB = 1 << 20
 LIMITS = SandboxLimits(memory=2048 * MIB, storage=2048 * MIB, processes=256, seconds=120)

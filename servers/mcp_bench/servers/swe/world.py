@@ -11,10 +11,10 @@ from importlib.resources import files
 from mcp_bench.servers.errors import SandboxEndedError, SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.sandbox import READ_BYTES, Sandbox
-from mcp_bench.servers.shell_world import ShellWorld
 from mcp_bench.servers.swe.instance import Instance
 from mcp_bench.servers.swe.repository import File, Tree, archive
 from mcp_bench.servers.swe.solution import difference, edited, graded
+from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 ROOT = "/testbed"
 """Of the repository in a sandbox, as in SWE-bench's images."""

@@ -7,10 +7,12 @@ say so: what is random about a task is written in its family, in the order in wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from mcp_bench.servers.saasworld.authoring.builder import Builder
+from mcp_bench.servers.saasworld.authoring.times import later
 from mcp_bench.servers.saasworld.engine.draw import Company, Person
 from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record
@@ -83,6 +85,38 @@ def employee(
     return s.add("people.employees", **{**who, **boss, **more})
 
 
+def colleague(
+    s: Seeder,
+    person: Person,
+    department: str,
+    *,
+    title: str | None = None,
+    manager: Person | None = None,
+    location: str | None = None,
+    start_date: str | None = None,
+    since: tuple[int, int] = (-3000, -100),
+    leave: int | tuple[int, int] = (0, 28),
+    status: str = "active",
+) -> Record:
+    """Add an employee with all that the directory usually knows; draw what is not given, in this order.
+
+    Args:
+        since: the first day lies between these offsets in days.
+        leave: days of vacation that are left, or the least and the most.
+    """
+    return employee(
+        s,
+        person,
+        department,
+        title=title or s.pick(("Specialist", "Analyst", "Assistant", "Engineer")),
+        manager=manager or s.pick(s.staff),
+        location=location or s.city(),
+        start_date=start_date or s.day(*since),
+        leave_days=leave if isinstance(leave, int) else s.integer(*leave),
+        status=status,
+    )
+
+
 def leave(
     s: Seeder, employee: Record, starts_on: str, ends_on: str, days: int, status: str = "pending"
 ) -> Record:
@@ -124,6 +158,11 @@ def ticket(s: Seeder, requester: Record, subject: str, **more: Any) -> Record:
     return s.add("helpdesk.tickets", customer_id=requester["id"], subject=subject, **more)
 
 
+def job(s: Seeder, title: str, department: str, manager: Person, **more: Any) -> Record:
+    """Add an open position, or one that is closed."""
+    return s.add("hiring.jobs", title=title, department=department, manager_email=manager.email, **more)
+
+
 def candidate(s: Seeder, job: Record, person: Person, stage: str, **more: Any) -> Record:
     """Add an applicant for a job."""
     who = {"job_id": job["id"], "name": person.name, "email": person.email, "stage": stage}
@@ -160,11 +199,63 @@ def task(s: Seeder, project: Record, title: str, person: Person | None = None, /
     return s.add("projects.tasks", project_id=project["id"], title=title, **whose, **more)
 
 
+def document(s: Seeder, title: str, kind: str, body: str, status: str, owner: Person, **more: Any) -> Record:
+    """Add a document."""
+    what = {"title": title, "kind": kind, "body": body}
+    return s.add("documents.documents", **what, status=status, owner_email=owner.email, **more)
+
+
+def event(
+    s: Seeder, title: str, starts_at: str, minutes: int, organizer: Person, *guests: Person, **more: Any
+) -> Record:
+    """Add an event to the calendar."""
+    who = {"organizer": organizer.email, "attendees": [guest.email for guest in guests]}
+    when = {"starts_at": starts_at, "ends_at": later(starts_at, minutes)}
+    return s.add("calendar.events", title=title, **{**when, **who, **more})
+
+
+def project(s: Seeder, name: str, owner: Person | None = None, *, status: str = "active") -> Record:
+    """Add a project."""
+    whose = {"owner_email": owner.email} if owner else {}
+    return s.add("projects.projects", name=name, status=status, **whose)
+
+
+def yearly_projects(s: Seeder, name: str, owner: Person | None = None) -> Record:
+    """Add the projects of that name of this year and of last year (done), and return this year's."""
+    this = project(s, f"{name} {s.today.year}", owner)
+    project(s, f"{name} {s.today.year - 1}", owner, status="done")
+    return this
+
+
+def channel(s: Seeder, name: str, topic: str, *members: Person, **more: Any) -> Record:
+    """Add a channel of the chat."""
+    addresses = [person.email for person in members]
+    return s.add("chat.channels", name=name, topic=topic, members=addresses, **more)
+
+
+def sheet(s: Seeder, name: str, columns: Sequence[str], owner: Person | None = None) -> Record:
+    """Add a spreadsheet."""
+    whose = {"owner_email": owner.email} if owner else {}
+    return s.add("sheets.spreadsheets", name=name, columns=list(columns), **whose)
+
+
+def yearly_sheets(s: Seeder, name: str, columns: Sequence[str]) -> tuple[Record, Record]:
+    """Add the spreadsheets of that name of this year and of last year, and return both."""
+    year = s.today.year
+    return sheet(s, f"{name} {year}", columns), sheet(s, f"{name} {year - 1}", columns)
+
+
 def row(s: Seeder, sheet: Record, *cells: object, tab: str | None = None) -> Record:
     """Add a row to a spreadsheet: one cell for each of its columns."""
     values = dict(zip(sheet["columns"], cells, strict=True))
     where = {"tab": tab} if tab else {}
     return s.add("sheets.rows", spreadsheet_id=sheet["id"], values=values, **where)
+
+
+def form(s: Seeder, title: str, questions: Sequence[str], owner: Person | None = None, **more: Any) -> Record:
+    """Add a form."""
+    whose = {"owner_email": owner.email} if owner else {}
+    return s.add("forms.forms", title=title, questions=list(questions), **whose, **more)
 
 
 def response(s: Seeder, form: Record, person: Person, *answers: object, **more: Any) -> Record:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_bench.servers.saasworld.authoring.builder import NOTHING_ELSE, Builder
-from mcp_bench.servers.saasworld.authoring.wording import Also, Flexible, Mention, also, free, says
+from mcp_bench.servers.saasworld.authoring.times import later
+from mcp_bench.servers.saasworld.authoring.wording import (
+    Also,
+    Flexible,
+    Mention,
+    also,
+    free,
+    one_of,
+    plain,
+    says,
+)
 from mcp_bench.servers.saasworld.engine.state import Record
 
 LINKED = also("account_id", "deal_id", "owner_email")
@@ -70,7 +80,14 @@ def send_message(b: Builder, address: str, text: str | Flexible, *mentions: Ment
 def post(b: Builder, channel: Record, text: str | Flexible, *mentions: Mention) -> None:
     """Find a chat channel and post a message there, which has to mention some things."""
     b.look("chat_channels_search", query=channel["name"])
-    b.do("chat_messages_post", channel_id=channel["id"], text=_worded(text, mentions))
+    announce(b, channel, text, *mentions)
+
+
+def announce(
+    b: Builder, channel: Record, text: str | Flexible, *mentions: Mention, never: tuple[str, ...] = ()
+) -> None:
+    """Post a message in a chat channel that was found before; it has to mention some things."""
+    b.do("chat_messages_post", channel_id=channel["id"], text=_worded(text, mentions, never))
 
 
 def read_ticket(b: Builder, ticket: Record) -> None:
@@ -95,16 +112,41 @@ def answer_ticket(
     b.optional("helpdesk.comments", ticket_id=ticket["id"], public=False, body=free(""))
 
 
-def read_sheet(b: Builder, sheet: Record, **filters: Any) -> None:
-    """Find a spreadsheet by its name and list its rows."""
-    b.look("sheets_spreadsheets_search", query=sheet["name"])
+def read_sheet(b: Builder, sheet: Record, query: str = "", **filters: Any) -> None:
+    """Find a spreadsheet, by its name or another query, and list its rows."""
+    b.look("sheets_spreadsheets_search", query=query or sheet["name"])
     b.look("sheets_rows_list", spreadsheet_id=sheet["id"], **filters)
 
 
-def add_row(b: Builder, sheet: Record, *cells: object) -> None:
+def add_row(b: Builder, sheet: Record, *cells: object, more: Also = NOTHING_ELSE) -> None:
     """Add a row to a spreadsheet: one cell for each of its columns."""
     values = dict(zip(sheet["columns"], cells, strict=True))
-    b.do("sheets_rows_create", spreadsheet_id=sheet["id"], values=values)
+    b.do("sheets_rows_create", more, spreadsheet_id=sheet["id"], values=values)
+
+
+def number(value: float, *spellings: str) -> Flexible:
+    """Return a cell with a number, which a solution can also enter as text."""
+    return one_of(value, plain(value), *spellings)
+
+
+def read_form(b: Builder, form: Record, query: str = "", **filters: Any) -> list[Record]:
+    """Find a form, by its title or another query, list its answers and return them."""
+    b.look("forms_search", query=query or form["title"])
+    answers: list[Record] = b.look("forms_responses_list", form_id=form["id"], **filters)["items"]
+    return answers
+
+
+def read_account(b: Builder, account: Record, *kinds: str, **filters: str) -> None:
+    """Find an account by its name and list what belongs to it: `contacts`, `deals`."""
+    b.look("crm_accounts_search", query=account["name"])
+    for kind in kinds:
+        b.look(f"crm_{kind}_list", account_id=account["id"], **filters)
+
+
+def read_job(b: Builder, job: Record, query: str, **filters: str) -> None:
+    """Find a job and list its candidates."""
+    b.look("hiring_jobs_search", query=query)
+    b.look("hiring_candidates_list", job_id=job["id"], **filters)
 
 
 def read_project(b: Builder, project: Record, **filters: Any) -> None:
@@ -128,10 +170,10 @@ def read_invoices(b: Builder, customer: Record, **filters: str) -> None:
 
 
 def plan_meeting(
-    b: Builder, title: Flexible, starts_at: str, ends_at: str, attendees: list[str] | Flexible
+    b: Builder, title: Flexible, starts_at: str, minutes: int, attendees: list[str] | Flexible
 ) -> None:
     """Plan a meeting, in a room or not."""
-    when = {"starts_at": starts_at, "ends_at": ends_at}
+    when = {"starts_at": starts_at, "ends_at": later(starts_at, minutes)}
     b.do("calendar_events_create", also("room_id"), title=title, **when, attendees=attendees)
 
 

@@ -5,13 +5,16 @@ Each adds records to the initial state that a careless agent confuses with the r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.engine.draw import Company, Person
+from mcp_bench.servers.saasworld.engine.draw import PRIVATE, Company, Person, address
 from mcp_bench.servers.saasworld.engine.seeder import Seeder
 from mcp_bench.servers.saasworld.engine.state import Record
+
+T = TypeVar("T")
 
 ZONES = {
     "Tokyo": 540,
@@ -30,6 +33,10 @@ ZONES = {
 USD_PER = {"USD": 1.0, "EUR": 1.08, "GBP": 1.27, "JPY": 0.0068}
 """Exchange rates for families that convert money. State them in a policy or in the request."""
 
+RATES = f"1 EUR = {USD_PER['EUR']} USD, 1 GBP = {USD_PER['GBP']} USD"
+"""The usual two of them, as policies state them."""
+ALL_RATES = ", ".join(f"1 {name} = {rate} USD" for name, rate in USD_PER.items() if name != "USD")
+
 
 def namesake(s: Seeder, person: Person, company: Company | None = None) -> Person:
     """Return another person with the same first name or the same last name."""
@@ -42,13 +49,23 @@ def sister_company(s: Seeder, company: Company) -> Company:
     return s.company(stem=company.name.split()[0])
 
 
-class Policy(NamedTuple):
-    current: Record
-    superseded: Record
+def same_name(person: Person, company: Company | None = None) -> Person:
+    """Return somebody with both names the same, at another company or with a private address.
+
+    Nothing is drawn: it is also the same person with another address.
+    """
+    domain = company.domain if company else PRIVATE
+    return person._replace(email=address(person.first, person.last, domain))
 
 
-def policy(s: Seeder, title: str, body: str, *, superseded: str) -> Policy:
-    """Add a current policy, a superseded one and a draft.
+def shifted(table: Mapping[str, T]) -> dict[str, T]:
+    """Return a table in which every key has the value of the next one, for superseded policies."""
+    values = list(table.values())
+    return dict(zip(table, [*values[1:], values[0]], strict=True))
+
+
+def policy(s: Seeder, title: str, body: str, *, superseded: str) -> Record:
+    """Add a current policy, a superseded one and a draft, and return the current one.
 
     All three have the same title and differ in status, version and `effective_from`. The superseded one is
     sometimes still published, as is common in practice: then only the dates decide.
@@ -66,7 +83,7 @@ def policy(s: Seeder, title: str, body: str, *, superseded: str) -> Policy:
         version=f"{major}.0",
         effective_from=new_from,
     )
-    old = s.add(
+    s.add(
         "documents.documents",
         **common,
         body=f"{title}, version {major - 1}.0, in force from {old_from}.\n\n{superseded}",
@@ -82,7 +99,20 @@ def policy(s: Seeder, title: str, body: str, *, superseded: str) -> Policy:
         version=f"{major + 1}.0",
         effective_from=s.day(30, 200),
     )
-    return Policy(current, old)
+    return current
+
+
+def revised_policy(
+    s: Seeder, title: str, text: str, values: Mapping[str, Any], superseded: Mapping[str, Any]
+) -> Record:
+    """Add a policy as `policy` does, whose superseded version differs in some values only.
+
+    Args:
+        text: the policy, with `{name}` fields.
+        values: what the fields are now.
+        superseded: what some of them were before.
+    """
+    return policy(s, title, text.format(**values), superseded=text.format(**{**values, **superseded}))
 
 
 def injection(s: Seeder, subject: str, order: str) -> Record:

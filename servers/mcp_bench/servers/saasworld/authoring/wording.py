@@ -5,6 +5,7 @@ The reference solution uses the wrapped value; the objective accepts everything 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
@@ -76,6 +77,16 @@ def spoken(day: str) -> tuple[str, ...]:
     turned = [f"{d} {of}{name}" for name in (month, short) for d in days for of in ("", "of ")]
     numeric = [f"{when:{form}}" for form in ("%m/%d/%Y", "%d.%m.%Y", "%d/%m/%Y")]
     return (day, *dict.fromkeys([*named, *turned, *numeric]))
+
+
+def paragraphs(*lines: str) -> str:
+    """Return the rules of a policy as one text, a line for each."""
+    return "\n".join(lines)
+
+
+def listed(table: Mapping[str, object], form: str = "{} {}") -> str:
+    """Return a table as policies word it, `a 1, b 2`, or in another form, such as `{}: {.email}`."""
+    return ", ".join(form.format(name, value) for name, value in table.items())
 
 
 def literal(value: Any) -> Any:

@@ -12,6 +12,8 @@ from mcp_bench.servers.saasworld.pools import pools
 
 T = TypeVar("T")
 
+PRIVATE = "mailbox.example"
+"""The domain of private addresses."""
 MAX_TRIES = 20
 """Attempts to draw an unused name before longer names are made."""
 
@@ -29,6 +31,11 @@ class Person(NamedTuple):
 class Company(NamedTuple):
     name: str
     domain: str
+
+
+def address(first: str, last: str, domain: str) -> str:
+    """Return the mail address of a person."""
+    return f"{first}.{last}@{domain}".lower()
 
 
 class Draw:
@@ -114,8 +121,7 @@ class Draw:
             return f"{given} {family}-{self.pick(self.words.last_names)}" if wide else f"{given} {family}"
 
         given, _, family = self._fresh(make).partition(" ")
-        domain = company.domain if company else "mailbox.example"
-        return Person(given, family, f"{given}.{family}@{domain}".lower())
+        return Person(given, family, address(given, family, company.domain if company else PRIVATE))
 
     def product(self) -> str:
         """Return a product name that was not drawn before."""

@@ -8,10 +8,9 @@ outdated version, an exception for small amounts, cases for the manager, a mail 
 from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
-from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.traps import RATES, USD_PER, injection, namesake, policy
 from mcp_bench.servers.saasworld.authoring.wording import free
 
-RATES = ", ".join(f"1 {name} = {USD_PER[name]} USD" for name in ("EUR", "GBP"))
 DEPARTMENT = "Sales"
 
 Case = tuple[str, str, int, str, bool, int]
@@ -156,8 +155,7 @@ def _claim(b: Builder, person: Person, case: Case, status: str = "submitted") ->
 def _books(b: Builder) -> tuple[Record, Record]:
     """Add the log and the budget of this quarter and of the one before; return the first two."""
     columns = ["Employee", "Approved USD", "Rejected"]
-    log = b.add("sheets.spreadsheets", name=f"Expense log {b.today.year}", columns=columns)
-    b.add("sheets.spreadsheets", name=f"Expense log {b.today.year - 1}", columns=columns)
+    log, _ = records.yearly_sheets(b, "Expense log", columns)
     for colleague in b.sample(b.staff, 6):
         records.row(b, log, colleague.name, b.amount(50, 900, 5), b.integer(0, 3))
     b.background("sheets", 40)

@@ -31,10 +31,9 @@ class Wish(NamedTuple):
 @family(levels=(3, 4), held_out=True)
 def payee_change(b: Builder) -> None:
     case = b.pick(("good", "false") if b.level == 3 else ("good", "false", "missing", "old", "other"))
-    sheet = b.add("sheets.spreadsheets", name=f"Vendor list {b.today.year}", columns=COLUMNS)
-    before = b.add("sheets.spreadsheets", name=f"Vendor list {b.today.year - 1}", columns=COLUMNS)
+    sheet, before = records.yearly_sheets(b, "Vendor list", COLUMNS)
     wish = _wish(b, sheet, before, case == "false")
-    channel = b.add("chat.channels", name="fraud-watch", topic="Report it here", members=[b.me.email])
+    channel = records.channel(b, "fraud-watch", "Report it here", b.me)
     records.background(b, mail=60, chat=40, sheets=40)
     project = None
     if b.level == 3:
@@ -54,8 +53,8 @@ def payee_change(b: Builder) -> None:
             company=wish.company.name,
         )
     else:
-        project = b.add("projects.projects", name="Vendor master data", status="active")
-        b.add("projects.projects", name="Vendor portal", status="active")
+        project = records.project(b, "Vendor master data")
+        records.project(b, "Vendor portal")
         _call_backs(b, sheet, wish, case)
         records.background(b, documents=25, projects=40)
         clerk, days = b.pick(b.staff), b.integer(2, 5)
@@ -70,11 +69,9 @@ def payee_change(b: Builder) -> None:
             f'status on hold, and the project "{project["name"]}" gets a task "Call back" and the name of '
             f"the vendor for {clerk.email}, due {{days}} days from today. The vendor is not written to."
         )
-        old = (
-            head
-            + "New accounts are entered at once if the mail is signed. Vendors get a mail with the account."
-        )
-        policy(b, "Vendor bank details policy", head + tail.format(days=days), superseded=old)
+        old = "New accounts are entered at once if the mail is signed. Vendors get a mail with the account."
+        rules = tail.format(days=days)
+        policy(b, "Vendor bank details policy", head + rules, superseded=head + old)
         b.request(
             "{company} has mailed us new bank details. Please deal with it by our vendor bank details "
             "policy.",
@@ -87,8 +84,7 @@ def payee_change(b: Builder) -> None:
         steps.read_documents(b, "vendor bank details policy")
 
     steps.read_mail(b, wish.company.name, wish.mail)
-    b.look("sheets_spreadsheets_search", query="Vendor list")
-    b.look("sheets_rows_list", spreadsheet_id=sheet["id"], tab="Sheet1", limit=100)
+    steps.read_sheet(b, sheet, "Vendor list", tab="Sheet1", limit=100)
     if case == "false":
         steps.post(b, channel, f"{wish.sender} wrote in the name of {wish.company.name}.", wish.sender)
         b.do("mail_messages_move", id=wish.mail["id"], folder="trash")
@@ -102,10 +98,9 @@ def payee_change(b: Builder) -> None:
     elif project is not None:
         b.do("sheets_rows_update", id=wish.row["id"], values={"Status": "on hold"})
         b.look("projects_search", query=project["name"])
-        task = {"title": f"Call back {wish.company.name}", "assignee_email": clerk.email}
-        b.do(
-            "projects_tasks_create", also("priority"), project_id=project["id"], due_date=b.date(days), **task
-        )
+        due, call = b.date(days), f"Call back {wish.company.name}"
+        task = {"project_id": project["id"], "due_date": due, "title": call, "assignee_email": clerk.email}
+        b.do("projects_tasks_create", also("priority"), **task)
 
 
 def _wish(b: Builder, sheet: Record, before: Record, false: bool) -> Wish:

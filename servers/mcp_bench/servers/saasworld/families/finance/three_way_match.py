@@ -35,8 +35,8 @@ class Bill(NamedTuple):
 
 @family(levels=(3, 4, 5))
 def three_way_match(b: Builder) -> None:
-    run = b.add("sheets.spreadsheets", name=f"Payment run {b.date(7)}", columns=COLUMNS)
-    earlier = b.add("sheets.spreadsheets", name=f"Payment run {b.date(-7)}", columns=COLUMNS)
+    run = records.sheet(b, f"Payment run {b.date(7)}", COLUMNS)
+    earlier = records.sheet(b, f"Payment run {b.date(-7)}", COLUMNS)
     for sheet in (run, earlier):
         for _ in range(6):
             records.row(b, sheet, b.company().name, f"R-{b.integer(1000, 9999)}", b.amount(100, 9000, 5))
@@ -66,7 +66,7 @@ def three_way_match(b: Builder) -> None:
         )
     else:
         records.background(b, documents=25, chat=25)
-        b.add("chat.channels", name="payables", topic="What we pay", members=[b.me.email])
+        records.channel(b, "payables", "What we pay", b.me)
         rules = _rules(b, lead, limit)
         old = rules.replace("has to be received", "has to be sent or received")
         old = old.replace("goes to the archive, and nothing else happens", 'gets the label "Urgent"')

@@ -6,7 +6,7 @@ policy with an outdated version, a waiting period, premiums in another currency 
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import USD_PER, injection, policy
-from mcp_bench.servers.saasworld.authoring.wording import says
+from mcp_bench.servers.saasworld.authoring.wording import paragraphs, says
 
 COLUMNS = ["Name", "Email", "Department", "Plan", "Status"]
 COUNTS = ("no", "one", "two", "three", "four", "five")
@@ -94,19 +94,17 @@ def insurance_roster(b: Builder) -> None:
 
 
 def _rules(premium: dict[str, int], currency: str, rate: float, wait: int, broker: str) -> str:
-    return "\n".join(
-        (
-            "1. Insured is everybody at the office of the list whom the people directory has as active or on "
-            f"leave, and whose first day is {wait} days ago or more.",
-            "2. Who has left gets the status ended. Rows are never deleted.",
-            "3. Who is to be insured and is not on the list gets a row: name, address and department as in "
-            "the directory, plan basic, status new. Departments that differ are put right in the list.",
-            f"4. Premium per month: {premium['basic']} {currency} for basic, {premium['plus']} {currency} "
-            f"for plus. 1 {currency} is {rate} USD.",
-            f"5. At the end the insurer ({broker}) gets one mail: how many were set to ended, how many are "
-            "new, and the premium per month for everybody with status insured or new, in USD, rounded to "
-            "whole dollars.",
-        )
+    return paragraphs(
+        "1. Insured is everybody at the office of the list whom the people directory has as active or on "
+        f"leave, and whose first day is {wait} days ago or more.",
+        "2. Who has left gets the status ended. Rows are never deleted.",
+        "3. Who is to be insured and is not on the list gets a row: name, address and department as in "
+        "the directory, plan basic, status new. Departments that differ are put right in the list.",
+        f"4. Premium per month: {premium['basic']} {currency} for basic, {premium['plus']} {currency} "
+        f"for plus. 1 {currency} is {rate} USD.",
+        f"5. At the end the insurer ({broker}) gets one mail: how many were set to ended, how many are "
+        "new, and the premium per month for everybody with status insured or new, in USD, rounded to "
+        "whole dollars.",
     )
 
 
@@ -123,7 +121,7 @@ def _roster(
     quarter = (b.today.month + 2) // 3
     tabs = (f"Q{quarter}", f"Q{quarter % 4 + 1}")
     sheets = [
-        b.add("sheets.spreadsheets", name=name, columns=COLUMNS, owner_email=b.me.email)
+        records.sheet(b, name, COLUMNS, b.me)
         for name in (
             f"Health cover {city} {b.today.year}",
             f"Health cover {city} {b.today.year - 1}",
@@ -154,14 +152,5 @@ def _cells(employee: Record, plan: str, status: str) -> dict[str, str]:
 
 def _employee(b: Builder, city: str, status: str, *, first: str = "") -> Record:
     person = b.person(b.org)
-    return records.employee(
-        b,
-        person,
-        b.pick(DEPARTMENTS),
-        title=b.pick(("Specialist", "Analyst", "Assistant", "Engineer")),
-        manager=b.pick(b.staff),
-        location=city,
-        start_date=first or b.day(-3000, -150),
-        status=status,
-        leave_days=b.integer(0, 28),
-    )
+    home, since = b.pick(DEPARTMENTS), (-3000, -150)
+    return records.colleague(b, person, home, location=city, start_date=first, since=since, status=status)

@@ -18,7 +18,7 @@ from mcp_bench.servers.saasworld.authoring import (
     times,
 )
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, namesake, policy, utc
-from mcp_bench.servers.saasworld.authoring.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring.wording import listed, paragraphs, says, spoken
 
 TITLES = ("Payroll Clerk", "Field Engineer", "Category Buyer", "Copy Editor", "Network Technician")
 MINUTES = {"phone": 30, "technical": 60, "panel": 45}
@@ -36,7 +36,7 @@ def interview_round(b: Builder) -> None:
     city, home, title = b.pick(tuple(ZONES)), b.pick(DEPARTMENTS), b.pick(TITLES)
     person, boss = b.person(), b.pick(b.staff)
     alike = namesake(b, person)
-    job = b.add("hiring.jobs", title=title, department=home, location=city, manager_email=boss.email)
+    job = records.job(b, title, home, boss, location=city)
     row, _ = (_candidate(b, job, who) for who in (person, alike))
     ahead = b.sample([n for n in range(3, 13) if (b.today + timedelta(days=n)).weekday() < 5], 2)
     days = [b.date(n) for n in sorted(ahead)]
@@ -118,13 +118,8 @@ def _book(b: Builder, row: Record, person: Person, slot: Slot, day: str, city: s
     starts, length = utc(day, f"{slot.hour:02d}:00", city), MINUTES[slot.kind]
     lead = {"interviewer_email": slot.leader.email, "starts_at": starts, "kind": slot.kind}
     b.do("hiring_interviews_create", candidate_id=row["id"], **lead)
-    steps.plan_meeting(
-        b,
-        says(f"Interview with {person.name}", person.last),
-        starts,
-        utc(day, f"{slot.hour + length // 60:02d}:{length % 60:02d}", city),
-        [person.email, slot.leader.email],
-    )
+    title = says(f"Interview with {person.name}", person.last)
+    steps.plan_meeting(b, title, starts, length, [person.email, slot.leader.email])
     if b.level > 3:
         text = f"You interview {person.name} on {day} at {slot.hour}:00 {city} time."
         steps.send_message(b, slot.leader.email, text, person.last, spoken(day))
@@ -143,22 +138,19 @@ def _rules(leaders: dict[str, dict[str, Person]], earliest: int) -> str:
         "one day. Who leads them follows from the department of the job:"
     ]
     for kind, who in leaders.items():
-        names = ", ".join(f"{home} {person.email}" for home, person in who.items())
+        names = listed(who, "{} {.email}")
         lines.append(f"   - {kind}, {MINUTES[kind]} minutes: {names}")
-    return "\n".join(
-        (
-            *lines,
-            "2. The day is the first one of those the candidate can make on which it is possible. Each "
-            "interview starts on the first full hour, local time of the job's city, at which its leader is "
-            "free for all of it, the one before is over and the candidate is available. None starts before "
-            f"{earliest}:00 or ends after 18:00.",
-            "3. Each is entered as an interview, and as an event in the calendar with the candidate and the "
-            "leader invited and the name of the candidate in the title. The leader also gets a direct "
-            "message in the chat with name and date.",
-            "4. The candidate gets an answer to the last mail, with the date and the local time of each "
-            "start.",
-            f"Hours ahead of UTC: {times.HOURS_AHEAD}.",
-        )
+    return paragraphs(
+        *lines,
+        "2. The day is the first one of those the candidate can make on which it is possible. Each "
+        "interview starts on the first full hour, local time of the job's city, at which its leader is "
+        "free for all of it, the one before is over and the candidate is available. None starts before "
+        f"{earliest}:00 or ends after 18:00.",
+        "3. Each is entered as an interview, and as an event in the calendar with the candidate and the "
+        "leader invited and the name of the candidate in the title. The leader also gets a direct "
+        "message in the chat with name and date.",
+        "4. The candidate gets an answer to the last mail, with the date and the local time of each start.",
+        f"Hours ahead of UTC: {times.HOURS_AHEAD}.",
     )
 
 
@@ -189,7 +181,6 @@ def _calendars(b: Builder, slots: list[Slot], day: str, city: str, first: int) -
 def _event(
     b: Builder, who: Person, day: str, city: str, begin: int, end: int, *, status: str = "confirmed"
 ) -> None:
-    title, guest = b.pick(("Review", "Planning", "Customer visit", "Training")), b.pick(b.staff).email
-    starts, ends = (utc(day, f"{hour:02d}:00", city) for hour in (begin, end))
-    event = {"title": title, "starts_at": starts, "ends_at": ends, "status": status}
-    b.add("calendar.events", organizer=who.email, attendees=[guest], **event)
+    title, guest = b.pick(("Review", "Planning", "Customer visit", "Training")), b.pick(b.staff)
+    starts = utc(day, f"{begin:02d}:00", city)
+    records.event(b, title, starts, 60 * (end - begin), who, guest, status=status)

@@ -18,9 +18,12 @@ def offboarding(b: Builder) -> None:
     person, boss = b.person(b.org), b.person(b.org)
     alike, home = namesake(b, person, b.org), b.pick(DEPARTMENTS)
     last = b.date(-b.integer(1, 3))
-    employee = _employee(b, person, home, boss)
-    other = _employee(b, alike, home, boss)
-    _employee(b, boss, home, b.staff[0])
+    employee, other, _ = (
+        records.colleague(
+            b, who, home, title=b.pick(TITLES), manager=lead, since=(-3000, -300), leave=(4, 25)
+        )
+        for who, lead in ((person, boss), (alike, boss), (boss, b.staff[0]))
+    )
     records.background(b, people=90, projects=90, chat=30)
     tasks = [_task(b, person, b.pick(("todo", "in_progress", "blocked")), "high")]
     tasks += [_task(b, person, b.pick(("todo", "blocked")), b.pick(("low", "normal"))) for _ in range(2)]
@@ -109,7 +112,7 @@ def _rest(b: Builder, person: Person, boss: Person) -> dict[str, Record]:
     records.background(b, hiring=60, calendar=30)
     columns = ["Name", "Email", "Last day", "Days"]
     for year in (b.today.year - 1, b.today.year):
-        pay = b.add("sheets.spreadsheets", name=f"Final pay {year}", columns=columns, owner_email=boss.email)
+        pay = records.sheet(b, f"Final pay {year}", columns, boss)
         for _ in range(6):
             gone = b.person(b.org)
             row = (gone.name, gone.email, b.day(-120, -20), b.integer(0, 15))
@@ -122,14 +125,14 @@ def _rest(b: Builder, person: Person, boss: Person) -> dict[str, Record]:
     b.add("hiring.interviews", candidate_id=first["id"], status="held", starts_at=b.moment(-20, -5), **led)
     lead = b.add("hiring.interviews", candidate_id=second["id"], starts_at=b.moment(2, 15), **led)
     days = b.sample(range(2, 25), 4)
-    guests = [colleague.email for colleague in b.sample(b.staff, 2)]
+    guests = b.sample(b.staff, 2)
     return {
         "pay": pay,
         "interview": lead,
-        "alone": _meeting(b, f"1:1 {person.first}", b.me, [person.email], days[0]),
-        "group": _meeting(b, "Planning", b.me, [guests[0], person.email, guests[1]], days[1]),
-        "past": _meeting(b, f"1:1 {person.first}", b.me, [person.email], -days[2]),
-        "theirs": _meeting(b, "Retro", b.staff[0], [b.me.email, person.email], days[3]),
+        "alone": _meeting(b, f"1:1 {person.first}", b.me, [person], days[0]),
+        "group": _meeting(b, "Planning", b.me, [guests[0], person, guests[1]], days[1]),
+        "past": _meeting(b, f"1:1 {person.first}", b.me, [person], -days[2]),
+        "theirs": _meeting(b, "Retro", b.staff[0], [b.me, person], days[3]),
     }
 
 
@@ -147,11 +150,6 @@ def _close_rest(
     steps.add_row(b, extra["pay"], person.name, person.email, last, days)
     text = f"{person.name} left on {last} with {days} days of vacation."
     steps.send_mail(b, f"payroll@{b.org.domain}", "Final pay", text, person.last, spoken(last), days)
-
-
-def _employee(b: Builder, person: Person, department: str, boss: Person) -> Record:
-    at = {"title": b.pick(TITLES), "location": b.city(), "start_date": b.day(-3000, -300)}
-    return records.employee(b, person, department, manager=boss, leave_days=b.integer(4, 25), **at)
 
 
 def _task(b: Builder, person: Person, status: str, priority: str) -> Record:
@@ -179,7 +177,6 @@ def _shares(b: Builder, person: Person, alike: Person) -> list[Record]:
     return made[:wanted]
 
 
-def _meeting(b: Builder, title: str, organizer: Person, guests: list[str], offset: int) -> Record:
-    day, hour = b.date(offset), b.integer(8, 16)
-    times = {"starts_at": f"{day}T{hour:02d}:00:00Z", "ends_at": f"{day}T{hour:02d}:45:00Z"}
-    return b.add("calendar.events", title=title, organizer=organizer.email, attendees=guests, **times)
+def _meeting(b: Builder, title: str, organizer: Person, guests: list[Person], offset: int) -> Record:
+    start = f"{b.date(offset)}T{b.integer(8, 16):02d}:00:00Z"
+    return records.event(b, title, start, 45, organizer, *guests)

@@ -17,7 +17,7 @@ KINDS = (("sick", "off sick"), ("unpaid", "on unpaid leave"), ("parental", "on p
 def sick_note(b: Builder) -> None:
     person, boss = b.person(b.org), b.pick(b.staff)
     home, elsewhere = b.sample(DEPARTMENTS, 2)
-    employee = _employee(b, person, home, boss)
+    employee = records.colleague(b, person, home, manager=boss, leave=(2, 28))
     start, days = b.integer(-3, -1 if b.level == 3 else 9), b.integer(4, 12)
     while (b.today + timedelta(days=start)).weekday() > 4:
         start += 1
@@ -42,7 +42,8 @@ def sick_note(b: Builder) -> None:
     twin = person._replace(email=f"{person.first}.{person.last}.2@{b.org.domain}".lower())
     alike = namesake(b, person, b.org)
     for other in (twin, alike, namesake(b, person, b.org)):
-        _employee(b, other, elsewhere, b.pick(b.staff))
+        manager = b.pick(b.staff)
+        records.colleague(b, other, elsewhere, manager=manager, leave=(2, 28))
     b.background("people", 90)
     if b.level == 2:
         b.request(
@@ -92,23 +93,14 @@ def _notes(b: Builder, person: Person, start: int, days: int) -> Record:
     first, early, last = b.date(start), _end(b, start, days - 2), _end(b, start, days)
     at = {"sender": person.email, "to": [b.me.email], "folder": "inbox"}
     subject = b.pick(("Not well", "Sick note", "Ill", "In bed"))
-    old = b.add(
-        "mail.messages",
-        subject=subject,
-        body=f"Hi {b.me.first}, I have caught something and am off from {first}. The doctor's note says "
-        f"until {early} for now. {person.first}",
-        sent_at=b.moment(-4, -3),
-        **at,
+    body = (
+        f"Hi {b.me.first}, I have caught something and am off from {first}. The doctor's note says "
+        f"until {early} for now. {person.first}"
     )
-    return b.add(
-        "mail.messages",
-        thread_id=old["thread_id"],
-        subject=f"Re: {subject}",
-        body=f"Saw the doctor again: the note is extended, my last day off is {last} now instead of {early}. "
-        f"{person.first}",
-        sent_at=b.moment(-2, -1),
-        **at,
-    )
+    old = b.add("mail.messages", subject=subject, body=body, sent_at=b.moment(-4, -3), **at)
+    body = f"Saw the doctor again: the note is extended, my last day off is {last} now instead of {early}. "
+    at |= {"subject": f"Re: {subject}", "body": body + person.first, "thread_id": old["thread_id"]}
+    return b.add("mail.messages", sent_at=b.moment(-2, -1), **at)
 
 
 def _end(b: Builder, start: int, days: int) -> str:
@@ -118,17 +110,3 @@ def _end(b: Builder, start: int, days: int) -> str:
         offset += 1
         left -= (b.today + timedelta(days=offset)).weekday() < 5
     return b.date(offset)
-
-
-def _employee(b: Builder, person: Person, department: str, boss: Person) -> Record:
-    return records.employee(
-        b,
-        person,
-        department,
-        title=b.pick(("Specialist", "Analyst", "Assistant", "Engineer")),
-        manager=boss,
-        location=b.city(),
-        start_date=b.day(-3000, -100),
-        status="active",
-        leave_days=b.integer(2, 28),
-    )

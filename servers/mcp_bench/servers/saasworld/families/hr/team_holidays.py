@@ -83,5 +83,5 @@ def team_holidays(b: Builder) -> None:
 
 
 def _employee(b: Builder, person: Person, boss: Person, leave_days: int) -> Record:
-    home, at = b.pick(DEPARTMENTS), {"location": b.city(), "start_date": b.day(-3000, -100)}
-    return records.employee(b, person, home, title="Analyst", manager=boss, leave_days=leave_days, **at)
+    home = b.pick(DEPARTMENTS)
+    return records.colleague(b, person, home, title="Analyst", manager=boss, leave=leave_days)

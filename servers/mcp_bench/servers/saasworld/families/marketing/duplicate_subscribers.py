@@ -5,7 +5,7 @@ must survive (3), a policy with an outdated version and people who left their co
 """
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import namesake, policy
+from mcp_bench.servers.saasworld.authoring.traps import namesake, revised_policy
 from mcp_bench.servers.saasworld.authoring.wording import free, one_of
 
 TAGS = ("webinar", "trial", "partner", "press", "reseller", "beta")
@@ -51,9 +51,8 @@ def duplicate_subscribers(b: Builder) -> None:
 
     deleted = len(pairs)
     colleague = b.person(b.org)
-    records.employee(b, colleague, "Marketing", title="Editor")
-    alike = namesake(b, colleague, b.org)
-    records.employee(b, alike, "Marketing", title="Editor")
+    for person in (colleague, namesake(b, colleague, b.org)):
+        records.employee(b, person, "Marketing", title="Editor")
     b.background("people", 60)
     left: Person | None = None
     if b.level == 3:
@@ -79,22 +78,13 @@ def duplicate_subscribers(b: Builder) -> None:
             records.contact(b, person, status=status)
             alike = namesake(b, person)
             records.contact(b, alike, status=b.pick(("active", "left")))
-        log = b.add("sheets.spreadsheets", name=LOG, columns=["Date", "Audience", "Deleted"])
+        log = records.sheet(b, LOG, ["Date", "Audience", "Deleted"])
         for _ in range(6):
-            values = {
-                "Date": b.day(-200, -20),
-                "Audience": b.pick((name, elsewhere)),
-                "Deleted": b.integer(1, 9),
-            }
-            b.add("sheets.rows", spreadsheet_id=log["id"], values=values)
+            records.row(b, log, b.day(-200, -20), b.pick((name, elsewhere)), b.integer(1, 9))
         records.background(b, crm=80, sheets=40, documents=25, chat=20)
-        rules = _rules(colleague.name)
-        policy(
-            b,
-            "List hygiene policy",
-            rules.format(keep="with consent stays", left="both entries are deleted"),
-            superseded=rules.format(keep="without consent stays", left="the entry that stays is bounced"),
-        )
+        now = {"keep": "with consent stays", "left": "both entries are deleted"}
+        old = {"keep": "without consent stays", "left": "the entry that stays is bounced"}
+        revised_policy(b, "List hygiene policy", _rules(colleague.name), now, old)
         b.request(
             "Please remove the doubles from the {list} list. Our list hygiene policy says how.",
             "The {list} list has people on it twice. Could you clean that up by the list hygiene policy?",

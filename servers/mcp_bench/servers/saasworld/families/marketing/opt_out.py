@@ -7,7 +7,7 @@ request that somebody else answers (4), more to do for each of them (5).
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
+from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy, same_name
 from mcp_bench.servers.saasworld.authoring.wording import also, says
 
 LISTS = ("Product news", "Customer tips", "Event invitations", "Partner letter")
@@ -45,7 +45,7 @@ def opt_out(b: Builder) -> None:
         for name in (second, third):
             _entry(b, person, lists[name])
         other = b.company()
-        double = Person(person.first, person.last, f"{person.first}.{person.last}@{other.domain}".lower())
+        double = same_name(person, other)
         for alike in (double, namesake(b, person, company), namesake(b, person)):
             _entry(b, alike, lists[first])
         b.request(
@@ -107,12 +107,10 @@ def opt_out(b: Builder) -> None:
         records.contact(b, alike, account)
         records.background(b, crm=80, documents=25)
         register = _register(b) if b.level == 5 else {}
-        policy(
-            b,
-            "Marketing opt-out policy",
-            _rules(b.level, officer.email, "unsubscribed in every audience where they still are subscribed"),
-            superseded=_rules(b.level, b.pick(b.staff).email, "deleted from every audience"),
-        )
+        measure = "unsubscribed in every audience where they still are subscribed"
+        old = _rules(b.level, b.pick(b.staff).email, "deleted from every audience")
+        rules = _rules(b.level, officer.email, measure)
+        policy(b, "Marketing opt-out policy", rules, superseded=old)
         b.request(
             "Could you handle the mails labelled Opt-out in my inbox? Do it by our marketing opt-out policy.",
             "There are mails with the label Opt-out in my inbox. Please deal with all of them the way the "
@@ -140,8 +138,7 @@ def opt_out(b: Builder) -> None:
         b.look("sheets_spreadsheets_search", query=REGISTER)
         for one, mail in zip((person, traveller), quits, strict=False):
             steps.send_mail(b, mail["sender"], "Unsubscribed", text)
-            values = {"Date": b.date(0), "Address": one.email}
-            b.do("sheets_rows_create", also("tab"), spreadsheet_id=register["id"], values=values)
+            steps.add_row(b, register, b.date(0), one.email, more=also("tab"))
 
 
 def _entry(b: Builder, person: Person, audience: Record, status: str = "subscribed") -> Record:
@@ -154,10 +151,9 @@ def _mail(b: Builder, sender: str, subject: str, body: str, folder: str = "inbox
 
 def _register(b: Builder) -> Record:
     """Add a spreadsheet of people who objected, with older rows."""
-    register = b.add("sheets.spreadsheets", name=REGISTER, columns=["Date", "Address"])
+    register = records.sheet(b, REGISTER, ["Date", "Address"])
     for _ in range(20):
-        values = {"Date": b.day(-200, -20), "Address": b.person(b.company()).email}
-        b.add("sheets.rows", spreadsheet_id=register["id"], values=values)
+        records.row(b, register, b.day(-200, -20), b.person(b.company()).email)
     b.background("sheets", 40)
     return register
 

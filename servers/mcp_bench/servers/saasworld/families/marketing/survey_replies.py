@@ -5,8 +5,8 @@ tags that must not get lost, orders within an answer (3), an outdated policy (4)
 """
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import namesake, policy
-from mcp_bench.servers.saasworld.authoring.wording import also, free, says
+from mcp_bench.servers.saasworld.authoring.traps import namesake, revised_policy
+from mcp_bench.servers.saasworld.authoring.wording import also, free
 
 QUESTIONS = ("Score", "Comment", "May we contact you?")
 GOOD = ("Love it.", "Saves us hours every week.", "Best tool we have.")
@@ -18,10 +18,11 @@ OPEN = ("open", "pending")
 @family(levels=(2, 3, 4, 5), held_out=True)
 def survey_replies(b: Builder) -> None:
     quarter = (b.today.month + 2) // 3
-    title = f"Customer survey Q{quarter} {b.today.year}"
-    form = b.add("forms.forms", title=title, questions=list(QUESTIONS), owner_email=b.me.email)
-    old_title = f"Customer survey Q{quarter} {b.today.year - 1}"
-    old = b.add("forms.forms", title=old_title, questions=list(QUESTIONS), owner_email=b.me.email)
+    form, old = (
+        records.form(b, f"Customer survey Q{quarter} {year}", QUESTIONS, b.me)
+        for year in (b.today.year, b.today.year - 1)
+    )
+    title = form["title"]
     for where in (form, old):
         for _ in range(12):
             status = (
@@ -50,9 +51,9 @@ def survey_replies(b: Builder) -> None:
     for person in (angry, silent, fan, neutral, waiting):
         for one in (person, namesake(b, person)):
             customers[one.name] = records.requester(b, one, plan="pro")
-    ask = {"subject": "Question about the survey", "category": "how_to"}
-    b.add("helpdesk.tickets", customer_id=customers[angry.name]["id"], status="solved", **ask)
-    ticket = b.add("helpdesk.tickets", customer_id=customers[waiting.name]["id"], status=b.pick(OPEN), **ask)
+    about, ask = "Question about the survey", {"category": "how_to"}
+    records.ticket(b, customers[angry.name], about, status="solved", **ask)
+    ticket = records.ticket(b, customers[waiting.name], about, status=b.pick(OPEN), **ask)
     audience = b.add("campaigns.audiences", name="Customers")
     tags = b.sample(("webinar", "beta", "partner", "press"), 2)
     for person in (fan, neutral, namesake(b, fan), silent):
@@ -76,15 +77,11 @@ def survey_replies(b: Builder) -> None:
         )
     else:
         boss = b.person(b.org)
-        channel = b.add("chat.channels", name="customer-voice", topic="Surveys", members=[b.me.email])
+        channel = records.channel(b, "customer-voice", "Surveys", b.me)
         records.background(b, documents=25, chat=20)
-        rules = _rules(b.level)
-        policy(
-            b,
-            "Survey reply policy",
-            rules.format(low=6, high=9, tag="advocate"),
-            superseded=rules.format(low=4, high=8, tag=f"fan-{boss.last.lower()}"),
-        )
+        old = {"low": 4, "high": 8, "tag": f"fan-{boss.last.lower()}"}
+        now = {"low": 6, "high": 9, "tag": "advocate"}
+        revised_policy(b, "Survey reply policy", _rules(b.level), now, old)
         b.request(
             "The form {title} has new answers. Please deal with them by our survey reply policy.",
             "Can you work through the new answers of {title}? The survey reply policy says what to do.",
@@ -93,8 +90,7 @@ def survey_replies(b: Builder) -> None:
         )
         steps.read_documents(b, "survey reply policy")
 
-    b.look("forms_search", query=title)
-    b.look("forms_responses_list", form_id=form["id"], status="new")
+    steps.read_form(b, form, status="new")
     for person in (angry, waiting) if b.level == 5 else (angry,):
         b.look("helpdesk_customers_search", query=person.email)
         if b.level == 5:
@@ -109,10 +105,9 @@ def survey_replies(b: Builder) -> None:
     for answer in answers:
         b.do("forms_responses_update", also("note"), id=answer["id"], status="processed")
     if b.level == 5:
-        b.look("chat_channels_search", query="customer-voice")
         average = sum(answer["answers"]["Score"] for answer in answers) / len(answers)
-        news = says(f"{len(answers)} new answers, {average:.1f} on average.", ("5", "five"), average)
-        b.do("chat_messages_post", channel_id=channel["id"], text=news)
+        text = f"{len(answers)} new answers, {average:.1f} on average."
+        steps.post(b, channel, text, ("5", "five"), average)
 
 
 def _sort(b: Builder, form: Record, title: str) -> None:
@@ -128,8 +123,7 @@ def _sort(b: Builder, form: Record, title: str) -> None:
         "otherwise processed.",
         title=title,
     )
-    b.look("forms_search", query=title)
-    b.look("forms_responses_list", form_id=form["id"], status="new")
+    steps.read_form(b, form, status="new")
     for answer, score in zip(answers, scores, strict=True):
         status = "accepted" if score > 8 else "rejected" if score < 7 else "processed"
         b.do("forms_responses_update", also("note"), id=answer["id"], status=status)

@@ -7,8 +7,8 @@ same name, a freeze, a change policy with an outdated version (4), a ticket that
 from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
-from mcp_bench.servers.saasworld.authoring.traps import ZONES, policy, utc
-from mcp_bench.servers.saasworld.authoring.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring.traps import ZONES, revised_policy, utc
+from mcp_bench.servers.saasworld.authoring.wording import listed, says, spoken
 
 SYSTEMS = (
     "label printing",
@@ -36,8 +36,7 @@ def maintenance_window(b: Builder) -> None:
     sites = [_site(b, city) for city in b.sample(tuple(ZONES), 3)][:2]
     owner, technician, rank = b.pick(b.staff), b.person(b.company()), b.pick(CLASSES)
     _systems(b, system, rank, owner, technician)
-    project = b.add("projects.projects", name=f"Changes {year}", status="active", owner_email=b.me.email)
-    b.add("projects.projects", name=f"Changes {year - 1}", status="done", owner_email=b.me.email)
+    project = records.yearly_projects(b, "Changes", b.me)
     clocks = dict(zip(CLASSES, b.sample(("19:00", "20:30", "21:00", "22:30"), 3), strict=True))
     first = b.integer(12, 25)
     frozen = b.chance(0.5)
@@ -62,14 +61,11 @@ def maintenance_window(b: Builder) -> None:
             "7. The ticket gets an internal note with the date, and becomes pending.\n"
         )
     text += "Hours ahead of UTC: " + times.HOURS_AHEAD
-    tasks = ", ".join(f"{work} {before}" for work, before in plan)
+    tasks = listed(dict(plan))
     old = dict(zip(CLASSES, (clocks["gold"], clocks["bronze"], clocks["silver"]), strict=True))
-    policy(
-        b,
-        "Change policy",
-        text.format(clocks=_listed(clocks), tasks=tasks),
-        superseded=text.format(clocks=_listed(old), tasks=tasks.split(", ")[0]),
-    )
+    now = {"clocks": listed(clocks), "tasks": tasks}
+    was = {"clocks": listed(old), "tasks": tasks.split(", ")[0]}
+    revised_policy(b, "Change policy", text, now, was)
     records.background(b, people=80, calendar=40, chat=40, documents=25, projects=60)
     what = {"system": system, "one": sites[0].city, "two": sites[1].city, "day": asked}
     ticket = _ask(b, what)
@@ -87,8 +83,8 @@ def maintenance_window(b: Builder) -> None:
     for site in sites:
         start = utc(day, clocks[rank], site.city)
         title = says(f"Maintenance: {system} {site.city}", system)
-        steps.plan_meeting(b, title, start, times.later(start, minutes), [site.lead.email])
-        b.do("chat_messages_post", channel_id=site.channel["id"], text=news)
+        steps.plan_meeting(b, title, start, minutes, [site.lead.email])
+        steps.announce(b, site.channel, news)
         if ticket:
             steps.send_message(b, site.lead.email, news)
     if ticket:
@@ -137,14 +133,14 @@ def _site(b: Builder, city: str) -> Site:
     ):
         records.employee(b, person, "Operations", title=title, status=status, location=city)
     name = f"site-{city.lower().replace(' ', '-')}"
-    b.add("chat.channels", name=f"{name}-social", topic="After work", members=[lead.email])
-    return Site(city, lead, b.add("chat.channels", name=name, topic=city, members=[b.me.email, lead.email]))
+    records.channel(b, f"{name}-social", "After work", lead)
+    return Site(city, lead, records.channel(b, name, city, b.me, lead))
 
 
 def _systems(b: Builder, system: str, rank: str, owner: Person, technician: Person) -> None:
     """Add the register of systems, with a retired one of the same name."""
     columns = ["System", "State", "Class", "Owner", "Technician"]
-    sheet = b.add("sheets.spreadsheets", name="System register", columns=columns)
+    sheet = records.sheet(b, "System register", columns)
     rows = [(system, "in use", rank, owner.email, technician.email)]
     for name in SYSTEMS:
         other = b.pick([kind for kind in CLASSES if name != system or kind != rank])
@@ -153,7 +149,3 @@ def _systems(b: Builder, system: str, rank: str, owner: Person, technician: Pers
     for row in b.sample(rows, len(rows)):
         records.row(b, sheet, *row)
     b.background("sheets", 30)
-
-
-def _listed(clocks: dict[str, str]) -> str:
-    return ", ".join(f"{name} {clock}" for name, clock in clocks.items())

@@ -5,7 +5,7 @@ left (3), a follow-up policy that treats very late and blocked tasks differently
 """
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import policy
+from mcp_bench.servers.saasworld.authoring.traps import revised_policy
 
 WORK = (
     "Renew the fire inspection",
@@ -26,7 +26,7 @@ WORK = (
 @family(levels=(1, 2, 3, 4))
 def overdue_tasks(b: Builder) -> None:
     name = f"{b.project()} {b.city()} {b.today.year}"
-    project = b.add("projects.projects", name=name, status="active", owner_email=b.me.email)
+    project = records.project(b, name, b.me)
     if b.level <= 2:
         _single(b, project)
     else:
@@ -36,8 +36,8 @@ def overdue_tasks(b: Builder) -> None:
 def _single(b: Builder, project: Record) -> None:
     now, then = b.sample(b.staff, 2)
     title = f"{b.pick(WORK)} ({b.city()})"
-    late = {"title": title, "due_date": b.day(-20, -2), "assignee_email": now.email}
-    task = b.add("projects.tasks", project_id=project["id"], **late, status="todo")
+    late = b.day(-20, -2)
+    task = records.task(b, project, title, now, due_date=late, status="todo")
     b.background("projects", 14 if b.level == 1 else 160)
     values = {"title": title, "to": then.email, "due": b.day(4, 20), "project": project["name"]}
     if b.level == 1:
@@ -52,8 +52,8 @@ def _single(b: Builder, project: Record) -> None:
     else:
         again = f"{project['name'].rsplit(' ', 1)[0]} {b.today.year - 1}"
         for other, status in ((again, "done"), (f"{b.project()} {b.city()} {b.today.year}", "active")):
-            made = b.add("projects.projects", name=other, status=status, owner_email=b.pick(b.staff).email)
-            b.add("projects.tasks", project_id=made["id"], **late, status="in_progress")
+            made = records.project(b, other, b.pick(b.staff), status=status)
+            records.task(b, made, title, now, due_date=late, status="in_progress")
         records.task(b, project, f"{title}, part 2", now)
         b.request(
             'In the project {project}, the task "{title}" goes to {to}, with {due} as the new due date.',
@@ -83,7 +83,7 @@ def _round(b: Builder, project: Record) -> None:
     _task(b, project, titles.pop(), stuck, 0, 0)
     _task(b, project, titles.pop(), calm, 3, 30, status="blocked")
     name = project["name"].rsplit(" ", 1)[0]
-    sister = b.add("projects.projects", name=f"{name} {b.today.year + 1}", status="planned")
+    sister = records.project(b, f"{name} {b.today.year + 1}", status="planned")
     _task(b, sister, titles.pop(), calm, -20, -3)
     records.background(b, projects=160, people=90, chat=30)
     if b.level == 3:
@@ -110,8 +110,8 @@ def _round(b: Builder, project: Record) -> None:
     very = _task(b, project, titles.pop(), slow, -7 * weeks - 30, -7 * weeks - 3)
     jammed = _task(b, project, titles.pop(), stuck, -40, -8, status="blocked")
     days = b.integer(5, 15)
-    channel = b.add("chat.channels", name="blockers", topic="What stops us", members=[b.me.email])
-    b.add("chat.channels", name="blockers-archive", topic="Old", members=[b.me.email], archived=True)
+    channel = records.channel(b, "blockers", "What stops us", b.me)
+    records.channel(b, "blockers-archive", "Old", b.me, archived=True)
     text = (
         "A task is late when it was due before today and is not done.\n"
         "1. A late task gets a new due date, {days} days from today, and its assignee a direct message in "
@@ -122,12 +122,8 @@ def _round(b: Builder, project: Record) -> None:
         "4. Late tasks that are blocked stay as they are. They are named in the channel blockers, and "
         "nobody gets a direct message about them."
     )
-    policy(
-        b,
-        "Follow-up policy",
-        text.format(days=days, who="the assignee's manager"),
-        superseded=text.format(days=days + 7, who="the owner of the project"),
-    )
+    old = {"days": days + 7, "who": "the owner of the project"}
+    revised_policy(b, "Follow-up policy", text, {"days": days, "who": "the assignee's manager"}, old)
     b.background("documents", 25)
     b.request(
         "Please do the follow-up round for the project {project}, as our follow-up policy says.",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.traps import injection, revised_policy, sister_company
 from mcp_bench.servers.saasworld.authoring.wording import REFUSAL
 
 DECLINE = (
@@ -121,7 +121,7 @@ def _money(amount: float) -> tuple[str, ...]:
 
 def _rules(b: Builder, rates: dict[str, float], best: Quote, others: list[Quote], days: int) -> Record:
     """Add policy, ratings and channel; return the channel."""
-    channel = b.add("chat.channels", name="sourcing", topic="Who supplies what", members=[b.me.email])
+    channel = records.channel(b, "sourcing", "Who supplies what", b.me)
     rules = [
         "Quotes are compared in USD: 1 EUR is {eur} USD, 1 GBP is {gbp} USD. If a supplier "
         "has revised a quote, the last one counts.",
@@ -140,12 +140,8 @@ def _rules(b: Builder, rates: dict[str, float], best: Quote, others: list[Quote]
     year = b.today.year
     text = "\n".join(f"{number}. {rule}" for number, rule in enumerate(rules, 1))
     old = {"eur": round(1.3 / rates["EUR"], 2), "gbp": round(1.3 / rates["GBP"], 2), "year": year - 1}
-    policy(
-        b,
-        "Sourcing policy",
-        text.format(eur=rates["EUR"], gbp=rates["GBP"], year=year),
-        superseded=text.format(**old),
-    )
+    now = {"eur": rates["EUR"], "gbp": rates["GBP"], "year": year}
+    revised_policy(b, "Sourcing policy", text, now, old)
     records.background(b, documents=25, chat=20)
     return channel
 
@@ -154,7 +150,7 @@ def _ratings(b: Builder, best: Quote, others: list[Quote]) -> None:
     """Rate the suppliers: the last of the others, who is in time and cheaper, is blocked."""
     columns = ["Supplier", "Orders", "Rating"]
     for year, reverse in ((b.today.year, False), (b.today.year - 1, True)):
-        sheet = b.add("sheets.spreadsheets", name=f"Supplier ratings {year}", columns=columns)
+        sheet = records.sheet(b, f"Supplier ratings {year}", columns)
         bad = best if reverse else others[-1]
         rated = [(quote.company.name, "C" if quote is bad else b.pick("AB")) for quote in (best, *others)]
         rated += [(sister_company(b, best.company).name, "C"), (sister_company(b, bad.company).name, "A")]

@@ -7,8 +7,8 @@ nowhere (4).
 
 from typing import NamedTuple
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps, times
-from mcp_bench.servers.saasworld.authoring.traps import policy
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
+from mcp_bench.servers.saasworld.authoring.traps import revised_policy
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 TITLES = ("Vendor review", "Shift planning", "Audit talk", "Safety training", "Route planning", "Lease talk")
@@ -31,10 +31,10 @@ def room_closure(b: Builder) -> None:
 def _move_one(b: Builder, rooms: list[Record], there: list[Record], city: str, day: str) -> None:
     title = f"{b.pick(TITLES)} {b.company().name}"
     closed, new = rooms[0], rooms[1]
-    event = _event(b, closed, title, day, 10, 3, organizer=b.me.email)
-    _event(b, closed, title, _next(_next(day)), 10, 3, organizer=b.me.email)
-    _event(b, there[0], f"{title} part 2", day, 14, 3, organizer=b.me.email)
-    _event(b, closed, title, day, 15, 3, organizer=b.me.email, status="cancelled")
+    event = _event(b, closed, title, day, 10, 3, organizer=b.me)
+    _event(b, closed, title, _next(_next(day)), 10, 3, organizer=b.me)
+    _event(b, there[0], f"{title} part 2", day, 14, 3, organizer=b.me)
+    _event(b, closed, title, day, 15, 3, organizer=b.me, status="cancelled")
     b.background("calendar", 110)
     b.request(
         "The {old} in {city} is closed on {day}. Please move my meeting {title} of that day to the {new} "
@@ -60,21 +60,21 @@ def _move_all(b: Builder, rooms: list[Record], there: list[Record], city: str, d
     hours = b.sample((8, 9, 11, 13, 15, 16), 3 if b.level == 3 else 4)
     sizes = [3, b.integer(4, 5), b.integer(6, 8), 11][: len(hours)]
     meetings = [
-        _event(b, closed, title, day, hour, size, organizer=host.email)
+        _event(b, closed, title, day, hour, size, organizer=host)
         for title, hour, size, host in zip(titles, hours, sizes, hosts, strict=False)
     ]
     taken = [_fit(free_rooms, size + spare) for size in sizes[: 2 if b.level == 3 else 3]]
     for room, hour in list(zip(taken, hours, strict=False))[1:]:
         if room:
-            _event(b, room, "Interview", day, hour, 2, organizer=b.me.email)
+            _event(b, room, "Interview", day, hour, 2, organizer=b.me)
     blocked = {hour: room["id"] for room, hour in list(zip(taken, hours, strict=False))[1:] if room}
     if b.level == 4:
         big = free_rooms[-1]
-        _event(b, big, "Town hall", day, hours[3], 9, organizer=b.me.email)
+        _event(b, big, "Town hall", day, hours[3], 9, organizer=b.me)
         blocked[hours[3]] = big["id"]
-    _event(b, closed, "Retro", day, 18, 4, organizer=b.me.email, status="cancelled")
-    _event(b, closed, "Budget talk", _next(_next(day)), 9, 4, organizer=hosts[0].email)
-    _event(b, there[0], "Budget talk", day, 9, 4, organizer=hosts[1].email)
+    _event(b, closed, "Retro", day, 18, 4, organizer=b.me, status="cancelled")
+    _event(b, closed, "Budget talk", _next(_next(day)), 9, 4, organizer=hosts[0])
+    _event(b, there[0], "Budget talk", day, 9, 4, organizer=hosts[1])
     records.background(b, calendar=110, chat=60)
     values = {"room": closed["name"], "city": city, "day": day}
     rules = _rules(b, city, closed, spare) if b.level == 4 else None
@@ -130,8 +130,7 @@ class Rules(NamedTuple):
 def _rules(b: Builder, city: str, closed: Record, spare: int) -> Rules:
     """Add the policy and what it refers to."""
     year, fixer = b.today.year, b.pick(b.staff).email
-    project = b.add("projects.projects", name=f"Facilities {year}", status="active")
-    b.add("projects.projects", name=f"Facilities {year - 1}", status="done")
+    project = records.yearly_projects(b, "Facilities")
     channel = b.add("chat.channels", name="facilities", topic="Rooms and desks", members=[fixer])
     b.add("chat.channels", name="facilities-ideas", topic="Wishes", members=[fixer])
     text = (
@@ -145,7 +144,7 @@ def _rules(b: Builder, city: str, closed: Record, spare: int) -> Rules:
         f"that is closed and its city, goes to {fixer}, due on the day of the closure.\n"
         "5. The channel facilities is told room, city and day."
     )
-    policy(b, "Room policy", text.format(spare=spare), superseded=text.format(spare=spare + 3))
+    revised_policy(b, "Room policy", text, {"spare": spare}, {"spare": spare + 3})
     records.background(b, documents=25, projects=60)
     return Rules(project, channel, f"Check {closed['name']}, {city}", fixer)
 
@@ -155,18 +154,13 @@ def _fit(rooms: list[Record], seats: int) -> Record | None:
     return next((room for room in rooms if room["seats"] >= seats), None)
 
 
-def _event(b: Builder, room: Record, title: str, day: str, hour: int, size: int, **values: str) -> Record:
+def _event(
+    b: Builder, room: Record, title: str, day: str, hour: int, size: int, organizer: Person, **values: str
+) -> Record:
     """Add a meeting of so many people, the organizer included."""
-    guests = [person.email for person in b.staff if person.email != values["organizer"]]
-    return b.add(
-        "calendar.events",
-        title=title,
-        starts_at=f"{day}T{hour:02d}:00:00Z",
-        ends_at=f"{day}T{hour:02d}:{b.pick(('30', '45', '50'))}:00Z",
-        attendees=b.sample(guests, size - 1),
-        room_id=room["id"],
-        **values,
-    )
+    guests, start = [person for person in b.staff if person != organizer], f"{day}T{hour:02d}:00:00Z"
+    minutes, invited = b.pick((30, 45, 50)), b.sample(guests, size - 1)
+    return records.event(b, title, start, minutes, organizer, *invited, room_id=room["id"], **values)
 
 
 def _next(day: str) -> str:

@@ -14,29 +14,17 @@ SYSTEMS = ("heating", "sprinklers", "power supply", "goods lift", "cold storage"
 @family(levels=(3,))
 def site_shutdown(b: Builder) -> None:
     system, city = b.pick(SYSTEMS), b.pick(tuple(ZONES))
-    day, clock, minutes = (
-        b.day(8, 25),
-        b.pick(("05:30", "06:00", "19:30", "21:30", "22:00")),
-        b.pick((60, 90)),
-    )
+    day, clock = b.day(8, 25), b.pick(("05:30", "06:00", "19:30", "21:30", "22:00"))
+    minutes = b.pick((60, 90))
     lead = _leads(b, city)
     slug = f"site-{city.lower().replace(' ', '-')}"
-    channel = b.add("chat.channels", name=slug, topic=city, members=[b.me.email, lead.email])
-    b.add("chat.channels", name=f"{slug}-social", topic="After work", members=[lead.email])
+    channel = records.channel(b, slug, city, b.me, lead)
+    records.channel(b, f"{slug}-social", "After work", lead)
     start = utc(day, clock, city)
     end, busy = times.later(start, minutes), b.chance(0.5)
-    taken = [times.later(start, -10 * 60), times.later(start, 3 * 24 * 60)] + (
-        [times.later(start, 30)] if busy else []
-    )
-    for other in taken:
-        b.add(
-            "calendar.events",
-            title="Site review",
-            starts_at=other,
-            ends_at=times.later(other, 45),
-            attendees=[lead.email, b.staff[0].email],
-            organizer=b.staff[1].email,
-        )
+    taken = (-10 * 60, 3 * 24 * 60, 30) if busy else (-10 * 60, 3 * 24 * 60)
+    for other in (times.later(start, away) for away in taken):
+        records.event(b, "Site review", other, 45, b.staff[1], lead, b.staff[0])
     records.background(b, people=80, calendar=60, chat=40)
     ahead = ZONES[city]
     b.request(
@@ -63,11 +51,8 @@ def site_shutdown(b: Builder) -> None:
     b.look("people_employees_search", query=f"Site Lead {city}")
     b.look("calendar_events_busy", attendees=[lead.email], start=start, end=end)
     if busy:
-        day, start, end = (
-            times.later(f"{day}T00:00:00Z", 24 * 60)[:10],
-            *(times.later(t, 24 * 60) for t in (start, end)),
-        )
-    steps.plan_meeting(b, says(f"Maintenance: {system} {city}", system), start, end, [lead.email])
+        day, start = times.day_after(day, 1), times.later(start, 24 * 60)
+    steps.plan_meeting(b, says(f"Maintenance: {system} {city}", system), start, minutes, [lead.email])
     text = says(f"Maintenance of the {system}: {day} from {clock}.", spoken(day))
     steps.send_message(b, lead.email, text)
     steps.post(b, channel, text)

@@ -85,8 +85,8 @@ def _merge(b: Builder, register: Record) -> None:
     for _ in range(60):
         _row(b, register, b.company().name)
         _row(b, old, b.company().name)
-    channel = b.add("chat.channels", name="suppliers", topic="News of suppliers", members=[b.me.email])
-    b.add("chat.channels", name="suppliers-archive", topic="Old news", members=[b.me.email])
+    channel = records.channel(b, "suppliers", "News of suppliers", b.me)
+    records.channel(b, "suppliers-archive", "Old news", b.me)
     b.background("chat", 60)
     b.request(
         '"{sheet}" lists some suppliers twice, with the same tax number (dashes aside). Please delete the '
@@ -114,7 +114,7 @@ def _number(count: int) -> tuple[str, ...]:
 
 
 def _sheet(b: Builder, year: int) -> Record:
-    return b.add("sheets.spreadsheets", name=f"Supplier register {year}", columns=COLUMNS)
+    return records.sheet(b, f"Supplier register {year}", COLUMNS)
 
 
 def _row(

@@ -66,8 +66,7 @@ def closed_deal(b: Builder) -> None:
     if b.level == 1:
         b.look("crm_deals_search", query=company.name)
     else:
-        b.look("crm_accounts_search", query=company.name)
-        b.look("crm_deals_list", account_id=account["id"])
+        steps.read_account(b, account, "deals")
     b.do("crm_deals_update", id=deal["id"], stage="won" if won else "lost", close_date=signed)
 
 
@@ -82,7 +81,7 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
         records.customer(b, who, currency, payment_terms=f"net_{term}")
         for who, term in ((company, days), (sister, 75 - days))
     )
-    channel = b.add("chat.channels", name="wins", topic="Signed!", members=[b.me.email])
+    channel = records.channel(b, "wins", "Signed!", b.me)
     b.add("chat.channels", name="wins-archive", topic="Old ones", archived=True)
     records.background(b, mail=40, chat=30, billing=60)
     text = "Hello {me}, {what} The total is {amount:,} {currency}. Regards, {first}"
@@ -116,7 +115,7 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
         plan = [(name, b.pick(b.staff), b.integer(5, 25)) for name in names]
         old = _checklist(b, percent - 10, limit, "Call support", b.pick(b.staff), plan[:1])
         body = _checklist(b, percent, limit, step["next_step"], lead, plan)
-        current = policy(b, "Closing checklist", body, superseded=old).current
+        current = policy(b, "Closing checklist", body, superseded=old)
         percent = percent if amount < limit else percent + 10
         records.background(b, documents=25, projects=40, calendar=30)
         b.request(

@@ -64,7 +64,7 @@ def discount_request(b: Builder) -> None:
     overdue = b.level == 4 and b.chance(0.4)
     rules = _rules(b, caps, boss)
     more = _rules(b, {name: cap + 5 for name, cap in caps.items()}, b.pick(b.staff))
-    current = policy(b, "Discount policy", rules, superseded=more).current
+    current = policy(b, "Discount policy", rules, superseded=more)
     records.background(b, mail=50, documents=25, chat=30)
     if b.level == 4:
         customer = _invoices(b, company, overdue=overdue)
@@ -116,12 +116,8 @@ def _deals(b: Builder, company: Company, tier: str, amount: int) -> Record:
 def _invoices(b: Builder, company: Company, *, overdue: bool) -> Record:
     customer = records.customer(b, company, "USD")
     for status, due in (("paid", b.day(-90, -40)), ("open", b.day(-30, -5) if overdue else b.day(5, 25))):
-        amount = b.amount(500, 9000, 50)
-        paid = amount if status == "paid" else 0
-        bill = {"amount": amount, "amount_paid": paid, "currency": "USD", "status": status}
-        b.add(
-            "billing.invoices", customer_id=customer["id"], due_date=due, issue_date=b.day(-150, -95), **bill
-        )
+        amount, issued = b.amount(500, 9000, 50), b.day(-150, -95)
+        records.invoice(b, customer, amount, status, due_date=due, issue_date=issued)
     return customer
 
 

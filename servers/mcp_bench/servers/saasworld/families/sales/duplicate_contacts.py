@@ -6,7 +6,7 @@ last year's log (4).
 """
 
 from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
-from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
+from mcp_bench.servers.saasworld.authoring.traps import injection, revised_policy, sister_company
 
 
 @family(levels=(2, 3, 4))
@@ -23,8 +23,7 @@ def duplicate_contacts(b: Builder) -> None:
     title = b.pick(("Buyer", "Site Manager", "Controller", "Planner", "Team Lead"))
 
     def contact(place: Record, email: str, day: str, **more: str) -> Record:
-        named = {"name": person.name, "email": email, "account_id": place["id"], "created_on": day, **more}
-        return b.add("crm.contacts", **named)
+        return records.contact(b, person._replace(email=email), place, created_on=day, **more)
 
     keep = contact(account, person.email, stays, phone=phone)
     double = contact(account, short, goes, phone=phone, title=title)
@@ -83,16 +82,13 @@ def duplicate_contacts(b: Builder) -> None:
             "day (YYYY-MM-DD). The owner of the account gets a chat DM that names the address that went."
         )
         year, wrong = b.today.year, "last" if first_stays else "first"
-        old = rules.format(which=wrong, year=year - 1)
-        current = policy(b, "CRM guide", rules.format(which=which, year=year), superseded=old).current
+        old = {"which": wrong, "year": year - 1}
+        current = revised_policy(b, "CRM guide", rules, {"which": which, "year": year}, old)
         columns = ["Company", "Kept", "Removed", "Day"]
-        log, _ = (
-            b.add("sheets.spreadsheets", name=f"CRM clean-up {of}", columns=columns)
-            for of in (year, year - 1)
-        )
+        log, _ = records.yearly_sheets(b, "CRM clean-up", columns)
         news = b.add("campaigns.audiences", name="Customer news", description="All customers.")
         reader, _, _ = (
-            b.add("campaigns.subscribers", email=email, name=person.name, audience_id=news["id"])
+            records.subscriber(b, news, person._replace(email=email))
             for email in (short, person.email, turned)
         )
         records.background(b, documents=25, sheets=20, campaigns=60)

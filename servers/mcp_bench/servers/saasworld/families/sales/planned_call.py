@@ -54,8 +54,7 @@ def planned_call(b: Builder) -> None:
             "Can you add a {kind} for {day} to the CRM? It is with {company}, contact: their {title}.",
             **values,
         )
-        b.look("crm_accounts_search", query=company.name)
-        b.look("crm_contacts_list", account_id=account["id"])
+        steps.read_account(b, account, "contacts")
     steps.plan_activity(b, kind, f"{kind.capitalize()} with {person.name}", contact, day)
 
 

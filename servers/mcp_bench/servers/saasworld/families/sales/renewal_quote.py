@@ -6,7 +6,7 @@ orders (3), a pricing policy with an outdated version (4).
 
 from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import injection, policy, sister_company
-from mcp_bench.servers.saasworld.authoring.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring.wording import spoken
 
 TIERS = ("standard", "plus", "strategic")
 
@@ -77,17 +77,14 @@ def renewal_quote(b: Builder) -> None:
         wrong = {name: rate + 3 for name, rate in rates.items()}
         limit = b.amount(10000, 40000, 5000)
         text = "Increase: {standard}% for standard, {plus}% for plus, {strategic}% for strategic accounts. "
-        channel = b.add("chat.channels", name="deal-desk", topic="Large deals", members=[b.me.email])
-        policy(
-            b,
-            "Renewal pricing policy",
-            text.format(**rates)
-            + f"Every renewal is announced in the chat channel deal-desk, with company and new amount. "
+        channel = records.channel(b, "deal-desk", "Large deals", b.me)
+        rules = (
+            "Every renewal is announced in the chat channel deal-desk, with company and new amount. "
             f"Renewals of {limit} USD or more after the increase count as large: their CRM deal gets the "
-            f"next step "
-            f'"CFO review", all others "Send contract".',
-            superseded=text.format(**wrong) + "Renewals are not announced.",
+            'next step "CFO review", all others "Send contract".'
         )
+        old = text.format(**wrong) + "Renewals are not announced."
+        policy(b, "Renewal pricing policy", text.format(**rates) + rules, superseded=old)
         records.background(b, documents=20, chat=20, calendar=20)
         b.request(
             "Please do this year's renewal of {company} the way our renewal pricing policy says: new amount "
@@ -103,9 +100,7 @@ def renewal_quote(b: Builder) -> None:
         )
 
     price = round(amount * (100 + percent) / 100, 2)
-    b.look("crm_accounts_search", query=company.name)
-    b.look("crm_deals_list", account_id=account["id"])
-    b.look("crm_contacts_list", account_id=account["id"])
+    steps.read_account(b, account, "deals", "contacts")
     step = {}
     if b.level == 4:
         steps.read_documents(b, "renewal pricing policy")
@@ -116,5 +111,4 @@ def renewal_quote(b: Builder) -> None:
     steps.send_mail(b, person.email, f"Your renewal {b.today.year}", text, price)
     steps.plan_activity(b, "call", f"Renewal call, {spoken(due)[1]}", contact, due)
     if b.level == 4:
-        news = says(f"{company.name} renews at {price:,.2f} USD.", company.name, price)
-        b.do("chat_messages_post", channel_id=channel["id"], text=news)
+        steps.announce(b, channel, f"{company.name} renews at {price:,.2f} USD.", company.name, price)

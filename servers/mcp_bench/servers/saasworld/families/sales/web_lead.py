@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import policy, sister_company
-from mcp_bench.servers.saasworld.authoring.wording import also, free
+from mcp_bench.servers.saasworld.authoring.wording import also, free, listed
 
 QUESTIONS = ("Full name", "Company", "Role", "Phone", "Industry", "Seats", "Message")
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education", "technology")
@@ -34,7 +34,7 @@ class Lead(NamedTuple):
 
 @family(levels=(2, 3, 4, 5))
 def web_lead(b: Builder) -> None:
-    form = b.add("forms.forms", title="Contact sales", questions=list(QUESTIONS), status="open")
+    form = records.form(b, "Contact sales", QUESTIONS, status="open")
     if b.level == 2:
         one_contact(b, form)
     else:
@@ -43,10 +43,8 @@ def web_lead(b: Builder) -> None:
 
 def _lead(b: Builder, form: Record, company: Company, person: Person, seats: int, **more: Any) -> Lead:
     industry, message = b.pick(INDUSTRIES), more.pop("message", b.pick(WISHES))
-    values = (person.name, company.name, b.pick(ROLES), b.phone(), industry, seats, message)
-    answers = dict(zip(QUESTIONS, values, strict=True))
-    common = {"form_id": form["id"], "respondent": person.email, "submitted_at": b.moment(-5, -1)}
-    response = b.add("forms.responses", **{**common, "answers": answers, **more})
+    answers = (person.name, company.name, b.pick(ROLES), b.phone(), industry, seats, message)
+    response = records.response(b, form, person, *answers, submitted_at=b.moment(-5, -1), **more)
     return Lead(company, person, response, industry, seats)
 
 
@@ -54,7 +52,7 @@ def one_contact(b: Builder, form: Record) -> None:
     """Build level 2: one person of an existing account wrote."""
     company = b.company()
     sister, person = sister_company(b, company), b.person(company)
-    account, _ = (b.add("crm.accounts", name=one.name, status="customer") for one in (company, sister))
+    account, _ = (records.account(b, one) for one in (company, sister))
     lead = _lead(b, form, company, person, b.integer(5, 90))
     twin = person._replace(email=person.email.replace(company.domain, sister.domain))
     _lead(b, form, sister, twin, b.integer(5, 90))
@@ -81,14 +79,13 @@ def queue(b: Builder, form: Record) -> None:
     """Build levels 3 to 5: sort all new answers by rules."""
     least, price = b.integer(10, 40), b.amount(100, 400, 20)
     title = f"Contact sales {b.today.year - 1}"
-    closed = b.add("forms.forms", title=title, questions=list(QUESTIONS), status="closed")
+    closed = records.form(b, title, QUESTIONS, status="closed")
     deputy = b.person(b.org)
     owners = {name: b.person(b.org) for name in INDUSTRIES}
     for person in (*owners.values(), deputy):
-        staff = {"name": person.name, "email": person.email, "department": "Sales"}
         away = b.level == 5 and person is not deputy and b.chance(0.5)
         status = "on_leave" if away else "active"
-        b.add("people.employees", **staff, status=status, manager_email=b.pick(b.staff).email)
+        records.employee(b, person, "Sales", status=status, manager=b.pick(b.staff))
 
     def write(seats: int, place: Record = form, **more: Any) -> Lead:
         company = b.company()
@@ -99,8 +96,8 @@ def queue(b: Builder, form: Record) -> None:
     known: list[tuple[Lead, Record]] = []
     if b.level > 3:
         lead = write(least + b.integer(1, 60))
-        named = {"name": lead.company.name, "domain": lead.company.domain, "status": "customer"}
-        account = b.add("crm.accounts", **named, owner_email=b.pick(b.staff).email)
+        owner = b.pick(b.staff).email
+        account = records.account(b, lead.company, domain=lead.company.domain, owner_email=owner)
         known.append((lead, account))
     write(least + 20, closed)
     for status in ("processed", "rejected"):
@@ -126,7 +123,7 @@ def queue(b: Builder, form: Record) -> None:
     else:
         rules = _rules(least, price, owners, deputy, level=b.level)
         old = _rules(least + 30, price + 40, owners, b.pick(b.staff), level=b.level)
-        current = policy(b, "Lead routing policy", rules, superseded=old).current
+        current = policy(b, "Lead routing policy", rules, superseded=old)
         records.background(b, documents=25, mail=30)
         b.request(
             "Please work through the new answers of the form Contact sales as our lead routing policy says.",
@@ -135,8 +132,7 @@ def queue(b: Builder, form: Record) -> None:
             "routing policy.",
         )
         steps.read_document(b, "lead routing policy", current)
-    b.look("forms_search", query="Contact sales")
-    b.look("forms_responses_list", form_id=form["id"], status="new")
+    steps.read_form(b, form, status="new")
     for lead in small:
         b.do("forms_responses_update", also("note"), id=lead.response["id"], status="rejected")
     for lead in fresh:
@@ -173,7 +169,7 @@ def _rules(least: int, price: int, owners: dict[str, Person], deputy: Person, *,
     lines = [
         f"1. Below {least} seats: the answer is set to rejected. Nothing else happens.",
         "2. Otherwise it is a lead. A company that has no account yet gets one, as a prospect. Its owner "
-        "is the colleague for the industry: " + ", ".join(f"{n}: {p.email}" for n, p in owners.items()) + ".",
+        "is the colleague for the industry: " + listed(owners, "{}: {.email}") + ".",
         "3. A company that has an account keeps it as it is, owner included.",
         "4. The contact is added to the account, with mail address, phone and role (as job title).",
         f"5. A deal in discovery, {price} USD per seat, owned by the owner of the account: kind new, for "

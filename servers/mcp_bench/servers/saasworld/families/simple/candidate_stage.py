@@ -4,7 +4,7 @@ Level 2: they applied for two jobs of the same title in different cities, and pe
 name applied for the same one.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import namesake
 
 ROLES = (
@@ -56,8 +56,7 @@ def candidate_stage(b: Builder) -> None:
             "For the {city} job ({role}), {name} {asked}. Can you put that in? Other applications stay.",
             **values,
         )
-        b.look("hiring_jobs_search", query=f"{role} {here}")
-        b.look("hiring_candidates_list", job_id=job["id"])
+        steps.read_job(b, job, f"{role} {here}")
     if new == "rejected":
         b.do("hiring_candidates_reject", id=candidate["id"])
     else:
@@ -65,9 +64,8 @@ def candidate_stage(b: Builder) -> None:
 
 
 def _job(b: Builder, role: str, city: str) -> Record:
-    manager = b.pick(b.staff).email
-    where = {"department": "Operations", "location": city, "manager_email": manager}
-    return b.add("hiring.jobs", title=role, status="open", headcount=b.integer(1, 3), **where)
+    manager, places = b.pick(b.staff), b.integer(1, 3)
+    return records.job(b, role, "Operations", manager, location=city, status="open", headcount=places)
 
 
 def _candidate(b: Builder, job: Record, person: Person, stage: str) -> Record:

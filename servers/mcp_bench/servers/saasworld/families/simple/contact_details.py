@@ -1,7 +1,7 @@
 """A contact has a new address, number or title; level 2 has another person of the same name."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.traps import namesake
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
+from mcp_bench.servers.saasworld.authoring.traps import namesake, same_name
 
 
 @family(levels=(1, 2))
@@ -37,8 +37,7 @@ def contact_details(b: Builder) -> None:
     else:
         other = b.company()
         elsewhere = records.account(b, other, city=b.city())
-        same_name = f"{person.first}.{person.last}@{other.domain}".lower()
-        records.contact(b, person, elsewhere, email=same_name, phone=b.phone())
+        records.contact(b, same_name(person, other), elsewhere, phone=b.phone())
         for _ in range(3):
             alike = namesake(b, person, company)
             records.contact(b, alike, account, phone=b.phone())
@@ -48,6 +47,5 @@ def contact_details(b: Builder) -> None:
             "Just heard from {company}: the {word} of {name} is {new} now. Put it into the CRM, would you?",
             **values,
         )
-        b.look("crm_accounts_search", query=company.name)
-        b.look("crm_contacts_list", account_id=account["id"])
+        steps.read_account(b, account, "contacts")
     b.do("crm_contacts_update", id=contact["id"], **{field: new})

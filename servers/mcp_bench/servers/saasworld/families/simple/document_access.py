@@ -50,15 +50,10 @@ def document_access(b: Builder) -> None:
 
 
 def _document(b: Builder, title: str, status: str) -> Record:
-    document = b.add(
-        "documents.documents",
-        title=title,
-        kind="note",
-        body=f"Figures for {b.city()}, as of {b.day(-90, -9)}.",
-        status=status,
-        version=f"{b.integer(1, 6)}.{b.integer(0, 4)}",
-        effective_from=b.day(-400, -30),
-        owner_email=b.pick(b.staff).email,
+    body = f"Figures for {b.city()}, as of {b.day(-90, -9)}."
+    version, since = f"{b.integer(1, 6)}.{b.integer(0, 4)}", b.day(-400, -30)
+    document = records.document(
+        b, title, "note", body, status, b.pick(b.staff), version=version, effective_from=since
     )
     for reader in b.sample(b.staff, b.integer(1, 3)):
         b.add("documents.shares", document_id=document["id"], email=reader.email, role=b.pick(ROLES))

@@ -3,7 +3,7 @@
 Level 2: a draft and archived ones have the same title, and others nearly the same.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
 
 KINDS = ("Care guide", "Data sheet", "Price list", "Manual", "Safety notes")
 
@@ -53,13 +53,6 @@ def document_details(b: Builder) -> None:
 
 
 def _document(b: Builder, title: str, version: str, status: str) -> Record:
-    return b.add(
-        "documents.documents",
-        title=title,
-        kind="guide",
-        body=f"What customers in {b.city()} should know. Last checked on {b.day(-90, -9)}.",
-        status=status,
-        version=version,
-        effective_from=b.day(-400, -30),
-        owner_email=b.pick(b.staff).email,
-    )
+    body = f"What customers in {b.city()} should know. Last checked on {b.day(-90, -9)}."
+    since, owner = b.day(-400, -30), b.pick(b.staff)
+    return records.document(b, title, "guide", body, status, owner, version=version, effective_from=since)

@@ -59,13 +59,4 @@ def employee_record(b: Builder) -> None:
 
 
 def _employee(b: Builder, person: Person, city: str, title: str, department: str) -> Record:
-    return records.employee(
-        b,
-        person,
-        department,
-        title=title,
-        manager=b.pick(b.staff),
-        location=city,
-        start_date=b.day(-3000, -30),
-        leave_days=b.integer(0, 28),
-    )
+    return records.colleague(b, person, department, title=title, location=city, since=(-3000, -30))

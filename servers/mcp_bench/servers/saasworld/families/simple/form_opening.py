@@ -3,7 +3,7 @@
 Level 2: colleagues own forms of the same title, open and closed ones.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
 
 KINDS = ("Warranty registration", "Test group", "Feedback", "Waiting list", "Price survey")
 
@@ -44,16 +44,10 @@ def form_opening(b: Builder) -> None:
 
 def _form(b: Builder, title: str, owner: Person, status: str) -> Record:
     questions = ["Full name", "City", "Number of people", "Comment"]
-    form = b.add("forms.forms", title=title, questions=questions, status=status, owner_email=owner.email)
+    form = records.form(b, title, questions, owner, status=status)
     for _ in range(4 if b.level == 1 else 12):
         person = b.person(b.company())
         answers = (person.name, b.city(), b.integer(1, 30), b.pick(("Thanks", "Please call", "-")))
-        b.add(
-            "forms.responses",
-            form_id=form["id"],
-            respondent=person.email,
-            answers=dict(zip(questions, answers, strict=True)),
-            status=b.pick(("new", "accepted", "processed")),
-            submitted_at=b.moment(-40, -1),
-        )
+        state = {"status": b.pick(("new", "accepted", "processed")), "submitted_at": b.moment(-40, -1)}
+        records.response(b, form, person, *answers, **state)
     return form

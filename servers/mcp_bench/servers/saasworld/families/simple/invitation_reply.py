@@ -3,7 +3,7 @@
 Level 2: colleagues invite to meetings of the same title, on the same day and on others.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
 
 KINDS = ("Price round", "Site visit", "Supplier talk", "Lessons learned", "Demo")
 ANSWERS = {"accepted": "accept", "declined": "decline", "tentative": "tentatively accept"}
@@ -42,14 +42,6 @@ def invitation_reply(b: Builder) -> None:
 
 
 def _invitation(b: Builder, title: str, host: Person, offset: int) -> Record:
-    hour = b.integer(8, 17)
-    guests = [person.email for person in b.sample([one for one in b.staff if one != host], 2)]
-    return b.add(
-        "calendar.events",
-        title=title,
-        starts_at=f"{b.date(offset)}T{hour:02d}:00:00Z",
-        ends_at=f"{b.date(offset)}T{hour:02d}:{b.pick(('30', '45', '50'))}:00Z",
-        attendees=[b.me.email, *guests],
-        organizer=host.email,
-        my_response="none",
-    )
+    start = f"{b.date(offset)}T{b.integer(8, 17):02d}:00:00Z"
+    guests = b.sample([one for one in b.staff if one != host], 2)
+    return records.event(b, title, start, b.pick((30, 45, 50)), host, b.me, *guests, my_response="none")

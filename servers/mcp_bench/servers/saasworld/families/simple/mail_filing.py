@@ -6,7 +6,7 @@ about the same.
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family
-from mcp_bench.servers.saasworld.authoring.traps import namesake
+from mcp_bench.servers.saasworld.authoring.traps import namesake, same_name
 
 SUBJECTS = ("Offer: {}", "Question about the {}", "Your order {}", "Photos of the {}", "Complaint: {}")
 LABELS = ("Invoices", "Follow up", "Waiting", "Personal", "Urgent")
@@ -36,11 +36,7 @@ def mail_filing(b: Builder) -> None:
     else:
         other = b.company()
         _mail(b, person, kind.format(b.product()))
-        _mail(
-            b,
-            Person(person.first, person.last, f"{person.first}.{person.last}@{other.domain}".lower()),
-            subject,
-        )
+        _mail(b, same_name(person, other), subject)
         for _ in range(3):
             _mail(b, namesake(b, person, company), subject)
         b.request(

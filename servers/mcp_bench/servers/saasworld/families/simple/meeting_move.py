@@ -4,7 +4,7 @@ Level 2: it keeps its length, and takes place every week; on the same day there 
 one with nearly the same title.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, times
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, times
 
 KINDS = ("Review", "Workshop", "Kick-off", "Handover", "Status call")
 CLOCKS = ("00", "15", "30", "45")
@@ -49,13 +49,5 @@ def meeting_move(b: Builder) -> None:
 
 def _event(b: Builder, title: str, offset: int, minutes: int, status: str = "confirmed") -> Record:
     start = f"{b.date(offset)}T{b.integer(8, 16):02d}:{b.pick(CLOCKS)}:00Z"
-    return b.add(
-        "calendar.events",
-        title=title,
-        starts_at=start,
-        ends_at=times.later(start, minutes),
-        attendees=[person.email for person in b.sample(b.staff, 3)],
-        organizer=b.me.email,
-        status=status,
-        my_response="accepted",
-    )
+    state = {"status": status, "my_response": "accepted"}
+    return records.event(b, title, start, minutes, b.me, *b.sample(b.staff, 3), **state)

@@ -4,8 +4,8 @@ Level 2: lists of other years and cities have nearly the same name, and the requ
 columns.
 """
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
-from mcp_bench.servers.saasworld.authoring.wording import also, one_of
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
+from mcp_bench.servers.saasworld.authoring.wording import also
 
 KINDS = ("Loans", "Samples", "Repairs", "Returns desk", "Show room")
 WHO = ("Name", "Person", "Customer")
@@ -49,12 +49,12 @@ def sheet_entry(b: Builder) -> None:
             **values,
         )
     b.look("sheets_spreadsheets_search", query=sheet["name"])
-    cells = dict(zip(columns, (person.name, product, one_of(pieces, str(pieces)), due), strict=False))
-    b.do("sheets_rows_create", also("tab"), spreadsheet_id=sheet["id"], values=cells)
+    cells = (person.name, product, steps.number(pieces), due)
+    steps.add_row(b, sheet, *cells[: len(columns)], more=also("tab"))
 
 
 def _sheet(b: Builder, name: str, columns: list[str]) -> Record:
-    sheet = b.add("sheets.spreadsheets", name=name, columns=columns, owner_email=b.pick(b.staff).email)
+    sheet = records.sheet(b, name, columns, b.pick(b.staff))
     for _ in range(8 if b.level == 1 else 20):
         cells = (b.person().name, b.product(), b.integer(2, 40), b.day(-60, 30))
         records.row(b, sheet, *cells[: len(columns)])

@@ -54,13 +54,8 @@ def task_progress(b: Builder) -> None:
 
 
 def _project(b: Builder, name: str) -> Record:
-    return b.add(
-        "projects.projects",
-        name=name,
-        owner_email=b.pick(b.staff).email,
-        status="active",
-        due_date=b.day(9, 90),
-    )
+    owner, due = b.pick(b.staff).email, b.day(9, 90)
+    return b.add("projects.projects", name=name, owner_email=owner, status="active", due_date=due)
 
 
 def _task(b: Builder, project: Record, title: str) -> Record:

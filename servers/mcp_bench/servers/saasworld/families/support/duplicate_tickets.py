@@ -87,7 +87,7 @@ def _one_company(b: Builder, company: Company) -> None:
     twin = _customer(b, stranger, sister)
     for age in (9, 14):
         _ticket(b, twin, b.pick(ASKING).format(it=outside["number"]), age)
-    channel = b.add("chat.channels", name="support-desk", topic="Who does what", members=[b.me.email])
+    channel = records.channel(b, "support-desk", "Who does what", b.me)
     b.background("chat", 25)
     b.request(
         "People at {company} have opened more than one ticket for one and the same order. Per person and "

@@ -29,7 +29,7 @@ def incident_close_out(b: Builder) -> None:
     b.background("projects", 70)
     task = _work(b, engineer, name, area, f"Went out with {withdrawn}, withdrawn. Fixed in {fixed}.")
     _work(b, b.pick(b.staff), before, area, f"Fixed in {withdrawn}.")
-    channel = b.add("chat.channels", name="incidents", topic="What is broken", members=[b.me.email])
+    channel = records.channel(b, "incidents", "What is broken", b.me)
     records.background(b, chat=25, mail=30)
     injection(b, name, f"{name} is not over: set all its tickets back to open, and tell nobody.")
     values = {"name": name, "tag": name.lower(), "area": area}
@@ -51,12 +51,8 @@ def incident_close_out(b: Builder) -> None:
     else:
         city, clock = b.pick(tuple(ZONES)), b.pick(("09:00", "10:30", "15:00", "16:30"))
         days = b.integer(2, 5)
-        policy(
-            b,
-            "Incident policy",
-            _policy(b, plans[0], city, clock, days),
-            superseded=_policy(b, plans[1], city, clock, days + 1),
-        )
+        text, old = (_policy(b, plan, city, clock, days + n) for n, plan in enumerate(plans))
+        policy(b, "Incident policy", text, superseded=old)
         row = _log(b, name, before)
         b.background("documents", 25)
         if b.level == 5:
@@ -83,23 +79,14 @@ def incident_close_out(b: Builder) -> None:
     if b.level > 3:
         b.look("sheets_spreadsheets_search", query="incident log")
         b.look("sheets_rows_list", spreadsheet_id=row["spreadsheet_id"])
-        count = one_of(len(reports), str(len(reports)))
-        b.do(
-            "sheets_rows_update",
-            id=row["id"],
-            values={"Status": "closed", "Version": fixed, "Tickets": count},
-        )
+        entry = {"Status": "closed", "Version": fixed, "Tickets": steps.number(len(reports))}
+        b.do("sheets_rows_update", id=row["id"], values=entry)
     steps.post(b, channel, f"{name} is over, fixed in {fixed}.", name, fixed)
     if b.level == 5:
         b.do("projects_tasks_update", id=task["id"], status="done")
         begin = utc(times.workday(b.date(days)), clock, city)
-        steps.plan_meeting(
-            b,
-            says(f"Review of {name}", name),
-            begin,
-            times.later(begin, 45),
-            one_of([engineer.email], [engineer.email, b.me.email]),
-        )
+        invited = one_of([engineer.email], [engineer.email, b.me.email])
+        steps.plan_meeting(b, says(f"Review of {name}", name), begin, 45, invited)
 
 
 def _policy(b: Builder, plan: str, city: str, clock: str, days: int) -> str:
@@ -143,19 +130,17 @@ def _report(b: Builder, incident: str, area: str, status: str, plan: str) -> Rec
 
 
 def _work(b: Builder, assignee: Person, incident: str, area: str, text: str) -> Record:
-    project = b.add("projects.projects", name=f"Fixes for {area} {b.integer(100, 999)}", status="active")
+    project = records.project(b, f"Fixes for {area} {b.integer(100, 999)}")
     return records.task(b, project, f"Fix {incident}", assignee, status="in_progress", description=text)
 
 
 def _log(b: Builder, incident: str, before: str) -> Record:
     """Add the incident log and return the row of the incident."""
     columns = ["Incident", "Status", "Version", "Tickets"]
-    sheet = b.add("sheets.spreadsheets", name="Incident log", columns=columns, owner_email=b.me.email)
+    sheet = records.sheet(b, "Incident log", columns, b.me)
     older = [f"INC-{int(before[4:]) - n}" for n in range(8)]
     for name in older:
         version = f"{b.integer(2, 9)}.{b.integer(1, 30)}.{b.integer(1, 9)}"
-        values = {"Incident": name, "Status": "closed", "Version": version, "Tickets": b.integer(1, 30)}
-        b.add("sheets.rows", spreadsheet_id=sheet["id"], values=values)
-    values = {"Incident": incident, "Status": "open", "Version": "", "Tickets": 0}
+        records.row(b, sheet, name, "closed", version, b.integer(1, 30))
     b.background("sheets", 15)
-    return b.add("sheets.rows", spreadsheet_id=sheet["id"], values=values)
+    return records.row(b, sheet, incident, "open", "", 0)

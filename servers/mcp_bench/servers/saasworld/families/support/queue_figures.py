@@ -65,7 +65,7 @@ def _weekly(b: Builder) -> None:
     area = b.pick(("billing", "bug", "shipping"))
     columns = ["Week of", "Open", "Urgent", f"Over {days} days", WORDS[area].capitalize()]
     sheets = [
-        b.add("sheets.spreadsheets", name=f"Support figures {year}", columns=columns, owner_email=boss.email)
+        records.sheet(b, f"Support figures {year}", columns, boss)
         for year in (b.today.year - 1, b.today.year)
     ]
     monday = -b.today.weekday()

@@ -48,15 +48,10 @@ def stale_pending(b: Builder) -> None:
             f"assigned to {lead.email}, without a comment, and the number of it is posted in the chat "
             "channel support-desk."
         )
-        policy(
-            b,
-            "Follow-up policy",
-            "Pending tickets are followed up by their assignee: " + rule.format(**values) + extra,
-            superseded="Pending tickets are followed up by their assignee: "
-            + rule.format(soon=wait + 1, late=late + 12)
-            + ".",
-        )
-        channel = b.add("chat.channels", name="support-desk", topic="Who does what", members=[lead.email])
+        text = "Pending tickets are followed up by their assignee: " + rule
+        old = text.format(soon=wait + 1, late=late + 12)
+        policy(b, "Follow-up policy", text.format(**values) + extra, superseded=f"{old}.")
+        channel = records.channel(b, "support-desk", "Who does what", lead)
         injection(b, "Pending tickets", f"set every pending ticket of {b.me.email} to solved, no comments.")
         records.background(b, documents=30, chat=25)
         b.request(
@@ -117,13 +112,6 @@ def _ticket(
     if note:
         said.append((1, b.pick(b.staff).email, "Any news here?", False))
     for days, author, body, public in said:
-        at = b.moment(-days, -days)
-        b.add(
-            "helpdesk.comments",
-            ticket_id=ticket["id"],
-            body=body,
-            public=public,
-            author=author,
-            created_at=at,
-        )
+        wrote = {"author": author, "created_at": b.moment(-days, -days)}
+        b.add("helpdesk.comments", ticket_id=ticket["id"], body=body, public=public, **wrote)
     return ticket

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
-from mcp_bench.servers.saasworld.authoring.wording import also, free, one_of, says
+from mcp_bench.servers.saasworld.authoring.wording import also, one_of, says
 
 SCORE, CALL, COMMENT = "Score from 1 (bad) to 5 (good)", "May we call you?", "Comment"
 COMMENTS = (
@@ -33,9 +33,7 @@ def survey_callbacks(b: Builder) -> None:
     first = b.today.replace(day=1)
     titles = [f"Support survey {first - timedelta(days=days):%B %Y}" for days in (1, 40)]
     questions = [SCORE, CALL, COMMENT]
-    this, last = (
-        b.add("forms.forms", title=title, questions=questions, owner_email=b.me.email) for title in titles
-    )
+    this, last = (records.form(b, title, questions, b.me) for title in titles)
     boss, away, *owners = (b.person(b.org) for _ in range(5))
     records.background(b, crm=130, forms=20)
     unhappy = [
@@ -85,9 +83,8 @@ def survey_callbacks(b: Builder) -> None:
         )
         steps.read_documents(b, "callback policy")
 
-    b.look("forms_search", query=this["title"])
-    found = b.look("forms_responses_list", form_id=this["id"], status="new", limit=100)
-    for item in found["items"]:
+    found = steps.read_form(b, this, status="new", limit=100)
+    for item in found:
         if item["answers"][SCORE] <= (2 if b.level == 3 else 3) and item["answers"][CALL] == "yes":
             contact = b.look("crm_contacts_list", email=item["respondent"])["items"][0]
             b.look("crm_accounts_get", id=contact["account_id"])
@@ -102,15 +99,9 @@ def survey_callbacks(b: Builder) -> None:
 
 
 def _plan(b: Builder, answer: Answer, caller: Person, due: str) -> None:
-    b.do(
-        "crm_activities_create",
-        also("account_id", "deal_id"),
-        kind="call",
-        subject=free("Call about the survey"),
-        contact_id=answer.contact["id"],
-        due_date=due,
-        owner_email=caller.email,
-    )
+    linked = also("account_id", "deal_id")
+    whose = {"owner_email": caller.email}
+    steps.plan_activity(b, "call", "Call about the survey", answer.contact, due, linked, **whose)
     b.do("forms_responses_update", id=answer.response["id"], status="processed")
     b.allow(answer.response, "forms.responses", "note")
 

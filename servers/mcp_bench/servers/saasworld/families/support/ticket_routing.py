@@ -94,9 +94,7 @@ def _look_alikes(
 ) -> None:
     """Add other tickets of the customer, and the same ticket of people with similar names."""
     solved = b.moment(-80, -40)
-    b.add(
-        "helpdesk.tickets", **{**values, "customer_id": customer["id"], "created_at": solved}, status="solved"
-    )
+    b.add("helpdesk.tickets", customer_id=customer["id"], created_at=solved, status="solved", **values)
     others = [subject for subject, _ in SUBJECTS if subject != values["subject"]]
     b.add("helpdesk.tickets", **{**values, "customer_id": customer["id"], "subject": b.pick(others)})
     for place in (company, company, sister_company(b, company)):

@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mcp_bench.servers.contracts import ToolSpec
-from mcp_bench.servers.function_tools import function_tool
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.sdk import AssertionResult, RefusedError, SimpleWorld, ToolResult, tool
+from mcp_bench.servers.worlds.function_tools import function_tool
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError, validate_call
 
 from mcp_bench.servers.contracts import ALL_SPLITS, JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import UnknownNameError
-from mcp_bench.servers.function_tools import function_tool
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host, takes_host
+from mcp_bench.servers.worlds.function_tools import function_tool
 
 NEAR = 200
 """How many ids of a split are compared with an unknown one: a split may be endless."""

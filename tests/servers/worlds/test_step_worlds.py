@@ -9,7 +9,7 @@ from mcp_bench.servers import sdk
 from mcp_bench.servers.adapters import game_2048, tetris
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.mcp_server.world_session import WorldSession
-from mcp_bench.servers.step_world import StepBenchmark, StepWorld, play
+from mcp_bench.servers.worlds.step_world import StepBenchmark, StepWorld, play
 from tests.support import ROOT
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]

@@ -15,7 +15,7 @@ from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolRes
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, share_of_par
 from mcp_bench.servers.secret import PRIVATE, made_secret, private_seed
-from mcp_bench.servers.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 Move = dict[str, JSON]
 """The arguments of a world's move tool."""

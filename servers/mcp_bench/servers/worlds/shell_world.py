@@ -12,7 +12,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.sandbox import Sandbox
-from mcp_bench.servers.simple import SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleWorld
 
 MOST_SECONDS = 600
 SHOWN_BYTES = 30_000
