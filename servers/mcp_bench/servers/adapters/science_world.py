@@ -14,19 +14,12 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from scienceworld.constants import BASEPATH, JAR_PATH
 
-from mcp_bench.servers.contracts import JSON, Score, ToolSpec
-from mcp_bench.servers.step_world import LOOK, Game, Move, StepBenchmark, StepWorld
+from mcp_bench.servers.contracts import JSON, Score
+from mcp_bench.servers.step_world import LOOK, Game, Move, StepBenchmark, TextWorld, text_tool
 
-ACT = ToolSpec(
-    name="act",
-    description="Do something in the world. Returns what happens.",
-    input_schema={
-        "type": "object",
-        "properties": {"action": {"type": "string", "maxLength": 200}},
-        "required": ["action"],
-        "additionalProperties": False,
-    },
-)
+ACT = text_tool("act", "Do something in the world. Returns what happens.")
+JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC")
+"""By default Java lets a heap grow to a quarter of the machine's memory before it looks for garbage."""
 MOVES = 250
 LISTED = {"train": 20, "dev": 5, "test": 5}
 """Variations of a task type that a split lists, at most. All others are tasks, too."""
@@ -43,7 +36,12 @@ You have at most {MOVES} actions."""
 def gateway() -> JavaGateway:
     """Start the simulator's Java process, once. It ends with this process."""
     port, token, process = launch_gateway(
-        classpath=JAR_PATH, die_on_exit=True, cwd=BASEPATH, return_proc=True, enable_auth=True
+        classpath=JAR_PATH,
+        javaopts=list(JAVA_OPTIONS),
+        die_on_exit=True,
+        cwd=BASEPATH,
+        return_proc=True,
+        enable_auth=True,
     )
     parameters = GatewayParameters(auto_field=True, port=port, auth_token=token)
     return JavaGateway(gateway_parameters=parameters, java_process=process)
@@ -80,7 +78,7 @@ def description(kind: str, number: int) -> str:
     return str(lister().getTaskDescription())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def gold_path(kind: str, number: int) -> tuple[str, ...]:
     """Return the simulator's own solution. It is made with the world, which takes up to some seconds."""
     made = simulator()
@@ -88,29 +86,28 @@ def gold_path(kind: str, number: int) -> tuple[str, ...]:
     return tuple(map(str, made.getGoldActionSequence()))
 
 
-class ScienceWorld(StepWorld):
+class ScienceWorld(TextWorld):
     """One attempt at a variation of a task."""
 
     move_tool = ACT
+    most_moves = MOVES
+    counted = "Actions"
 
     def __init__(self, kind: str, number: int) -> None:
         self.kind, self.number = kind, number
         self._simulator = simulator()
         self._simulator.load(kind, number, "", False)
         self._simulator.reset()
-        self._text = str(self._simulator.step("look around"))
+        self.text = str(self._simulator.step("look around"))
         self._start = self.points = self._points()
         self.actions: list[str] = []
 
-    def observe(self) -> str:
-        return f"{self._text}\nActions left: {MOVES - len(self.actions)}."
-
     def act(self, move: Move) -> float:
         action, before = str(move["action"]), self.points
-        self._text = str(self._simulator.step(action))
+        text = str(self._simulator.step(action))
         self.actions.append(action)
         self.points = self._points()
-        self.over = bool(self._simulator.getCompleted()) or len(self.actions) >= MOVES
+        self.show(text, over=bool(self._simulator.getCompleted()))
         return self.points - before
 
     def policy(self) -> Move | None:
@@ -123,7 +120,7 @@ class ScienceWorld(StepWorld):
         return Score(name="points", value=self.points, unit="points", baseline=self._start, par=100)
 
     async def snapshot(self) -> JSON:
-        return {"points": self.points, "actions": list(self.actions), "seen": self._text}
+        return {"points": self.points, "actions": list(self.actions), "seen": self.text}
 
     def _points(self) -> float:
         return float(round(100 * float(self._simulator.getScore())))
