@@ -40,8 +40,7 @@ class Evening:
         needed = {item: amount * self.portions for item, amount in DISHES[self.dish].items()}
         self.stock = {item: chance.choice([0, amount // 2, amount]) for item, amount in needed.items()}
         self.stock[chance.choice(sorted(needed))] = 0  # something is always missing
-        lacking = {item: amount - self.stock[item] for item, amount in needed.items()}
-        self.missing = {item: amount for item, amount in lacking.items() if amount}
+        self.missing = {item: n - self.stock[item] for item, n in needed.items() if n > self.stock[item]}
 
 
 EVENINGS = {f"{evening.dish}.{evening.number}": evening for evening in map(Evening, range(100))}
@@ -92,8 +91,7 @@ class Pantry(SimpleBenchmark):
         return [task_id for task_id, evening in EVENINGS.items() if evening.split == split]
 
     def make_task(self, task_id: str) -> Task | None:
-        evening = EVENINGS.get(task_id)
-        if evening is None:
+        if (evening := EVENINGS.get(task_id)) is None:
             return None
         where = f"Evening {evening.number}: {evening.dish} for {evening.portions}."
         prompt = f"{where} Order what is missing, as much as is missing."
@@ -104,12 +102,10 @@ class Pantry(SimpleBenchmark):
 
     def reference(self, task_id: str) -> Reference:
         evening = EVENINGS[task_id]
-        looked = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
-        orders = [
-            ToolCall(name="order", arguments={"item": item, "amount": amount})
-            for item, amount in evening.missing.items()
-        ]
-        return Reference(calls=(*looked, *orders), answer="It is ordered.")
+        calls = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
+        for item, amount in evening.missing.items():
+            calls.append(ToolCall(name="order", arguments={"item": item, "amount": amount}))
+        return Reference(calls=tuple(calls), answer="It is ordered.")
 
 
 BENCHMARK = Pantry()
