@@ -19,11 +19,12 @@ from mcp_bench.servers.sdk import (
 DISHES = {
     "pancakes": {"flour": 100, "milk": 150, "eggs": 1},
     "custard": {"milk": 125, "sugar": 25, "eggs": 2},
+    "omelette": {"eggs": 2, "butter": 10, "chives": 5},
     "risotto": {"rice": 80, "broth": 250, "butter": 15, "cheese": 25},
 }
 """Ingredients of one portion."""
-HELD_OUT = "risotto"
-"""Only the test split has this dish, so it shares no solutions with the others."""
+MENU = {"train": ["custard", "pancakes"], "dev": ["omelette"], "test": ["risotto"]}
+"""A split has dishes of its own, so it shares no solutions with the others."""
 SHOP = {item for portion in DISHES.values() for item in portion}
 SPLITS = {"train": range(60), "dev": range(60, 80), "test": range(80, 100)}
 
@@ -35,7 +36,7 @@ class Evening:
         chance = Random(number)
         self.number = number
         self.split = next(name for name, numbers in SPLITS.items() if number in numbers)
-        self.dish = HELD_OUT if self.split == "test" else chance.choice(sorted({*DISHES} - {HELD_OUT}))
+        self.dish = chance.choice(MENU[self.split])
         self.portions = chance.randint(2, 9)
         needed = {item: amount * self.portions for item, amount in DISHES[self.dish].items()}
         self.stock = {item: chance.choice([0, amount // 2, amount]) for item, amount in needed.items()}
@@ -58,7 +59,7 @@ class PantryWorld(SimpleWorld):
         self.orders: dict[str, int] = {}
 
     @tool
-    def recipe(self, dish: Literal["pancakes", "custard", "risotto"]) -> str:
+    def recipe(self, dish: Literal["pancakes", "custard", "omelette", "risotto"]) -> str:
         """Say what one portion of a dish takes."""
         return listed(DISHES[dish])
 

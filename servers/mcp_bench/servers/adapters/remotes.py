@@ -107,5 +107,6 @@ AUTOMATIONBENCH = RemoteBenchmark(
         'python3.13 -m pip install "automation-bench @ git+https://github.com/zapier/AutomationBench", and '
         "name that Python in MCP_BENCH_PYTHON_AUTOMATIONBENCH (docs/benchmarks.md)"
     ),
+    licence="upstream's",
 )
 """On no package index, so there is no pinned list for `benchmarks install`."""
