@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.environments.cli import megabytes
 from mcp_bench.servers.environments.places import folder
+from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.home import home, use_home
 from mcp_bench.servers.host import needed_role
 from mcp_bench.servers.registry import load
@@ -36,7 +39,6 @@ ENDLESS = 1500
 class Played(NamedTuple):
     """The longest oracle run of a benchmark."""
 
-    run: str
     split: str
     episodes: int
     strict: int
@@ -57,7 +59,10 @@ def facts(name: str) -> list[str]:
         return ["not installed here", "", licence, ""]
     counts, roles = [], dict[str, set[str]]()
     for split in SPLITS:
-        tasks = list(islice(benchmark.tasks(split), ENDLESS + 1))
+        try:
+            tasks = list(islice(benchmark.tasks(split), ENDLESS + 1))
+        except UnknownNameError:  # it has no such split
+            tasks = []
         counts.append("endless" if len(tasks) > ENDLESS else f"{len(tasks):,}" if tasks else "-")
         for task in tasks:
             roles.setdefault(task.domain, set()).update(
@@ -85,10 +90,13 @@ def runs(name: str) -> Iterator[Played]:
             episodes = [one for one in reader.episodes() if one.ended_us is not None]
             if not episodes or summary.done < summary.planned:
                 continue
-            tools = [len(reader.tools(one.id)) for one in episodes]
+            tools = [
+                sum(tool.function.name != REPLY_TOOL for tool in reader.tools(one.id)) for one in episodes
+            ]
             splits = sorted({one.split for one in episodes}, key=SPLITS.index)
+            named = "all" if len(splits) == len(SPLITS) else " and ".join(splits)
             yield Played(
-                path.name, " and ".join(splits), len(episodes), sum(one.strict is True for one in episodes),
+                named, len(episodes), sum(one.strict is True for one in episodes),
                 statistics.median(one.seconds or 0.0 for one in episodes), (min(tools), max(tools)),
             )  # fmt: skip
 
@@ -107,6 +115,7 @@ def main() -> None:
     with use_home(chosen.home or home()):
         first, second = [], []
         for name in chosen.names or NAMES:
+            print(f"{name} ...", file=sys.stderr)
             tasks, verdict, licence, size = facts(name)
             played = max(runs(name), key=lambda one: one.episodes, default=None)
             tools = "-" if played is None else "-".join(map(str, dict.fromkeys(played.tools)))

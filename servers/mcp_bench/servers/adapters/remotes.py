@@ -80,7 +80,7 @@ MINIGRID = RemoteBenchmark(
 SCIENCEWORLD = RemoteBenchmark(
     "scienceworld",
     "mcp_bench.servers.adapters.science_world:BENCHMARK",
-    version="1",
+    version="2",
     summary="School science in a text world: 30 types of tasks, scored by the simulator.",
     packages=["scienceworld"],
     programs=["java"],
