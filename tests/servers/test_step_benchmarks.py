@@ -257,6 +257,22 @@ async def test_gold_path_reaches_100_in_scienceworld() -> None:
     await play(SCIENCEWORLD, task.id)
 
 
+@pytest.mark.full  # making a gold path takes seconds
+@needs("java", JAVA is None, str(JAVA))
+async def test_bees_fly_the_same_way_every_time() -> None:
+    """Where they fly decides when fruit grows. Worlds that are open at once do not share this chance."""
+    task_id = "grow-fruit.93"
+    reference = SCIENCEWORLD.reference(task_id)
+    assert reference is not None
+    seen: list[list[str]] = [[], []]
+    async with opened(SCIENCEWORLD, task_id) as one, opened(SCIENCEWORLD, task_id) as two:
+        for call in reference.calls:
+            seen[0].append((await one.call(call.name, call.arguments)).text)
+            seen[1].append((await two.call(call.name, call.arguments)).text)
+        assert (await one.world.grade("")).strict
+    assert seen[0] == seen[1]
+
+
 @needs("java", JAVA is None, str(JAVA))
 async def test_the_simulator_demands_its_token() -> None:
     """Its gateway listens on loopback, which agents reach."""

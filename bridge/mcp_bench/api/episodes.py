@@ -68,6 +68,8 @@ class Episode:
     """Part of `input_tokens` that the provider read from its cache."""
     model_calls: int | None
     cost_usd: float | None
+    roles_cost_usd: float | None
+    """What the models that play a role in its world cost, as far as it is known."""
     isolation: str
     agent_home: str
     """`sealed` or `native`."""
@@ -237,6 +239,7 @@ def episode_of(stored: StoredEpisode, folder: Path) -> Episode:
         cached_tokens=usage.get("cached_tokens"),
         model_calls=usage.get("model_calls"),
         cost_usd=usage.get("cost_usd"),
+        roles_cost_usd=stored.roles_usd,
         isolation=stored.isolation,
         agent_home=stored.home,
         tools=stored.tools_mode,

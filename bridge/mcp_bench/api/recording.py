@@ -44,7 +44,8 @@ def record(
     judge_base_url: str | None = None,
     opponent_model: str | None = None,
     opponent_base_url: str | None = None,
-    role_limits: Mapping[str, int] | None = None,
+    role_limits: Mapping[str, float] | None = None,
+    prices: str | Path | None = None,
     capture_llm: bool = False,
     timeout: float = 900.0,
     max_calls: int | None = None,
@@ -96,7 +97,9 @@ def record(
         judge_base_url: Its endpoint.
         opponent_model: Likewise, a model to play against.
         opponent_base_url: Its endpoint.
-        role_limits: What each of these models may use in an episode: requests, tokens, seconds a request.
+        role_limits: What each of these models may use in an episode: requests, tokens, cost in US dollars,
+            and seconds for a request.
+        prices: A YAML file that says what these models cost.
         capture_llm: Also record the agent's requests to its model and the responses.
         timeout: Time limit for an attempt in seconds, unless the task sets its own.
         max_calls: Maximum number of tool calls in an attempt.
@@ -152,7 +155,8 @@ async def record_async(
     judge_base_url: str | None = None,
     opponent_model: str | None = None,
     opponent_base_url: str | None = None,
-    role_limits: Mapping[str, int] | None = None,
+    role_limits: Mapping[str, float] | None = None,
+    prices: str | Path | None = None,
     capture_llm: bool = False,
     timeout: float = 900.0,
     max_calls: int | None = None,
@@ -241,6 +245,7 @@ def _start(given: dict[str, Any]) -> RunProcess:
     given["harness"] = (
         None if given["harness"] is None else str(Path(given["harness"]).expanduser().absolute())
     )
+    given["prices"] = given["prices"] and str(Path(given["prices"]).absolute())
     given["options"] = dict(given.pop("agent_options") or {})
     if command is not None:
         given["options"]["command"] = command

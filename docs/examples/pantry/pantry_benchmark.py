@@ -19,11 +19,12 @@ from mcp_bench.servers.sdk import (
 DISHES = {
     "pancakes": {"flour": 100, "milk": 150, "eggs": 1},
     "custard": {"milk": 125, "sugar": 25, "eggs": 2},
+    "omelette": {"eggs": 2, "butter": 10, "chives": 5},
     "risotto": {"rice": 80, "broth": 250, "butter": 15, "cheese": 25},
 }
 """Ingredients of one portion."""
-HELD_OUT = "risotto"
-"""Only the test split has this dish, so it shares no solutions with the others."""
+MENU = {"train": ["custard", "pancakes"], "dev": ["omelette"], "test": ["risotto"]}
+"""A split has dishes of its own, so it shares no solutions with the others."""
 SHOP = {item for portion in DISHES.values() for item in portion}
 SPLITS = {"train": range(60), "dev": range(60, 80), "test": range(80, 100)}
 
@@ -35,13 +36,12 @@ class Evening:
         chance = Random(number)
         self.number = number
         self.split = next(name for name, numbers in SPLITS.items() if number in numbers)
-        self.dish = HELD_OUT if self.split == "test" else chance.choice(sorted({*DISHES} - {HELD_OUT}))
+        self.dish = chance.choice(MENU[self.split])
         self.portions = chance.randint(2, 9)
         needed = {item: amount * self.portions for item, amount in DISHES[self.dish].items()}
         self.stock = {item: chance.choice([0, amount // 2, amount]) for item, amount in needed.items()}
         self.stock[chance.choice(sorted(needed))] = 0  # something is always missing
-        lacking = {item: amount - self.stock[item] for item, amount in needed.items()}
-        self.missing = {item: amount for item, amount in lacking.items() if amount}
+        self.missing = {item: n - self.stock[item] for item, n in needed.items() if n > self.stock[item]}
 
 
 EVENINGS = {f"{evening.dish}.{evening.number}": evening for evening in map(Evening, range(100))}
@@ -59,7 +59,7 @@ class PantryWorld(SimpleWorld):
         self.orders: dict[str, int] = {}
 
     @tool
-    def recipe(self, dish: Literal["pancakes", "custard", "risotto"]) -> str:
+    def recipe(self, dish: Literal["pancakes", "custard", "omelette", "risotto"]) -> str:
         """Say what one portion of a dish takes."""
         return listed(DISHES[dish])
 
@@ -92,8 +92,7 @@ class Pantry(SimpleBenchmark):
         return [task_id for task_id, evening in EVENINGS.items() if evening.split == split]
 
     def make_task(self, task_id: str) -> Task | None:
-        evening = EVENINGS.get(task_id)
-        if evening is None:
+        if (evening := EVENINGS.get(task_id)) is None:
             return None
         where = f"Evening {evening.number}: {evening.dish} for {evening.portions}."
         prompt = f"{where} Order what is missing, as much as is missing."
@@ -104,12 +103,10 @@ class Pantry(SimpleBenchmark):
 
     def reference(self, task_id: str) -> Reference:
         evening = EVENINGS[task_id]
-        looked = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
-        orders = [
-            ToolCall(name="order", arguments={"item": item, "amount": amount})
-            for item, amount in evening.missing.items()
-        ]
-        return Reference(calls=(*looked, *orders), answer="It is ordered.")
+        calls = [ToolCall(name="recipe", arguments={"dish": evening.dish}), ToolCall(name="stock")]
+        for item, amount in evening.missing.items():
+            calls.append(ToolCall(name="order", arguments={"item": item, "amount": amount}))
+        return Reference(calls=tuple(calls), answer="It is ordered.")
 
 
 BENCHMARK = Pantry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from functools import reduce
@@ -14,6 +15,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_IDLE = 3600.0
 DEFAULT_MAX_BODY = 16 << 20
+AMOUNT = r"\d+(\.\d+)?|\.\d+"
+"""US dollars."""
 
 
 def finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -111,7 +114,7 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return {key: value for key, _, value in pairs}
 
 
-def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+def limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     """Parse repeated KEY=N options, whose keys are those of `--agent-limit` or `--role-limit`."""
     if not values:
         return {}
@@ -123,9 +126,10 @@ def whole_numbers(ctx: click.Context, param: click.Parameter, values: tuple[str,
     for key, value in pairs.items():
         if key not in known:
             raise click.BadParameter(f"{key!r} is not one of {', '.join(known)}")
-        if not (value.isascii() and value.isdigit() and int(value)):
-            raise click.BadParameter(f"{key}={value}: {value!r} is not a whole number above 0")
-    return {key: int(value) for key, value in pairs.items()}
+        pattern, what = (AMOUNT, "an amount") if key == "cost" else (r"\d+", "a whole number")
+        if not (re.fullmatch(pattern, value, re.ASCII) and float(value)):
+            raise click.BadParameter(f"{key}={value}: {value!r} is not {what} above 0")
+    return {key: float(value) if key == "cost" else int(value) for key, value in pairs.items()}
 
 
 def role_options(command: F) -> F:
@@ -136,10 +140,17 @@ def role_options(command: F) -> F:
             "role_limits",
             metavar="KEY=N",
             multiple=True,
-            callback=whole_numbers,
-            help="What each of these models may use in an episode: requests (200), tokens (2000000), and "
-            "seconds for a request (120) (repeatable).",
-        )
+            callback=limits,
+            help="What each of these models may use in an episode: requests (200), tokens (2000000), cost "
+            "in US dollars (no limit), and seconds for a request (120) (repeatable).",
+        ),
+        click.option(
+            "--prices",
+            type=click.Path(dir_okay=False, exists=True),
+            metavar="FILE",
+            help="What these models cost, in YAML: MODEL: {input: 2.0, cached-input: 0.5, output: 8.0}, in "
+            "US dollars per million tokens. A cost that the endpoint reports takes precedence.",
+        ),
     ]
     for role in ("opponent", "judge", "user"):
         options += [

@@ -15,11 +15,11 @@ from mcp_bench.bridge.cli.options import (
     http_url,
     key_values,
     limit_option,
+    limits,
     role_options,
     seed_option,
     split_option,
     task_option,
-    whole_numbers,
 )
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
@@ -39,7 +39,8 @@ Examples:
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
   mcp-bench record --agent codex --harness my-harness --split dev
-  mcp-bench record --benchmark tau2-retail --agent codex --user-model gpt-4.1
+  mcp-bench record --benchmark tau2 --tag retail --agent codex --user-model gpt-4.1 \\
+      --prices prices.yaml --role-limit cost=0.50
   mcp-bench record --benchmark harbor --path ~/my-tasks --agent codex
   mcp-bench record --server "npx -y @modelcontextprotocol/server-everything" \\
       --agent codex --prompt "Echo hello, then add 2 and 3."
@@ -228,7 +229,7 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     "agent_limits",
     metavar="KEY=N",
     multiple=True,
-    callback=whole_numbers,
+    callback=limits,
     help="What one agent may use: processes (2048, threads included), memory and storage (8192 MiB each), "
     "files (1000000). An agent that uses more is ended and graded (repeatable).",
 )

@@ -61,7 +61,7 @@ class Outcome:
     on_its_word: bool = False
     """Whether `invalid` rests on what the agent did or wrote."""
     asked_usd: float = 0.0
-    """What the models of the world's roles cost, as far as their endpoints report it."""
+    """What the models of the world's roles cost, as far as it is known."""
 
     @property
     def claim(self) -> str | None:

@@ -206,8 +206,12 @@ def _check_budget(file: MatrixFile, cells: Sequence[PlannedCell], faults: _Fault
     if file.max_cost is None or not cells:
         return
     reporting = [
-        load("agent", one.choices.agent.partition(":")[0]).capabilities.reports_cost for one in cells
+        one.choices.prices is not None
+        or load("agent", one.choices.agent.partition(":")[0]).capabilities.reports_cost
+        for one in cells
     ]
     if not any(reporting):
-        error = WrongUseError("max-cost has no effect: no agent of the matrix reports its cost. Leave it out")
+        error = WrongUseError(
+            "max-cost has no effect: no agent reports its cost, and no file has prices of roles. Leave it out"
+        )
         faults.add(error, cells[0].cell)

@@ -112,6 +112,7 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
         except Exception as error:  # what it has cost counts
             why = failure(error)
         left, (cost, _) = len(run.pending()), run.recording.reported_costs()
+        cost += run.grades.asked_cost()
     return CellResult(one, run.id, left, cost, why)
 
 

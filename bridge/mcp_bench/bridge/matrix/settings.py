@@ -39,7 +39,7 @@ class Setting:
         if self.shape == "pairs":
             return [f"--{self.key}={name}={word}" for name, word in value.items()]
         values = value if self.shape == "many" else [value]
-        if isinstance(self.option.type, click.File):
+        if isinstance(self.option.type, click.File | click.Path):
             if "-" in values:
                 raise WrongUseError(f"{self.key}: -: standard input can be read only once. Name a file")
             values = [str(folder / name) for name in values]

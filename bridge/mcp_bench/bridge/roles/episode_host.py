@@ -52,8 +52,6 @@ class EpisodeHost:
         """
         self.answered = 0
         """How many questions got an answer."""
-        self.cost = 0.0
-        """US dollars, as far as the endpoints report them."""
         self.on_failure: Callable[[], None] = lambda: None
         """Called when a question fails: the attempt has no further use."""
         self._roles = roles
@@ -64,8 +62,14 @@ class EpisodeHost:
         self._clients: dict[Role, AsyncOpenAI] = {}
         self._requests: dict[Role, int] = {}
         self._tokens: dict[Role, int] = {}
+        self._costs: dict[Role, float] = {}
         self._sandboxes = EpisodeSandboxes()
         self._begun = False
+
+    @property
+    def cost(self) -> float:
+        """US dollars, as far as the endpoints report them or the operator's prices say."""
+        return sum(self._costs.values())
 
     async def sandbox(self, spec: SandboxSpec) -> Sandbox:
         """Start a sandbox; see `Host`."""
@@ -110,11 +114,13 @@ class EpisodeHost:
                 role, Failure("role_failed", f"{model}: {error}", agents_doing=False)
             ) from None
         except NoAnswerError as failed:
-            error = str(failed)
+            error, usage = str(failed), failed.usage
             reason = "role_limit" if failed.too_long else "role_failed"
-            failure = Failure(reason, f"{model}: {error}", agents_doing=failed.too_long)
+            failure = Failure(reason, f"{model}: {error}", agents_doing=failed.too_long and self._begun)
             raise self._failed(role, failure) from failed
         finally:
+            usage = self._roles.priced(model, usage)
+            self._costs[role] = self._costs.get(role, 0.0) + ((usage and usage.cost_usd) or 0.0)
             self._store(
                 Asked(
                     role=role,
@@ -131,7 +137,7 @@ class EpisodeHost:
                     ended_us=now_us(),
                 )
             )
-        self._count(role, messages, message, usage)
+        self._count(model, messages, message, usage)
         return message
 
     async def aclose(self) -> None:
@@ -148,20 +154,31 @@ class EpisodeHost:
 
     def _count_request(self, model: RoleModel) -> None:
         role, limits = model.role, self._roles.limits
-        used = {"requests": self._requests.get(role, 0), "tokens": self._tokens.get(role, 0)}
-        for what, most in (("requests", limits.requests), ("tokens", limits.tokens)):
+        used = {
+            "requests": self._requests.get(role, 0),
+            "tokens": self._tokens.get(role, 0),
+            "cost": self._costs.get(role, 0.0),
+        }
+        for what, most in limits.of_an_episode().items():
             if used[what] >= most:
-                why = f"{model}: {most} {what} are the limit of an episode (--role-limit {what}=N)"
-                raise self._failed(role, Failure("role_limit", why, agents_doing=True))
-        self._requests[role] = used["requests"] + 1
+                amount = f"${most:g}" if what == "cost" else f"{most:g} {what}"
+                why = f"{model}: {amount} are the limit of an episode (--role-limit {what}=N)"
+                # a world that asks too much before the agent begins has nothing to do with the agent
+                raise self._failed(role, Failure("role_limit", why, agents_doing=self._begun))
+        self._requests[role] = self._requests.get(role, 0) + 1
 
-    def _count(self, role: Role, messages: Sequence[ChatMessage], message: ChatMessage, usage: Usage) -> None:
+    def _count(
+        self, model: RoleModel, messages: Sequence[ChatMessage], message: ChatMessage, usage: Usage | None
+    ) -> None:
+        role, usage = model.role, usage or Usage()
         self.answered += 1
-        self.cost += usage.cost_usd or 0
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if not tokens:
             tokens = sum(len(one.content) for one in (*messages, message)) // CHARACTERS
         self._tokens[role] = self._tokens.get(role, 0) + tokens
+        if usage.cost_usd is None and self._roles.limits.cost is not None:
+            why = f"{model}: its cost is not known, so no limit of cost holds: name it with --prices FILE"
+            raise self._failed(role, Failure("role_failed", why, agents_doing=False))
 
     def _failed(self, role: Role, failure: Failure) -> HostError:
         self._gone.add(role)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from mcp_bench.bridge.model_endpoint.url import without_secrets
+from mcp_bench.bridge.roles.prices import Price, read_prices, require_prices, stored_prices
 from mcp_bench.plugins.needs import PLACEHOLDER
+from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import ROLES, Role
 
@@ -25,6 +28,13 @@ class RoleLimits(NamedTuple):
     """In all requests together, sent and received."""
     seconds: int = 120
     """For one request, further attempts included."""
+    cost: float | None = None
+    """US dollars, as the endpoint reports them or as the operator's prices say."""
+
+    def of_an_episode(self) -> dict[str, float]:
+        """Return the limits of all requests together, by name."""
+        found = {"requests": self.requests, "tokens": self.tokens, "cost": self.cost}
+        return {name: most for name, most in found.items() if most is not None}
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,15 @@ class Roles:
 
     models: Mapping[Role, RoleModel] = field(default_factory=dict)
     limits: RoleLimits = field(default_factory=RoleLimits)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """What the operator says that they cost, by the name of the model."""
+
+    def priced(self, model: RoleModel, usage: Usage | None) -> Usage | None:
+        """Return the usage of a request with its cost, unless the endpoint has reported one."""
+        price = self.prices.get(model.model)
+        if usage is None or usage.cost_usd is not None or price is None:
+            return usage
+        return usage.model_copy(update={"cost_usd": price.of(usage)})
 
     def settings(self) -> dict[str, JsonValue]:
         """Return what a run stores of them. There is no key in it."""
@@ -62,7 +81,10 @@ class Roles:
         named: dict[str, JsonValue] = {
             role: {"model": one.model, "base_url": one.address} for role, one in self.models.items()
         }
-        return {"role_models": named, "role_limits": dict(self.limits._asdict())}
+        found: dict[str, JsonValue] = {"role_models": named, "role_limits": dict(self.limits._asdict())}
+        if self.prices:
+            found["role_prices"] = {model: price.model_dump() for model, price in self.prices.items()}
+        return found
 
 
 def key_variable(role: Role) -> str:
@@ -74,10 +96,17 @@ def roles_of(values: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
     """Return the models that choices name: `user_model`, `user_base_url`, and so on.
 
     Raises:
-        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint.
+        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint; the file of
+            prices cannot be read, or lacks one.
     """
     named = {role: (values.get(f"{role}_model"), values.get(f"{role}_base_url")) for role in ROLES}
-    return _roles(named, values.get("role_limits") or {}, environ)
+    roles = _roles(named, values.get("role_limits") or {}, environ)
+    if (path := values.get("prices")) is None:
+        return roles
+    prices = read_prices(Path(path))
+    models = {one.model for one in roles.models.values()}
+    require_prices(Path(path), prices, models)
+    return replace(roles, prices={model: prices[model] for model in sorted(models)})
 
 
 def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
@@ -91,11 +120,12 @@ def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Rol
         role: (stored[role]["model"], stored[role]["base_url"]) if role in stored else (None, None)
         for role in ROLES
     }
-    return _roles(named, settings.get("role_limits") or {}, environ)
+    roles = _roles(named, settings.get("role_limits") or {}, environ)
+    return replace(roles, prices=stored_prices(settings.get("role_prices") or {}))
 
 
 def _roles(
-    named: Mapping[Role, tuple[str | None, str | None]], limits: Mapping[str, int], environ: Mapping[str, str]
+    named: Mapping[Role, tuple[str | None, str | None]], limits: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Roles:
     models = {role: found for role, words in named.items() if (found := _model(role, *words, environ))}
     return Roles(models, RoleLimits(**limits))

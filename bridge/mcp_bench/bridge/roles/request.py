@@ -27,10 +27,17 @@ WORDS = 300
 class NoAnswerError(Exception):
     """The model gave no answer; the text says why, without a key."""
 
-    def __init__(self, text: str, *, too_long: bool = False) -> None:
-        """Say why. `too_long`: the conversation does not fit into the model's context."""
+    def __init__(self, text: str, *, too_long: bool = False, usage: Usage | None = None) -> None:
+        """Say why.
+
+        Args:
+            text: why, for the operator.
+            too_long: the conversation does not fit into the model's context.
+            usage: what the endpoint counts nevertheless.
+        """
         super().__init__(text)
         self.too_long = too_long
+        self.usage = usage
 
 
 class Answer(NamedTuple):
@@ -125,8 +132,9 @@ def read(completion: ChatCompletion) -> Answer:
     if not choices:
         raise NoAnswerError(f"its answer is no chat completion: {str(completion)[:WORDS]}")
     message, finish = choices[0].message, choices[0].finish_reason
+    usage = usage_of(completion)
     if finish == "length":
-        raise NoAnswerError("its answer was cut at its limit of tokens")
+        raise NoAnswerError("its answer was cut at its limit of tokens", usage=usage)
     calls: list[ToolCall] = []
     for call in message.tool_calls or ():
         function: Any = getattr(call, "function", None)
@@ -134,19 +142,28 @@ def read(completion: ChatCompletion) -> Answer:
             arguments = json.loads(function.arguments or "{}")
             calls.append(ToolCall(name=function.name, arguments=arguments))
         except (AttributeError, ValueError) as error:
-            raise NoAnswerError(f"it made a call that cannot be read: {str(call)[:WORDS]}") from error
+            text = f"it made a call that cannot be read: {str(call)[:WORDS]}"
+            raise NoAnswerError(text, usage=usage) from error
     text = message.content or message.refusal or ""
     if not text and not calls:
-        raise NoAnswerError("its answer was empty")
-    usage = completion.usage
-    reported = Usage(
-        input_tokens=usage.prompt_tokens if usage else None,
-        output_tokens=usage.completion_tokens if usage else None,
-        model_calls=1,
-        cost_usd=cost_in(usage.model_extra if usage else None),
-    )
+        raise NoAnswerError("its answer was empty", usage=usage)
     by = " ".join(filter(None, (completion.model, completion.system_fingerprint)))
-    return Answer(ChatMessage(role="assistant", content=text, calls=tuple(calls)), reported, by)
+    return Answer(ChatMessage(role="assistant", content=text, calls=tuple(calls)), usage, by)
+
+
+def usage_of(completion: ChatCompletion) -> Usage:
+    """Return what the endpoint counted, as far as it reports it."""
+    usage = completion.usage
+    if usage is None:
+        return Usage(model_calls=1)
+    details = usage.prompt_tokens_details
+    return Usage(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        cached_tokens=details.cached_tokens if details else None,
+        model_calls=1,
+        cost_usd=cost_in(usage.model_extra),
+    )
 
 
 def cost_in(extra: dict[str, Any] | None) -> float | None:

@@ -20,7 +20,7 @@ DEFAULT_RETRIES = 2
 AGENT_LIMITS = ("processes", "memory", "storage", "files")
 ROLE_LIMITS = RoleLimits._fields
 OF_ROLES = tuple(f"{role}_{what}" for role in ROLES for what in ("model", "base_url"))
-OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES)
+OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES, "prices")
 """Choices that have no meaning with a server."""
 
 Count = Annotated[int, Field(ge=1)]
@@ -59,8 +59,10 @@ class Choices:
     judge_base_url: str | None = None
     opponent_model: str | None = None
     opponent_base_url: str | None = None
-    role_limits: Mapping[str, Count] = field(default_factory=dict)
+    role_limits: Mapping[str, Count | AboveZero] = field(default_factory=dict)
     """What each of these models may use in an episode: see `RoleLimits`."""
+    prices: str | None = None
+    """A file that says what they cost: see `bridge.roles.prices`."""
     timeout: AboveZero = 900.0
     max_calls: Count | None = None
     max_cost: AboveZero | None = None
@@ -100,9 +102,11 @@ class Choices:
         for name in self.agent_limits:
             if name not in AGENT_LIMITS:
                 raise UnknownNameError("limit of an agent", name, AGENT_LIMITS)
-        for name in self.role_limits:
+        for name, most in self.role_limits.items():
             if name not in ROLE_LIMITS:
                 raise UnknownNameError("limit of a role", name, ROLE_LIMITS)
+            if name != "cost" and not isinstance(most, int):
+                raise WrongUseError(f"role_limits.{name} is {most!r}: it should be a whole number")
         if self.server is None and self.prompts:
             raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
         for name in OF_BENCHMARKS if self.server is not None else ():

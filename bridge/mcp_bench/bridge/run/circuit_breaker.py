@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_bench.bridge.episode.episode import Outcome
+from mcp_bench.bridge.roles.models import Roles
 from mcp_bench.bridge.run.retry import HOPELESS
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.recorder.trajectory import Usage
@@ -25,7 +26,7 @@ OUTAGE_IN_A_ROW = 20
 class Spending:
     """Cost of all attempts of a run in US dollars, including attempts before the run was resumed.
 
-    What a world asked the models of its roles is part of it, as far as their endpoints report a cost.
+    What a world asked the models of its roles is part of it, as far as its cost is known.
     """
 
     limit: float | None = None
@@ -97,16 +98,17 @@ class CircuitBreaker:
         self.tripped.set()
 
 
-def require_cost_reports(agent: Agent) -> None:
-    """Check that `--max-cost` can work with an agent.
+def require_cost_reports(agent: Agent, roles: Roles) -> None:
+    """Check that `--max-cost` has something to count.
 
     Raises:
-        WrongUseError: the agent does not report its cost.
+        WrongUseError: the agent does not report its cost, and no model of a role has a price.
     """
-    if agent.capabilities.reports_cost:
+    if agent.capabilities.reports_cost or roles.prices:
         return
     able = [name for name in registered("agent") if load("agent", name).capabilities.reports_cost]
     raise WrongUseError(
         f"agent {agent.name!r} does not report its cost, so --max-cost has no effect on it. Leave it out, or "
-        f"limit the run with --limit, --max-calls and --timeout. Agents that report cost: {', '.join(able)}"
+        "limit the run with --limit, --max-calls and --timeout. Models of roles count with --prices FILE. "
+        f"Agents that report cost: {', '.join(able)}"
     )

@@ -88,9 +88,9 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         capture=choices.capture_llm,
     )
     agent = setup.agent
-    if choices.max_cost is not None:
-        require_cost_reports(agent)
     roles = roles_of(asdict(choices), os.environ)
+    if choices.max_cost is not None:
+        require_cost_reports(agent, roles)
     settings: dict[str, JsonValue] = {
         "timeout": choices.timeout,
         "max_calls": choices.max_calls,
@@ -175,8 +175,17 @@ def with_reference(bench: Benchmark, episodes: Sequence[PlannedEpisode]) -> list
     Raises:
         WrongUseError: none of the tasks has one.
     """
+    from rich.console import Console
+    from rich.progress import track
+
     lacking: set[str] = set()
-    for task in dict.fromkeys(episode.task for episode in episodes):
+    console = Console(stderr=True)
+    tasks = list(dict.fromkeys(episode.task for episode in episodes))
+    # some benchmarks work a solution out, which takes seconds
+    shown = track(
+        tasks, "Looking for references", console=console, transient=True, disable=not console.is_terminal
+    )
+    for task in shown:
         try:
             if bench.reference(task) is None:
                 lacking.add(task)
@@ -241,7 +250,7 @@ def resume_run(
     try:
         setup = stored_setup(run.info)
         if max_cost is not None:
-            require_cost_reports(setup.agent)
+            require_cost_reports(setup.agent, setup.roles)
         setup = dry_run(setup)
         if run.pending():
             look_at_endpoint(setup)

@@ -127,6 +127,7 @@ def _figures(rows: Sequence[Row]) -> list[_Column]:
         ("time", [_seconds(row["seconds_per_episode"]) for row in rows]),
         ("tokens in / out", [_tokens(row) for row in rows]),
         ("cost", [_dollars(row["cost_usd"]) for row in rows]),
+        ("roles", [_dollars(row["roles_cost_usd"]) for row in rows]),
         ("per solved", [_dollars(row["cost_per_solved_usd"]) for row in rows]),
     ]
     found = [_Column(title, cells) for title, cells in columns]

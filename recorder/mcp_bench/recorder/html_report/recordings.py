@@ -34,6 +34,7 @@ _SPENT = (
     ("tokens out", "output_tokens"),
     ("model calls", "model_calls"),
     ("cost, $", "cost_usd"),
+    ("cost of roles, $", "roles_cost_usd"),
     ("cost per solved task, $", "cost_per_solved_usd"),
     ("verified", "verified"),
     ("on public tasks", "public_tasks"),

@@ -73,6 +73,7 @@ class _Group:
             "seconds_per_episode": mean(totals.seconds, totals.timed),
             **{name: totals.usage.get(name) for name in Usage.model_fields},
             "cost_per_solved_usd": totals.cost_per_solved(),
+            "roles_cost_usd": totals.roles_usd,
             "runs": sorted(totals.runs),
             "run_tags": sorted({tag for tags, _ in totals.runs.values() for tag in tags}),
             "run_notes": {run: note for run, (_, note) in sorted(totals.runs.items()) if note},

@@ -89,6 +89,8 @@ class Totals:
     calls: int = 0
     failed_calls: int = 0
     usage: dict[str, float] = field(default_factory=dict)
+    roles_usd: float | None = None
+    """What the models of the worlds' roles cost, as far as it is known."""
     seconds: float = 0.0
     """Sum of the durations of valid episodes."""
     timed: int = 0
@@ -118,6 +120,8 @@ class Totals:
         for name, value in (episode.usage or {}).items():
             if value is not None:
                 self.usage[name] = self.usage.get(name, 0) + value
+        if episode.roles_usd is not None:
+            self.roles_usd = (self.roles_usd or 0.0) + episode.roles_usd
         # task ids of different benchmarks can coincide
         task = self.tasks.setdefault(f"{episode.benchmark}/{episode.task}", TaskTotals())
         if episode.invalid is not None:

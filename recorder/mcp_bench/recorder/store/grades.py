@@ -140,7 +140,7 @@ class SealedGrades:
             tag_rows(db, self._signer, "asked", "id = ?", add_asked(db, episode, asked))
 
     def asked_cost(self) -> float:
-        """Return the cost of all questions in US dollars, as far as the endpoints reported it."""
+        """Return the cost of all questions in US dollars, as far as it is known."""
         with self._lock, database_errors(self.path):
             found = self._connection.execute(
                 "SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM asked"

@@ -37,14 +37,14 @@ _EPISODES = """
     SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
            coalesce(e.agent_version, r.agent_version) AS agent_version,
            coalesce(e.model, r.model) AS model, coalesce(e.isolation, r.isolation) AS isolation,
-           r.home, r.tools AS tools_mode,
-           e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
-           e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
-           (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
+           r.home, r.tools AS tools_mode, e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt,
+           e.started_us, e.ended_us, e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer,
+           e.usage, e.connections, (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
            (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
            g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
            r.settings, m.score, coalesce(m.certain, 1) AS certain,
-           e.id NOT IN (SELECT episode FROM untrainable) AS trainable
+           e.id NOT IN (SELECT episode FROM untrainable) AS trainable,
+           (SELECT sum(json_extract(a.usage, '$.cost_usd')) FROM asked a WHERE a.episode = e.id) AS roles_usd
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
         LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
 """
@@ -108,6 +108,8 @@ class StoredEpisode:
     """False if a model gave the verdict."""
     trainable: bool = True
     """False if its benchmark forbids training on the task."""
+    roles_usd: float | None = None
+    """What the models of its world's roles cost, as far as it is known; None without such models."""
     run_tags: tuple[str, ...] = ()
     """The operator's words about its run, as `run_note`."""
     run_note: str = ""
@@ -200,10 +202,9 @@ class RunReader:
         """Add what queries name and a recording of an earlier version lacks, in this connection only."""
         forbidden = "id FROM episodes WHERE untrainable IS NOT NULL" if self._task_facts else "NULL WHERE 0"
         self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")
-        if "m002_scores" not in self._grade_tables:
-            self._connection.execute("CREATE TEMP TABLE scores (episode, score, submissions, certain)")
-            self._connection.execute("CREATE TEMP TABLE rewards (episode, execution, reward)")
-        self._has_asked = "m003_asked" in self._grade_tables
+        for migration, tables in schema.NOT_YET.items():
+            if migration not in self._grade_tables:
+                self._connection.executescript(tables)
 
     def close(self) -> None:
         self._connection.close()
@@ -308,10 +309,8 @@ class RunReader:
 
     def flags(self, episode: str | None) -> list[Flag]:
         """Return the flags of an episode, or those without one, oldest first."""
-        if self.empty:
-            return []
         with database_errors(self._file):
-            return episode_rows.read_flags(self._connection, episode)
+            return [] if self.empty else episode_rows.read_flags(self._connection, episode)
 
     def assertions(self, episode: str) -> list[dict[str, Any]]:
         rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
@@ -335,10 +334,8 @@ class RunReader:
 
     def asked(self, episode: str) -> list[Asked]:
         """Return what the episode's world asked the models of its roles, in order."""
-        if self.empty or not self._has_asked:
-            return []
         with database_errors(self._file):
-            return list(read_asked(self._connection, episode))
+            return [] if self.empty else list(read_asked(self._connection, episode))
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
         """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""
@@ -354,8 +351,11 @@ class RunReader:
         return next((json.loads(text) for (text,) in rows), {})
 
     def cost(self) -> float:
-        """Return the cost of all attempts in US dollars, as far as their agents reported it."""
-        rows = self._query("SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM episodes")
+        """Return the cost of all attempts in US dollars, with the models of roles, as far as it is known."""
+        rows = self._query(
+            "SELECT total(json_extract(usage, '$.cost_usd')) FROM"
+            " (SELECT usage FROM episodes UNION ALL SELECT usage FROM asked)"
+        )
         return next((float(cost) for (cost,) in rows), 0.0)
 
     def own_tools(self) -> bool:

@@ -286,6 +286,14 @@ _GRADES_3 = (
     "CREATE INDEX asked_episode ON asked (episode)",
 )
 
+NOT_YET = {
+    "m002_scores": "CREATE TEMP TABLE scores (episode, score, submissions, certain);"
+    "CREATE TEMP TABLE rewards (episode, execution, reward)",
+    "m003_asked": "CREATE TEMP TABLE asked (id, episode, role, model, endpoint, seed, messages, tools,"
+    " answer, error, answered_by, usage, started_us, ended_us)",
+}
+"""Empty tables for readers, in place of those that grades of an earlier version lack."""
+
 recordings = Schema(
     "mcp-bench-recordings",
     {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2, "m003_task_facts": _RECORDINGS_3},

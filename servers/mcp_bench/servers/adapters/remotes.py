@@ -80,7 +80,7 @@ MINIGRID = RemoteBenchmark(
 SCIENCEWORLD = RemoteBenchmark(
     "scienceworld",
     "mcp_bench.servers.adapters.science_world:BENCHMARK",
-    version="1",
+    version="2",
     summary="School science in a text world: 30 types of tasks, scored by the simulator.",
     packages=["scienceworld"],
     programs=["java"],
@@ -107,5 +107,6 @@ AUTOMATIONBENCH = RemoteBenchmark(
         'python3.13 -m pip install "automation-bench @ git+https://github.com/zapier/AutomationBench", and '
         "name that Python in MCP_BENCH_PYTHON_AUTOMATIONBENCH (docs/benchmarks.md)"
     ),
+    licence="upstream's",
 )
 """On no package index, so there is no pinned list for `benchmarks install`."""

@@ -12,21 +12,13 @@ from typing import Any, NamedTuple
 import textarena
 
 from mcp_bench.servers.adapters import text_arena_players as players
-from mcp_bench.servers.contracts import JSON, Score, ToolSpec
-from mcp_bench.servers.worlds.step_world import Move, StepWorld
+from mcp_bench.servers.contracts import JSON, Score
+from mcp_bench.servers.worlds.step_world import Move, TextWorld, text_tool
 
 Solver = Callable[[str], str | None]
-MOVE = ToolSpec(
-    name="move",
-    description="Make a move in the format that the rules name, such as [3]. Returns what happens then.",
-    input_schema={
-        "type": "object",
-        "properties": {"action": {"type": "string", "maxLength": 200}},
-        "required": ["action"],
-        "additionalProperties": False,
-    },
+MOVE = text_tool(
+    "move", "Make a move in the format that the rules name, such as [3]. Returns what happens then."
 )
-MOVES = 120
 OPPONENT = 1
 PROMPT, BOARD = textarena.ObservationType.PROMPT, textarena.ObservationType.GAME_BOARD
 
@@ -62,17 +54,17 @@ ONE_AT_A_TIME = Lock()
 """Games draw from Python's one global generator, and tasks are listed in a thread."""
 
 
-class TextArenaWorld(StepWorld):
+class TextArenaWorld(TextWorld):
     """One game. The agent is player 0."""
 
     move_tool = MOVE
+    most_moves = 120
 
     def __init__(self, family: str, number: int) -> None:
         self._setup = GAMES[family]
         self.family, self.number = family, number
         self._chance = random.Random(f"{family}.{number}").getstate()
         self.rewards: dict[str, float] = {}
-        self.moves_made = 0
         self.theirs: list[str] = []
         """What the opponent has read since it was last asked."""
         with self.own_chance():
@@ -80,17 +72,14 @@ class TextArenaWorld(StepWorld):
             self._env.reset(num_players=2 if self._setup.moves else 1, seed=number % 2**32)
             shown = self.heard()
             self.rules = "\n".join(text for text, kind in shown if kind == PROMPT)
-            self._text = (
+            self.text = (
                 "\n".join(text for text, kind in shown if kind != PROMPT).strip() or "It is your move."
             )
             for _ in range(self._setup.opening):
                 self._env.step(random.choice(self._legal(self._env)))
-                self._text = "\n".join(text for text, kind in self.heard() if kind == BOARD).strip()
+                self.text = "\n".join(text for text, kind in self.heard() if kind == BOARD).strip()
             self._solver = self._setup.solver() if self._setup.solver else None
-            self._next = self._solver(self._text) if self._solver else None
-
-    def observe(self) -> str:
-        return f"{self._text}\nMoves left: {MOVES - self.moves_made}."
+            self._next = self._solver(self.text) if self._solver else None
 
     def act(self, move: Move) -> float:
         with self.own_chance():
@@ -110,15 +99,14 @@ class TextArenaWorld(StepWorld):
 
     def settle(self, *, over: bool) -> float:
         """Take down what the agent sees after a move and the answer to it, and return the reward."""
-        self._text = "\n".join(text for text, _ in self.heard(0)).strip()
-        self.moves_made += 1
+        text = "\n".join(text for text, _ in self.heard(0)).strip()
         if over:
             rewards, outcome = self._env.close()
             # Countdown names a reason where a reward belongs
             self.rewards = {str(who): own for who, own in rewards.items() if isinstance(own, int | float)}
-            self._text = f"{self._text}\n{outcome[0].get('reason', '')}".strip()
-        self.over = over or self.moves_made >= MOVES
-        self._next = self._solver(self._text) if self._solver and not self.over else None
+            text = f"{text}\n{outcome[0].get('reason', '')}".strip()
+        self.show(text, over=over)
+        self._next = self._solver(self.text) if self._solver and not self.over else None
         return self.rewards.get("0", 0.0)
 
     def policy(self) -> Move | None:
@@ -135,7 +123,7 @@ class TextArenaWorld(StepWorld):
         return Score(name="reward", value=value, unit="points", baseline=worst, par=1)
 
     async def snapshot(self) -> JSON:
-        return {"seen": self._text, "moves": self.moves_made, "rewards": {**self.rewards}}
+        return {"seen": self.text, "moves": self.moves_made, "rewards": {**self.rewards}}
 
     @contextmanager
     def own_chance(self, *, keep: bool = True) -> Iterator[None]:
@@ -162,7 +150,7 @@ class TextArenaWorld(StepWorld):
     def _legal(self, env: Any) -> list[str]:
         assert self._setup.moves is not None  # noqa: S101 - only board games are asked
         unread = env.state.observations[env.state.current_player_id]
-        return self._setup.moves(env, "\n".join([self._text, *(str(text) for _, text, _ in unread)])) or [
+        return self._setup.moves(env, "\n".join([self.text, *(str(text) for _, text, _ in unread)])) or [
             "[skip]"
         ]
 

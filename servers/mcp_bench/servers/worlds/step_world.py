@@ -29,12 +29,21 @@ LOOK = ToolSpec(
 
 def act_tool(actions: Sequence[str]) -> ToolSpec:
     """Return the tool of a game whose moves are a few words: `act` with one of them as `action`."""
+    return _action_tool("act", "Make a move. Returns what you see then.", {"enum": list(actions)})
+
+
+def text_tool(name: str, description: str) -> ToolSpec:
+    """Return the tool of a game whose moves are any text: `action` has up to 200 characters."""
+    return _action_tool(name, description, {"type": "string", "maxLength": 200})
+
+
+def _action_tool(name: str, description: str, action: JSON) -> ToolSpec:
     return ToolSpec(
-        name="act",
-        description="Make a move. Returns what you see then.",
+        name=name,
+        description=description,
         input_schema={
             "type": "object",
-            "properties": {"action": {"enum": list(actions)}},
+            "properties": {"action": action},
             "required": ["action"],
             "additionalProperties": False,
         },
@@ -135,6 +144,28 @@ class StepWorld(SimpleWorld):
         seen = self.observe()
         result = ToolResult(text=seen) if isinstance(seen, str) else seen
         return result.model_copy(update={"text": f"{result.text}\n{OVER}"}) if self.over else result
+
+
+class TextWorld(StepWorld):
+    """A step world of words: moves are made with a `text_tool`, and what is seen is a text.
+
+    A subclass sets `most_moves`, begins with a `text`, and calls `show` once for each move.
+    """
+
+    most_moves: int
+    counted: str = "Moves"
+    """What moves are called."""
+    text: str = ""
+    """What the player sees now."""
+    moves_made: int = 0
+
+    def observe(self) -> str:
+        return f"{self.text}\n{self.counted} left: {self.most_moves - self.moves_made}."
+
+    def show(self, text: str, *, over: bool) -> None:
+        """Take down what is seen after a move. The last move that there is ends the game."""
+        self.text, self.moves_made = text, self.moves_made + 1
+        self.over = over or self.moves_made >= self.most_moves
 
 
 class StepBenchmark(SimpleBenchmark):
