@@ -128,6 +128,20 @@ def test_each_episode_has_its_reason(trained: Trained) -> None:
     assert len(only) == 2
 
 
+def test_episodes_of_a_data_set_are_filtered_by_words(trained: Trained) -> None:
+    def shown(query: str) -> int:
+        return len(parse(trained.get("{data}" + query).text).all("table")[-1].all("tr")[1:])
+
+    assert shown("?q=TASK-0") == shown("?q=agent") / 2 == 2
+    assert shown(f"?q={trained.episodes[3]}") == 1
+    assert shown("?q=task-1&rule=below_threshold") == 2
+    page = parse(trained.get("{data}?q=task-1&rule=below_threshold").text)
+    fields = {one.attributes["name"]: one.attributes.get("value") for one in page.all("input")[1:]}
+    assert fields == {"q": "task-1", "rule": "below_threshold"}
+    chips = [one.attributes["href"] for one in page.all("a") if one.attributes.get("class") == "chip"]
+    assert all("q=task-1" in one for one in chips)
+
+
 def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None:
     source = next(trained.home.rglob("*.manifest.json"))
     manifest = json.loads(source.read_text())
