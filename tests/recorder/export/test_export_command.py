@@ -90,7 +90,7 @@ def test_nothing_left_out_leaves_no_file(invoke: Invoke, tmp_path: Path) -> None
     assert invoke(export, "--min-partial", 0.5, "--out", out).exit_code == 0
     assert beside.is_file()
     assert isinstance(invoke(export, "--out", out).exception, WrongUseError)
-    assert invoke(export, "--out", out, "--force").exit_code == 0
+    assert invoke(export, "--min-partial", 0, "--out", out, "--force").exit_code == 0
     assert not beside.exists()
     assert json.loads((tmp_path / "rows.jsonl.manifest.json").read_text())["left_out"] is None
 
