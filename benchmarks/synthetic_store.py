@@ -32,13 +32,13 @@ WORDS = [
 ]
 
 
-def main(home: Path, share: float = 1.0) -> None:
-    """Make the store in the folder `home`, with a `share` of the tasks."""
+def main(home: Path, share: float = 1.0, attempts: int = ATTEMPTS) -> None:
+    """Make the store in the folder `home`, with a `share` of the tasks, as many as there are."""
     benchmark = load("benchmark", "saasworld")
     tasks = list(benchmark.tasks("train", int(TASKS * share)))
     tools = [anyio.run(_tools, benchmark, task.id) for task in tasks]
     for model in range(MODELS):
-        _write_run(home / "runs", model, benchmark.version, tasks, tools)
+        _write_run(home / "runs", model, benchmark.version, tasks, tools, attempts)
 
 
 async def _tools(benchmark: Any, task: str) -> str:
@@ -54,8 +54,10 @@ async def _tools(benchmark: Any, task: str) -> str:
     return json.dumps(schemas)
 
 
-def _write_run(root: Path, model: int, version: str, tasks: list[Task], tools: list[str]) -> None:
-    slots = [(task, repeat) for task in range(len(tasks)) for repeat in range(ATTEMPTS)]
+def _write_run(
+    root: Path, model: int, version: str, tasks: list[Task], tools: list[str], attempts: int
+) -> None:
+    slots = [(task, repeat) for task in range(len(tasks)) for repeat in range(attempts)]
     plan = [
         PlannedEpisode(
             task=tasks[task].id,

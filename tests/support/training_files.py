@@ -29,8 +29,9 @@ def data_set(path: Path, run: str, kept: list[str], left_out: dict[str, list[str
         "selection": {"splits": [EVIL], "strict": True, "best": None},
         "funnel": {"rows_in": len(kept) + sum(dropped.values()), "dropped": dropped, "rows_out": len(kept)},
         "runs": {run: {"agent": EVIL, "benchmark": EVIL}}, "episodes": kept,
-        "rules": {rule: f"words of {rule} {EVIL}" for rule in left_out}, "left_out": {run: left_out},
+        "rules": {rule: f"words of {rule} {EVIL}" for rule in left_out}, "left_out": f"{path.name}.left-out.json",
     }  # fmt: skip
+    write(path.with_name(manifest["left_out"]), {run: left_out})
     write(path.with_name(f"{path.name}.manifest.json"), manifest)
 
 

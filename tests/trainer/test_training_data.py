@@ -203,3 +203,21 @@ def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:
     result = CliRunner().invoke(train, [*arguments[:-1], str(tmp_path)])
     assert isinstance(result.exception, WrongUseError)
     assert "no tokenizer in" in str(result.exception)
+
+
+def test_a_plan_counts_masked_tokens(tmp_path: Path) -> None:
+    byte_tokenizer(CHATML).save_pretrained(tmp_path / "tokenizer")
+    failed = {"role": "tool", "tool_call_id": "c", "content": "no such argument", "is_error": True}
+    question, *rest = GOOD["messages"]
+    row = {**GOOD, "messages": [question, call("find", nome="Ada"), failed, *rest]}
+    data = write(tmp_path / "train.jsonl", row)
+    arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
+    masking = [*arguments, "--set", "data.failed_calls=mask"]
+    whole, masked = (
+        json.loads(CliRunner().invoke(train, [*asked, "--json"]).stdout)["data"]
+        for asked in (arguments, masking)
+    )
+    assert whole["masked_tokens"] == 0
+    assert masked["masked_tokens"] == whole["trained_tokens"] - masked["trained_tokens"] > 0
+    assert f"masked      {masked['masked_tokens']} tokens" in CliRunner().invoke(train, masking).stdout
+    assert "\nmasked" not in CliRunner().invoke(train, arguments).stdout

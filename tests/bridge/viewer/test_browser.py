@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import json
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode, planned, play, record, run_info
-from tests.support.requirements import needs
 from tests.support.viewer import hostile_home
+from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.system,
-    needs("chromium", CHROMIUM is not None, "Debian's package chromium is not installed"),
-]
-PATIENCE_MS = 30_000
+pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
 ANSWERS = [
     ("search", {"q": str(number)}, "!no" if number == 3 else f"found {number}") for number in range(20)
 ]
@@ -32,46 +25,14 @@ ANSWERS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Chromium refuses its own sandbox to root
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    with chromium() as found:
         yield found
-        found.close()
-
-
-@dataclass
-class Viewer:
-    """A running `mcp-bench view` and a page of it."""
-
-    url: str
-    page: Page
-    context: BrowserContext
-    problems: list[str]
-    """What the browser complained about: scripts that failed, rules of the policy that were broken."""
 
 
 @pytest.fixture
 def opened(browser: Browser, bench_home: Path) -> Iterator[Viewer]:
-    with Bench(bench_home).start("view", "--no-browser", "--port", "0") as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        url = next(line for line in lines if "viewer is at" in line).split(" at ")[1].split("/ ")[0]
-        file = next(line for line in lines if "without a token" in line).partition(": ")[2].strip()
-        assert Path(file).stat().st_mode & 0o777 == 0o600
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
-        page.goto(f"file://{file}")
-        page.wait_for_url(f"{url}/")
-        yield Viewer(url, page, context, problems)
-        context.close()
-        process.terminate()
-        process.communicate()
+    with opened_viewer(browser, bench_home) as found:
+        yield found
 
 
 @pytest.fixture
@@ -125,6 +86,31 @@ def test_an_episode_by_keyboard(opened: Viewer, bench_home: Path, expect_soon: N
     page.wait_for_url(base)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
+    assert opened.problems == []
+
+
+def test_an_episode_is_sifted_by_keyboard(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    run, (episode, *_) = hostile_home()
+    page, address = opened.page, f"{opened.url}/runs/{run}/{episode}"
+    page.goto(address)
+    turns, failed = page.locator(".turn:visible"), page.locator(".call.failed:visible")
+    everything = turns.count()
+    page.keyboard.press("f")
+    expect(page.get_by_role("button", name="errors 1")).to_have_attribute("aria-pressed", "true")
+    expect(turns).to_have_count(1)
+    expect(failed).to_have_count(1)
+    expect(page.locator(".turn .prose:visible")).to_have_count(1)  # what it said when it made the call
+    page.get_by_role("button", name="messages").press("Enter")
+    expect(failed).to_have_count(0)
+    page.keyboard.press("o")
+    expect(page.locator("#outline li:visible a").first).to_be_focused()
+    page.locator("#outline a.fails").press("Enter")
+    expect(turns).to_have_count(everything)  # a link shows what was hidden
+    expect(failed).to_be_in_viewport()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == f"{episode}.json"
+    assert json.loads(Path(download.value.path()).read_text())["id"] == episode
     assert opened.problems == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from mcp_bench.bridge.viewer.pages import run_pages
 from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
 from tests.support.html_page import parse
@@ -97,6 +100,52 @@ def test_records_alike_become_a_table(hostile_again: Hostile) -> None:
     (table,) = page.all("table")
     assert [cell.text for cell in table.all("th")] == ["a", "c"]
     assert [cell.text for cell in table.all("td")] == ["<b>", "1", "x", "null"]
+
+
+def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_pages, "CELLS_ON_A_PAGE", 4)
+    monkeypatch.setattr(run_pages, "FEWEST_TASKS", 1)
+    slots = [planned(f"task-{task}", repeat=repeat) for task in range(5) for repeat in range(2)]
+    record([(slot, Episode((), 1.0)) for slot in slots[:-1]] + [(slots[-1], Episode((), 0.5))])
+    seen: list[str] = []
+    viewed, page = client(), "/grid"
+    while page:
+        found = parse(viewed.get(page).text)
+        assert "9/10" in found.text  # of all pages
+        seen += [one.text for one in found.all("a") if "cell" in one.attributes.get("class", "")]
+        page = next((one.attributes["href"] for one in found.all("a") if one.text == "Next"), "")
+    assert seen == ["✓"] * 9 + [".50"]
+    assert "task-4" in viewed.get("/grid?page=99").text
+
+
+def test_domains_are_compared_side_by_side(bench_home: Path) -> None:
+    slots = [planned(name).model_copy(update={"domain": name}) for name in ("sales", "hr", "broken")]
+    for agent, scores in (("one", (0.25, 1.0, None)), ("two", (0.75, 0.5, 1.0))):
+        stories = [
+            (slot, Episode((), score, invalid="x" if score is None else None))
+            for slot, score in zip(slots, scores, strict=True)
+        ]
+        record(stories, agent=agent)
+    page = parse(client().get("/compare?a=one&b=two").text)
+    partial, strict = (one for one in page.all("figure") if one.attributes["class"] == "domains")
+    said = [one.attributes["aria-label"] for one in partial.all("svg")]
+    assert said == ["hr, partial: A 1.00, B 0.50", "sales, partial: A 0.25, B 0.75"]
+    widths = [one.attributes["width"] for one in partial.all("rect") if "fill" in one.attributes["class"]]
+    assert widths == ["100.0", "50.0", "25.0", "75.0"]
+    assert len(strict.all("svg")) == 2  # no bars for a domain of invalid episodes
+
+
+def test_pages_import_no_drawing_library() -> None:
+    """Charts are inline SVG: matplotlib is for PNG files alone."""
+    code = (
+        "import sys; from starlette.testclient import TestClient; from mcp_bench.bridge.viewer.app import viewer;"
+        "from mcp_bench.bridge.viewer.static_site import write_site; browser = TestClient(viewer());"
+        "pages = ('/', '/grid', '/compare', '/tools', '/failures', '/reviews', '/training', '/data');"
+        "assert {browser.get(page).status_code for page in pages} == {200};"
+        "print([name for name in ('matplotlib', 'torch', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_large_result_is_cut_and_linked(bench_home: Path) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.links import opened
+from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
-from tests.support.training_files import training_home
+from tests.support.training_files import data_set, sft, training_home
 from tests.support.viewer import client, hostile_home
 
 pytestmark = pytest.mark.component
@@ -128,17 +130,76 @@ def test_each_episode_has_its_reason(trained: Trained) -> None:
     assert len(only) == 2
 
 
+def test_episodes_of_a_data_set_are_filtered_by_words(trained: Trained) -> None:
+    def shown(query: str) -> int:
+        return len(parse(trained.get("{data}" + query).text).all("table")[-1].all("tr")[1:])
+
+    assert shown("?q=TASK-0") == shown("?q=agent") / 2 == 2
+    assert shown(f"?q={trained.episodes[3]}") == 1
+    assert shown("?q=task-1&rule=below_threshold") == 2
+    page = parse(trained.get("{data}?q=task-1&rule=below_threshold").text)
+    fields = {one.attributes["name"]: one.attributes.get("value") for one in page.all("input")[1:]}
+    assert fields == {"q": "task-1", "rule": "below_threshold"}
+    chips = [one.attributes["href"] for one in page.all("a") if one.attributes.get("class") == "chip"]
+    assert all("q=task-1" in one for one in chips)
+
+
+def test_shards_and_relative_places_lead_to_episodes(trained: Trained, tmp_path: Path) -> None:
+    """Training was started in `tmp_path` on the shards of an export."""
+    data, shards = tmp_path / "data", [f"train-0000{number}-of-00002.jsonl" for number in (0, 1)]
+    data_set(data / "train.jsonl", trained.run, trained.episodes[:2], {})
+    manifest = data / "train.jsonl.manifest.json"
+    content = json.loads(manifest.read_text())
+    content["files"] = [{"name": name, "rows": 1} for name in shards]
+    manifest.write_text(json.dumps(content))
+    for name, row in zip(shards, (data / "train.jsonl").read_text().splitlines(), strict=True):
+        (data / name).write_text(row)
+    tuned = sft(tmp_path / "runs" / "tuned", data / "train.jsonl")
+    facts = json.loads((tuned / "data.json").read_text())
+    facts["files"] = [{"path": f"data/{name}"} for name in shards]
+    facts["too_long"] = [{"place": f"data/{shards[1]}:1", "tokens": 9}]
+    (tuned / "data.json").write_text(json.dumps(facts))
+    browser = TestClient(viewer([tmp_path]))
+    pages = [place_of(str(path)) for path in (tuned, data / shards[1])]
+    assert pages[0] and pages[1]
+    text = browser.get(pages[0][0]).text
+    page, of_data = parse(text), pages[1][0]
+    links = [one.attributes["href"] for one in page.all("a")]
+    assert links.count(of_data) == 1
+    assert f"{of_data}/rows/2" in links
+    assert f"/runs/{trained.run}" in links
+    assert trained.episodes[1] in browser.get(f"{of_data}/rows/2").text
+    assert f'href="{pages[0][0]}"' in browser.get(of_data).text
+
+
+def test_where_left_out_episodes_are_named(trained: Trained, tmp_path: Path) -> None:
+    """Beside the manifest, and in the manifest of an earlier version. A lost file is no error."""
+    source = next(trained.home.rglob("*.manifest.json"))
+    manifest = json.loads(source.read_text())
+    beside = source.with_name(manifest["left_out"])
+    for name, left_out in (("old", json.loads(beside.read_text())), ("lost", "lost.json"), ("none", None)):
+        path = tmp_path / f"{name}.jsonl.manifest.json"
+        path.write_text(json.dumps({**manifest, "left_out": left_out}))
+        named = Export(path)
+        assert (len(named.members()), named.says_why) == {
+            "old": (4, True),
+            "lost": (1, False),
+            "none": (1, True),
+        }[name]
+
+
 def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None:
     source = next(trained.home.rglob("*.manifest.json"))
     manifest = json.loads(source.read_text())
-    del manifest["left_out"], manifest["rules"]
+    del (
+        manifest["left_out"],
+        manifest["rules"],
+    )  # before the name of a file, and before the episodes themselves
     (tmp_path / "old.jsonl.manifest.json").write_text(json.dumps(manifest))
     page = place_of(str(tmp_path / "old.jsonl.manifest.json"))
     assert page is not None
-    from mcp_bench.bridge.viewer.app import viewer
-
     text = TestClient(viewer([tmp_path])).get(page[0]).text
-    assert "of an earlier version" in text
+    assert "of an earlier version" in text and "Which ones is not written down" in text
     assert "below threshold" in text
 
 
@@ -147,8 +208,6 @@ def test_broken_files_are_shown_as_far_as_they_go(trained: Trained, tmp_path: Pa
     files = [path for path in (tmp_path / "loop").rglob("*.json*") if path.is_file()]
     for path in files:
         path.write_text(path.read_text()[: path.stat().st_size // 2])
-    from mcp_bench.bridge.viewer.app import viewer
-
     browser = TestClient(viewer([tmp_path]))
     page = place_of(str(tmp_path / "loop"))
     assert page is not None
@@ -162,8 +221,6 @@ def test_a_run_that_has_just_begun_has_a_page(trained: Trained, tmp_path: Path) 
         shutil.copy(trained.home / "training" / "tuned" / name, tmp_path)
     page = place_of(str(tmp_path))
     assert page is not None
-    from mcp_bench.bridge.viewer.app import viewer
-
     answer = TestClient(viewer([tmp_path])).get(page[0])
     assert answer.status_code == 200
     assert "No step has ended yet" in answer.text

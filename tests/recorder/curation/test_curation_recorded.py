@@ -82,7 +82,9 @@ def export(home: Path, *options: str | int | float) -> tuple[list[Row], dict[str
     funnel = manifest["funnel"]
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert funnel["rows_in"] - sum(funnel["dropped"].values()) == funnel["rows_out"] == len(rows)
-    named = [rules.get(rule, []) for rules in manifest["left_out"].values() for rule in funnel["dropped"]]
+    name = manifest["left_out"]
+    left_out = json.loads(out.with_name(name).read_text(encoding="utf-8")) if name else {}
+    named = [rules.get(rule, []) for rules in left_out.values() for rule in funnel["dropped"]]
     assert sum(map(len, named)) == sum(funnel["dropped"].values())
     # the printed funnel has a line for each count
     counts = [funnel["rows_in"], *(-count for count in funnel["dropped"].values()), funnel["rows_out"]]

@@ -55,7 +55,8 @@ def test_writes_rows_and_a_manifest_with_the_funnel(ids: list[str], invoke: Invo
         "rows_out": 3,
     }
     assert manifest["episodes"] == [ids[0], ids[1], ids[6]]
-    (left_out,) = manifest["left_out"].values()
+    assert manifest["left_out"] == "train.jsonl.left-out.json"
+    (left_out,) = json.loads((tmp_path / manifest["left_out"]).read_text()).values()
     assert left_out == {
         "below_threshold": [ids[2]],
         "invalid": [ids[3]],
@@ -78,8 +79,20 @@ def test_writes_rows_and_a_manifest_with_the_funnel(ids: list[str], invoke: Invo
     ]
     assert sorted(path.name for path in tmp_path.glob("*train*")) == [
         "train.jsonl",
+        "train.jsonl.left-out.json",
         "train.jsonl.manifest.json",
     ]
+
+
+def test_nothing_left_out_leaves_no_file(invoke: Invoke, tmp_path: Path) -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.1))])
+    out, beside = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.left-out.json"
+    assert invoke(export, "--min-partial", 0.5, "--out", out).exit_code == 0
+    assert beside.is_file()
+    assert isinstance(invoke(export, "--out", out).exception, WrongUseError)
+    assert invoke(export, "--min-partial", 0, "--out", out, "--force").exit_code == 0
+    assert not beside.exists()
+    assert json.loads((tmp_path / "rows.jsonl.manifest.json").read_text())["left_out"] is None
 
 
 def test_a_row_has_no_keys_without_a_value(invoke: Invoke, tmp_path: Path) -> None:
@@ -140,7 +153,8 @@ def test_an_empty_result_reports_what_each_rule_dropped(
     )
     assert result.exit_code == 0
     (tmp_path / "o").unlink()
-    (tmp_path / "o.manifest.json").unlink()
+    for name in ("manifest", "left-out"):
+        (tmp_path / f"o.{name}.json").unlink()
     record([(planned("x", split="dev"), Episode(partial=0.3))], agent="late")
     result = invoke(export, "--agent", "late", "--split", "dev", "--out", tmp_path / "o")
     assert isinstance(result.exception, NothingToExportError)
@@ -156,7 +170,8 @@ def test_the_folder_of_out_is_made(ids: list[str], invoke: Invoke, tmp_path: Pat
     assert isinstance(empty.exception, NothingToExportError)
     assert not (tmp_path / "a").exists()  # nothing is written, so nothing is made
     assert invoke(export, "--out", out).exit_code == 0
-    assert sorted(path.name for path in out.parent.iterdir()) == ["o.jsonl", "o.jsonl.manifest.json"]
+    names = ["o.jsonl", "o.jsonl.left-out.json", "o.jsonl.manifest.json"]
+    assert sorted(path.name for path in out.parent.iterdir()) == names
     (tmp_path / "file").write_text("")
     assert "cannot write" in str(invoke(export, "--out", tmp_path / "file" / "o").exception)
 

@@ -106,26 +106,40 @@ def test_the_figures_are_those_of_the_report(invoke: Invoke, tmp_path: Path) -> 
     assert levels["level 2: tuned"]["partial"].split()[0] == "0.750"
 
 
-@pytest.mark.parametrize(
-    ("viewer", "run", "episode"),
-    [
-        (
-            "http://127.0.0.1:8807",
-            "http://127.0.0.1:8807/runs/{run}",
-            "http://127.0.0.1:8807/runs/{run}/{episode}",
-        ),
-        ("../pages/", "../pages/runs/{run}.html", "../pages/episodes/{episode}.html"),
-    ],
-)
-def test_scores_lead_to_recordings(
-    viewer: str, run: str, episode: str, invoke: Invoke, tmp_path: Path
-) -> None:
+def links_of(page: Path) -> list[str | None]:
+    return [one.attributes["href"] for one in parse(page.read_text()).all("a")]
+
+
+def test_scores_lead_to_recordings(invoke: Invoke, tmp_path: Path) -> None:
     folder, (first,) = record([(task("deal", 1), Episode(partial=0.5))])
-    path = tmp_path / "r.html"
+    path, viewer = tmp_path / "r.html", "http://127.0.0.1:8807"
     assert invoke(report, "--html", path, "--view-url", viewer).exit_code == 0
-    links = [one.attributes["href"] for one in parse(path.read_text()).all("a")]
-    names = {"run": folder.path.name, "episode": first}
-    assert [run.format(**names), episode.format(**names)] == links[-2:]
+    run = f"{viewer}/runs/{folder.path.name}"
+    assert links_of(path)[-2:] == [run, f"{run}/{first}"]
+
+
+def test_only_static_pages_that_exist_are_linked(invoke: Invoke, tmp_path: Path) -> None:
+    folder, (shown, hidden) = record(
+        [(task("deal", 1), Episode(partial=0.5)), (task("lead", 1), Episode(partial=0.5))]
+    )
+    path = tmp_path / "to" / "r.html"
+    path.parent.mkdir()
+    for name in ("index.html", f"runs/{folder.path.name}.html", f"episodes/{shown}.html"):
+        (tmp_path / "pages" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pages" / name).touch()
+    assert invoke(report, "--html", path, "--view-url", "../pages/").exit_code == 0
+    links = links_of(path)[-2:]
+    assert links == [f"../pages/runs/{folder.path.name}.html", f"../pages/episodes/{shown}.html"]
+    assert hidden not in path.read_text()
+    assert "1 episode without a link" in path.read_text()
+
+
+def test_a_folder_without_static_pages_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    record([(task("deal", 1), Episode())])
+    done = invoke(report, "--html", tmp_path / "r.html", "--view-url", "pages")
+    assert isinstance(done.exception, WrongUseError)
+    assert f"mcp-bench view --export {tmp_path / 'pages'}" in str(done.exception)
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_no_chart_is_empty(invoke: Invoke, tmp_path: Path) -> None:

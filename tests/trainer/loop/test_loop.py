@@ -85,6 +85,9 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         (["--recipe", "tiny-cpu", "--benchmark", "saaswold"], "unknown benchmark 'saaswold' (did you mean"),
         (["--recipe", "tiny-cpu", "--dev", "0"], "--dev 0 selects no task"),
         (["--recipe", "qwen3-8b-8xh100-cp", "--set", "hardware.devices=16"], "need 2 machines"),
+        (["--recipe", "tiny-cpu", "--teacher-option", "slps=0.2"], "no option 'slps' (did you mean slips?)"),
+        (["--recipe", "tiny-cpu", "--teacher-option", "slips"], "'slips' is not of the form KEY=VALUE"),
+        (["--recipe", "tiny-cpu", "--teacher", "oracel"], "oracel"),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:

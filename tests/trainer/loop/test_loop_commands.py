@@ -11,11 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.trainer.loop.commands import StepFailedError, record, run
+from mcp_bench.trainer.loop.start import begin
+from mcp_bench.trainer.loop.steps import Steps
 
 pytestmark = pytest.mark.system
 
-TASK = "simple-contact-details.1.dev.0"
+TASK, TRAINING_TASK = (f"simple-contact-details.1.{split}.0" for split in ("dev", "train"))
 # a step that reports when it can be interrupted, and how many interrupts it got
 COUNTS = """
 import signal
@@ -82,3 +86,14 @@ def test_a_steps_own_run_is_resumed(tmp_path: Path) -> None:
     asked = ["--agent", "oracle", "--task", TASK, "--jobs", "1"]
     ours = run(["record", *asked, "--json"])["run"]
     assert record(marker, asked) == ours
+
+
+def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 1,
+               "teacher": "oracle", "teacher_options": ["slips=1"]}  # fmt: skip
+    folder, settings = begin("tiny-cpu", (), tmp_path / "loop", choices)
+    taught = Steps(folder, settings).teach(1)["run"]
+    with RunReader(runs_dir() / taught) as reader:
+        (episode,) = reader.episodes()
+    assert episode.strict
+    assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call

@@ -130,3 +130,5 @@ def test_failed_calls_are_read_and_not_trained(form: str, messages: list[dict[st
     assert turns(tokenizer, example) == [*map(said, good), said(row.messages[-1])]
     [whole] = prepare([row], tokenizer, templates, 100_000).examples
     assert example.tokens == whole.tokens
+    assert example.masked == sum(whole.trained) - sum(example.trained)
+    assert whole.masked == 0

@@ -20,11 +20,15 @@ class NothingToTrainOnError(BenchError):
 
 @dataclass(frozen=True)
 class Example:
-    """A tokenised row. `trained` has a 1 for each token that is trained on and a 0 for each other."""
+    """A tokenised row. `trained` has a 1 for each token that is trained on and a 0 for each other.
+
+    `masked` counts the assistant's tokens that are not trained on because their calls failed.
+    """
 
     place: str
     tokens: array[int]
     trained: bytes
+    masked: int = 0
 
     def labels(self, ignore: int = -100) -> list[int]:
         """Return the tokens, with `ignore` (torch's ignore_index) for those that are not trained on."""
@@ -47,6 +51,10 @@ class Prepared:
     @property
     def trained_tokens(self) -> int:
         return sum(sum(example.trained) for example in self.examples)
+
+    @property
+    def masked_tokens(self) -> int:
+        return sum(example.masked for example in self.examples)
 
     @property
     def longest(self) -> int:
@@ -142,4 +150,4 @@ def _without_failed(example: Example, row: Row, tokenizer: Any, templates: Templ
         flag and not any(start < until and begun < end for begun, until in spans)
         for flag, (start, end) in zip(example.trained, encoded["offset_mapping"], strict=True)
     )
-    return Example(example.place, example.tokens, trained)
+    return Example(example.place, example.tokens, trained, sum(example.trained) - sum(trained))

@@ -132,6 +132,7 @@ def _data(prepared: Prepared) -> dict[str, Any]:
     return {
         "tokens": prepared.tokens,
         "trained_tokens": prepared.trained_tokens,
+        "masked_tokens": prepared.masked_tokens,
         "longest": prepared.longest,
         "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
         "untrainable": prepared.untrainable,

@@ -19,7 +19,8 @@ NEVER = "never reached the server"
 OPEN = "not ended"
 LONG_TEXT = 1_500
 """Characters of a prompt that are shown unfolded."""
-REPLY_TOOL = "reply_to_user"
+KINDS = {"error": "errors", "call": "calls", "text": "messages", "reasoning": "reasoning"}
+"""What the page can be filtered by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,22 @@ class Turn:
     @property
     def long(self) -> bool:
         return len(self.text) > LONG_TEXT
+
+    @property
+    def kinds(self) -> list[str]:
+        """What is in it, of `KINDS`."""
+        has = {
+            "error": any(call.failed for call in self.calls),
+            "call": bool(self.calls),
+            "text": bool(self.text),
+            "reasoning": bool(self.reasoning),
+        }
+        return [kind for kind in KINDS if has[kind]]
+
+    @property
+    def line(self) -> str:
+        """Its beginning, on one line."""
+        return summary_line(self.text or self.reasoning)
 
 
 def conversation(document: dict[str, Any]) -> list[Turn]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
+from mcp_bench.recorder.store.episode_rows import Outcome
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 
@@ -114,6 +115,12 @@ class Library:
         for path in paths:
             with suppress(StorageError):
                 yield from self.episodes(path)
+
+    def outcomes(self, paths: Sequence[Path]) -> Iterator[Outcome]:
+        """Yield what became of the episodes of the runs that can be read. Nothing of it is kept."""
+        for path in paths:
+            with suppress(StorageError), RunReader(path) as reader:
+                yield from reader.outcomes()
 
     def find(self, episode: str) -> tuple[str, str]:
         """Return the run and the id of an episode by a prefix of its id.

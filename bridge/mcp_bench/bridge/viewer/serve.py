@@ -25,6 +25,8 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
 
 _SHORTEST = 16
+_SECONDS = 1
+"""For which the page that opens the viewer is shown."""
 
 
 def serve_viewer(
@@ -93,14 +95,15 @@ async def _serve(
 def _redirect_file(urls: Sequence[str]) -> Iterator[Path]:
     """Write a page that only this user can read, which leads to the first of `urls`. The context is its path.
 
-    The second is for a browser that does not resolve the viewer's own name.
+    The second is for a browser that does not resolve the viewer's own name. The page waits for a second, so
+    that who comes back to it from such a browser's error can choose that link.
     """
     folder = home()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"view-{secrets.token_hex(8)}.html"
     text = (
         '<!doctype html><meta charset="utf-8"><title>mcp-bench view</title>'
-        f'<meta http-equiv="refresh" content="0; url={html.escape(urls[0])}">'
+        f'<meta http-equiv="refresh" content="{_SECONDS}; url={html.escape(urls[0])}">'
         f'<p><a href="{html.escape(urls[0])}">Open the viewer</a>, or, if this browser does not find it, '
         f'<a href="{html.escape(urls[-1])}">by its address</a></p>\n'
     )

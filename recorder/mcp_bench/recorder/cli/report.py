@@ -69,7 +69,7 @@ Examples:
 @click.option(
     "--view-url", "viewer", metavar="URL",
     help="With --html: link runs and episodes to the viewer at the address that `mcp-bench view` prints, or"
-    " to a folder of its static pages.",
+    " to the folder that `mcp-bench view --export` wrote, as seen from FILE.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
 def report(

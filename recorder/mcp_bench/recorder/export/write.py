@@ -27,6 +27,8 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
 
+LEFT_OUT = ".left-out.json"
+
 
 @dataclass(frozen=True)
 class Extras:
@@ -51,7 +53,8 @@ def export(
 
     The folder of `out` is created if it does not exist. All files appear complete or not at all. The same
     store and selection give the same bytes. The `funnel` of the manifest has the number of episodes in,
-    dropped by each rule, and out; `left_out` names those that were dropped, by run and rule.
+    dropped by each rule, and out. Its `left_out` is the file beside it that names those that were dropped, by
+    run and rule; None if there are none.
 
     Args:
         rows: The kind of rows.
@@ -83,9 +86,10 @@ def export(
             f"lines instead: --out {where.out.with_suffix('.jsonl')}"
         )
     manifest_path = where.out.with_name(where.out.name + ".manifest.json")
+    left_out_path = where.out.with_name(where.out.name + LEFT_OUT)
     card_path = where.folder / CARD
     _refuse_to_overwrite(
-        [where.out, manifest_path, *([card_path] if extras.card else [])], where, force=force
+        [where.out, manifest_path, left_out_path, *([card_path] if extras.card else [])], where, force=force
     )
     selection = curation.selection
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
@@ -137,9 +141,11 @@ def export(
             "runs": summary.runs,
             "episodes": summary.episodes,
             "rules": {rule: words for rule, words in curation.words().items() if curation.dropped.get(rule)},
-            "left_out": curation.left_out,
+            "left_out": left_out_path.name if curation.left_out else None,
         }
         beside = rows.companions(where, files)
+        if curation.left_out:
+            beside[left_out_path.name] = json.dumps(curation.left_out) + "\n"
         if extras.card:
             beside[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
         for name, text in beside.items():
@@ -149,6 +155,8 @@ def export(
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         replacement.commit(first=[manifest_path, *further])
         _remove_others(where, files)
+        if not curation.left_out:
+            left_out_path.unlink(missing_ok=True)
     return manifest
 
 

@@ -11,6 +11,7 @@ from mcp_bench.servers.errors import WrongUseError, suggestion
 
 COMPRESSIONS = {"gzip": ".gz", "zstd": ".zst"}
 PARQUET = ".parquet"
+_SHARD = r"-\d{5,}-of-\d{5,}"
 _ENDINGS = re.compile(r"((?:\.(?:jsonl|ndjson|json|parquet))?(?:\.(?:gz|zst))?)$")
 
 
@@ -42,7 +43,7 @@ class Layout:
 
     def is_shard(self, name: str) -> bool:
         """Return whether a file name is a shard of this data set or an earlier one of the same name."""
-        part = re.escape(self.stem) + r"-\d{5,}-of-\d{5,}" + re.escape(self.ending)
+        part = re.escape(self.stem) + _SHARD + re.escape(self.ending)
         return re.fullmatch(part, name) is not None
 
 
@@ -76,3 +77,10 @@ def layout(out: Path, compress: str | None, shard_size: int | None) -> Layout:
     elif compress and not named:
         ending += COMPRESSIONS[compress]
     return Layout(out.parent, stem, ending, compress or named, shard_size)
+
+
+def common_name(name: str) -> str:
+    """Return the name of the data set that a file belongs to, of which its manifest has its name."""
+    ending = _ENDINGS.search(name)
+    stem = name.removesuffix(ending[1]) if ending else name
+    return re.sub(f"{_SHARD}$", "", stem) + name.removeprefix(stem)

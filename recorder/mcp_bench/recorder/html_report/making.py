@@ -54,6 +54,9 @@ def make_page(
     """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files.
 
     `notes` are lines below the title. `viewer` is where links to the recordings lead, as `linked` takes it.
+
+    Raises:
+        WrongUseError: `viewer` is a folder without static pages.
     """
     sections = [*loop_sections, *([compared(comparison)] if comparison else [])]
     lines = [f"In {loop.absolute()}"] if loop else []
@@ -61,7 +64,7 @@ def make_page(
         sections += recorded(episodes, by)
         lines += [about(episodes), *notes]
     if viewer and episodes:
-        sections.append(linked(episodes, viewer))
+        sections.append(linked(episodes, viewer, path))
     lines.append(f"mcp-bench {version('mcp-bench-kit')}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     title = f"Loop {loop.absolute().name}" if loop else "Scores of recordings"
     return write_page(path, title, lines, sections)

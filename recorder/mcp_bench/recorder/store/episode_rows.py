@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -30,6 +30,55 @@ _NO_RESULT = {
     "transport_error": "The connection closed before a result arrived.",
     "cancelled": "The call was cancelled before a result arrived.",
 }
+
+# the columns are in the order of `reader.StoredEpisode`
+EPISODES = """
+    SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
+           coalesce(e.agent_version, r.agent_version) AS agent_version,
+           coalesce(e.model, r.model) AS model, coalesce(e.isolation, r.isolation) AS isolation,
+           r.home, r.tools AS tools_mode,
+           e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt, e.started_us, e.ended_us,
+           e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer, e.usage, e.connections,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
+           (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
+           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
+           r.settings, m.score, coalesce(m.certain, 1) AS certain,
+           e.id NOT IN (SELECT episode FROM untrainable) AS trainable,
+           (SELECT sum(json_extract(a.usage, '$.cost_usd')) FROM asked a WHERE a.episode = e.id) AS roles_usd
+    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
+        LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
+"""
+LAST_ATTEMPTS = """
+    WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
+        AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
+    ORDER BY e.id
+"""
+OUTCOME = """
+    SELECT total(invalid IS NOT NULL), count(partial), avg(partial), avg(strict) FROM (
+    SELECT e.invalid, g.partial, g.strict FROM episodes e
+    LEFT JOIN sealed.grades g ON g.episode = e.id AND e.invalid IS NULL
+"""
+OUTCOMES = """
+    SELECT e.id, e.run, coalesce(e.agent, r.agent), coalesce(e.model, r.model), e.task, e.split, e.domain,
+           e.ended_us, e.invalid, g.partial, g.strict
+    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
+"""
+
+
+class Outcome(NamedTuple):
+    """What became of one attempt. The columns of `OUTCOMES` are in this order."""
+
+    id: str
+    run: str
+    agent: str
+    model: str | None
+    task: str
+    split: str
+    domain: str
+    ended_us: int | None
+    invalid: str | None
+    partial: float | None
+    strict: int | None
 
 
 def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:

@@ -22,7 +22,7 @@ from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.store.episode_rows import ExecutedCall
+from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
 from mcp_bench.recorder.taint import Canary, Taint
@@ -31,33 +31,6 @@ from mcp_bench.servers.grading import Score
 
 _TOOLS = TypeAdapter(list[ToolSchema])
 _SCORES = TypeAdapter(list[Score])
-
-# the columns are in the order of StoredEpisode's fields
-_EPISODES = """
-    SELECT e.id, e.run, r.benchmark, r.benchmark_version, coalesce(e.agent, r.agent) AS agent,
-           coalesce(e.agent_version, r.agent_version) AS agent_version,
-           coalesce(e.model, r.model) AS model, coalesce(e.isolation, r.isolation) AS isolation,
-           r.home, r.tools AS tools_mode, e.task, e.split, e.domain, e.prompt, e.seed, e.repeat, e.attempt,
-           e.started_us, e.ended_us, e.termination, e.invalid, e.invalid_detail, e.exit_code, e.answer,
-           e.usage, e.connections, (SELECT count(*) FROM calls c WHERE c.episode = e.id) AS calls,
-           (SELECT count(*) FROM calls c WHERE c.episode = e.id AND c.outcome IS NOT 'ok') AS failed_calls,
-           g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
-           r.settings, m.score, coalesce(m.certain, 1) AS certain,
-           e.id NOT IN (SELECT episode FROM untrainable) AS trainable,
-           (SELECT sum(json_extract(a.usage, '$.cost_usd')) FROM asked a WHERE a.episode = e.id) AS roles_usd
-    FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
-        LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
-"""
-_LAST_ATTEMPTS = """
-    WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
-        AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
-    ORDER BY e.id
-"""
-_OUTCOME = """
-    SELECT total(invalid IS NOT NULL), count(partial), avg(partial), avg(strict) FROM (
-    SELECT e.invalid, g.partial, g.strict FROM episodes e
-    LEFT JOIN sealed.grades g ON g.episode = e.id AND e.invalid IS NULL
-"""
 
 
 @dataclass(slots=True)  # not frozen: that makes creation ten times slower, and reports create very many
@@ -242,12 +215,18 @@ class RunReader:
 
     def episodes(self) -> Iterator[StoredEpisode]:
         """Yield the last attempt of every slot, in order of their start."""
-        for row in self._query(_EPISODES + _LAST_ATTEMPTS):
+        for row in self._query(episode_rows.EPISODES + episode_rows.LAST_ATTEMPTS):
             yield _stored(row, self.annotations)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
+        return map(Outcome._make, self._query(episode_rows.OUTCOMES + episode_rows.LAST_ATTEMPTS))
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot."""
-        return _stored(next(self._query(_EPISODES + " WHERE e.id = ?", episode)), self.annotations)
+        return _stored(
+            next(self._query(episode_rows.EPISODES + " WHERE e.id = ?", episode)), self.annotations
+        )
 
     @cached_property
     def annotations(self) -> Annotations:
@@ -284,7 +263,7 @@ class RunReader:
 
     def outcome(self) -> tuple[int, int, float | None, float | None]:
         """Return the numbers of invalid and of valid graded last attempts, and the means of their scores."""
-        rows = self._query(_OUTCOME + _LAST_ATTEMPTS + ")")
+        rows = self._query(episode_rows.OUTCOME + episode_rows.LAST_ATTEMPTS + ")")
         return next(((int(row[0]), *row[1:]) for row in rows), (0, 0, None, None))
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.choices import check
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
@@ -31,8 +33,22 @@ def begin(
         split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
     }
     settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
+    _check_teacher(settings)
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)
     return folder, settings
+
+
+def _check_teacher(settings: LoopSettings) -> None:
+    """Check the teacher now: it is recorded only after the base model was made and measured."""
+    options = {}
+    for one in settings.teacher_options:
+        key, given, options[key] = one.partition("=")
+        if not given or not key:
+            raise WrongUseError(f"--teacher-option {one!r} is not of the form KEY=VALUE")
+    try:
+        load_agent(settings.teacher, options, settings.teacher_model)
+    except WrongUseError as error:
+        raise WrongUseError(f"--teacher: {error}") from error

@@ -44,10 +44,14 @@ class DataPages:
         counts = Counter(one.rule for one in members)
         rule = request.query_params.get("rule", "")
         words = request.query_params.get("q", "").strip()
-        shown = [one for one in members if (not rule or one.rule == rule) and words in one.episode]
+        known = self._known([*export.runs, *(one.run for one in members if one.run)])
+        shown = [
+            one
+            for one in members
+            if (not rule or one.rule == rule) and _has(words, one.episode, known.get(one.episode))
+        ]
         page = max(0, int(text) if (text := request.query_params.get("page", "")).isdigit() else 0)
         part = shown[page * ROWS_ON_A_PAGE : (page + 1) * ROWS_ON_A_PAGE]
-        known = self._known([*export.runs, *(one.run for one in part if one.run)])
         return page_of(
             "export", found=found, export=export, counts=counts, rule=rule, q=words, page=page,
             size=ROWS_ON_A_PAGE, total=len(shown), kept=KEPT,
@@ -89,3 +93,13 @@ class DataPages:
             with suppress(KeyError, StorageError):
                 found |= {one.id: one for one in self._library.episodes(self._library.path(run))}
         return found
+
+
+def _has(words: str, name: str, episode: StoredEpisode | None) -> bool:
+    """Return whether all words are in what the page shows of an episode."""
+    if not words:
+        return True
+    text = name
+    if episode is not None:
+        text = f"{name} {episode.task} {episode.agent} {episode.model} {episode.split}"
+    return all(word in text.lower() for word in words.lower().split())

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from mcp_bench.bridge.viewer import words
 from mcp_bench.bridge.viewer.call_copies import COPIES
-from mcp_bench.bridge.viewer.conversation import calls_of, conversation
+from mcp_bench.bridge.viewer.conversation import KINDS, calls_of, conversation
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
@@ -52,7 +52,10 @@ class EpisodePages:
         """All of the episode, as `mcp-bench show --json` prints it."""
         with self._opened(request) as (reader, episode):
             document = episode_document(reader, episode)
-        return _text(json.dumps(document, ensure_ascii=False, indent=1), "application/json")
+        answer = _text(json.dumps(document, ensure_ascii=False, indent=1), "application/json")
+        if "download" in request.query_params:
+            answer.headers["Content-Disposition"] = f'attachment; filename="{episode}.json"'
+        return answer
 
     def call(self, request: Request) -> Response:
         """A call's whole arguments or result, or the call in a form to paste."""
@@ -169,6 +172,11 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "taint_words": words.TAINT[stored.taint],
         "usage": words.usage(stored.usage),
         "turns": turns,
+        "kinds": [
+            (kind, name, count)
+            for kind, name in KINDS.items()
+            if (count := sum(kind in turn.kinds for turn in turns))
+        ],
         "calls": calls_of(turns),
         "groups": groups,
         "rewards": rewards,

@@ -17,11 +17,12 @@ from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.scores.scores import summarise
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.store.episode_rows import Outcome
 
 RUNS_ON_A_PAGE = 50
 EPISODES_ON_A_PAGE = 500
-TASKS_ON_A_PAGE = 400
+CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
+"""Of the grid: as many tasks as have about so many cells, but not fewer."""
 COLUMNS = 16
 VERDICTS = ("solved", "partly", "failed", "invalid", "running", "ungraded")
 
@@ -65,10 +66,12 @@ class RunPages:
             chosen = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
         chosen = chosen[:COLUMNS]
         by_name = {path.name: path for path in paths}
-        episodes = self._library.all_episodes([by_name[run.id] for run in chosen])
+        found = grid(self._library.outcomes([by_name[run.id] for run in chosen]))
+        size = found.tasks_on_a_page
+        page = min(_number(request, "page"), max(0, len(found.rows) - 1) // size)
         return page_of(
-            "grid", grid=grid(episodes), benchmark=benchmark, benchmarks=sorted(benchmarks), runs=chosen,
-            named=bool(named), most=TASKS_ON_A_PAGE,
+            "grid", grid=found, rows=found.rows[page * size : (page + 1) * size], page=page, size=size,
+            benchmark=benchmark, benchmarks=sorted(benchmarks), named=named,
         )  # fmt: skip
 
     def path_of(self, request: Request) -> Path:
@@ -150,15 +153,22 @@ class Grid:
     """Episodes by task and column."""
 
     columns: list[Column]
-    rows: list[tuple[str, str, str, list[list[StoredEpisode]]]] = field(default_factory=list)
+    rows: list[tuple[str, str, str, list[list[Outcome]]]] = field(default_factory=list)
     """Domain, split, task, and the attempts of each column."""
+    cells: int = 0
+
+    @property
+    def tasks_on_a_page(self) -> int:
+        return max(FEWEST_TASKS, CELLS_ON_A_PAGE * len(self.rows) // max(1, self.cells))
 
 
-def grid(episodes: Iterable[StoredEpisode]) -> Grid:
+def grid(episodes: Iterable[Outcome]) -> Grid:
     """Return the last attempts at each task, a column for each run, agent and model."""
     columns: dict[tuple[str, str, str | None], Column] = {}
-    tasks: dict[tuple[str, str, str], dict[tuple[str, str, str | None], list[StoredEpisode]]] = {}
+    tasks: dict[tuple[str, str, str], dict[tuple[str, str, str | None], list[Outcome]]] = {}
+    cells = 0
     for episode in episodes:
+        cells += 1
         key = (episode.run, episode.agent, episode.model)
         column = columns.setdefault(key, Column(*key))
         if episode.invalid is None and episode.partial is not None:
@@ -167,8 +177,8 @@ def grid(episodes: Iterable[StoredEpisode]) -> Grid:
             column.partial += episode.partial
         row = tasks.setdefault((episode.domain, episode.split, episode.task), {})
         row.setdefault(key, []).append(episode)
-    found = Grid([columns[key] for key in sorted(columns, key=lambda key: (key[1], key[2] or "", key[0]))])
     order = sorted(columns, key=lambda key: (key[1], key[2] or "", key[0]))
+    found = Grid([columns[key] for key in order], cells=cells)
     for (domain, split, task), row in sorted(tasks.items()):
         found.rows.append((domain, split, task, [row.get(key, []) for key in order]))
     return found

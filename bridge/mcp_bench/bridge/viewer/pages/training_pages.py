@@ -21,6 +21,7 @@ from mcp_bench.bridge.viewer.training.folders import (
     TrainingFiles,
     Turn,
     data_files,
+    located,
     manifest_of,
     read_lines,
     read_object,
@@ -69,8 +70,9 @@ class TrainingPages:
         return page_of(
             "turn", found=found, turn=turn, before=before, split=split, splits=SPLITS,
             curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
-            learned=self._learned(turn.curate.get("data")), too_long=self._too_long(turn.folder / "train"),
-            base=self._maker_link(turn.train.get("base")), flips=flips,
+            learned=self._learned(turn.curate.get("data"), turn.folder),
+            too_long=self._too_long(turn.folder / "train"),
+            base=self._maker_link(turn.train.get("base"), turn.folder), flips=flips,
             samples=self._samples(before, turn, split, flips) if before else [], most=MOST_SAMPLES,
         )  # fmt: skip
 
@@ -136,42 +138,45 @@ class TrainingPages:
         return {
             "found": found, "lines": lines, "last": lines[-1] if lines else Facts(), "curves": curves(lines),
             "settings": settings, "data": data, "recipe": read_text(found.path / "recipe.yaml"),
-            "learned": [self._learned(str(path)) for path in data_files(found)], "dev": sorted(dev.items()),
+            "learned": [self._learned(path, found.path) for path in _data_sets(found)],
+            "dev": sorted(dev.items()),
             "too_long": self._too_long(found.path), "ended": (found.path / "model").is_dir(),
-            "base": self._maker_link(settings.get("start") or data.get("tokenizer")),
+            "base": self._maker_link(settings.get("start") or data.get("tokenizer"), found.path),
         }  # fmt: skip
 
-    def _maker_link(self, model: object) -> dict[str, Any] | None:
-        """Return the model that training began with, and where it was made."""
+    def _maker_link(self, model: object, folder: Path) -> dict[str, Any] | None:
+        """Return the model that training in a folder began with, and where it was made."""
         if not isinstance(model, str) or not model:
             return None
-        return {"model": model, "maker": self._files.maker(model)}
+        return {"model": model, "maker": self._files.maker(located(model, folder))}
 
-    def _learned(self, path: object) -> dict[str, Any] | None:
-        """Return a data set that a model learned from, with the runs that it came from."""
-        if not isinstance(path, str):
+    def _learned(self, place: object, folder: Path) -> dict[str, Any] | None:
+        """Return a data set that a model in a folder learned from, with the runs that it came from."""
+        if not isinstance(place, str | Path):
             return None
+        path = located(place, folder)
         export: Export | None = None
         with suppress(LookupError):
-            export = Export(manifest_of(Path(path)))
+            export = Export(manifest_of(path))
         runs = []
         for run in export.runs if export else ():
             with suppress(KeyError):
                 runs.append(self._library.run(self._library.path(run)))
-        found = Found("data", manifest_of(Path(path)), 0.0) if export else None
+        found = Found("data", export.path, 0.0) if export else None
         return {"path": path, "export": export, "found": found, "runs": runs}
 
     def _too_long(self, folder: Path) -> list[dict[str, Any]]:
-        """Return the rows that training left out: each with its place, and the episode if it can be read."""
+        """Return the rows that training left out: each with its place, and its data set if there is one."""
         found = []
         for one in read_object(folder / "data.json").get("too_long") or ():
             place, _, line = str(one.get("place", "")).rpartition(":")
-            manifest = manifest_of(Path(place))
-            is_export = line.isdigit() and manifest.is_file()
+            file, number = located(place, folder), None
+            with suppress(LookupError):
+                export = Export(manifest_of(file))
+                number = export.number_of(file, int(line)) if line.isdigit() else None
             found.append({
-                "place": one.get("place"), "tokens": one.get("tokens"),
-                "line": int(line) if line.isdigit() else 0,
-                "found": Found("data", manifest, 0.0) if is_export else None,
+                "place": one.get("place"), "tokens": one.get("tokens"), "line": number,
+                "found": Found("data", export.path, 0.0) if number else None,
             })  # fmt: skip
         return found
 
@@ -201,3 +206,12 @@ def _before(turn: Turn, all_turns: Sequence[Turn]) -> Turn | None:
     earlier = [one for one in all_turns if one.number < turn.number and one.promoted]
     against = turn.gate.get("against")
     return next((one for one in earlier if one.model == against), earlier[-1] if earlier else None)
+
+
+def _data_sets(found: Found) -> list[Path]:
+    """Return the files that a training run learned from, one of each data set."""
+    sets: dict[Path, Path] = {}
+    for path in data_files(found):
+        manifest = manifest_of(path)
+        sets.setdefault(manifest if manifest.is_file() else path, path)
+    return list(sets.values())

@@ -61,9 +61,40 @@ function foldAll() {
   if (button) button.textContent = open ? "Fold all" : "Unfold all";
 }
 
+// Only turns, and parts of turns, of one kind -------------------------------------------------------
+const chips = () => [...document.querySelectorAll("[data-show]")];
+
+function showOnly(kind) {
+  const box = document.getElementById("conversation");
+  box.dataset.only = kind;
+  chips().forEach((chip) => chip.setAttribute("aria-pressed", String(chip.dataset.show === kind)));
+  const of = [...box.querySelectorAll("[data-kinds]")];
+  of.forEach((one) => { one.hidden = kind !== "" && !one.dataset.kinds.split(" ").includes(kind); });
+  if (kind === "reasoning") box.querySelectorAll("details.reasoning").forEach((one) => { one.open = true; });
+  const turns = of.filter((one) => one.matches(".turn"));
+  if (kind) say(`${turns.filter((one) => !one.hidden).length} of ${turns.length} turns`);
+}
+
+function nextFilter() {
+  const all = chips();
+  if (!all.length) return;
+  const at = all.findIndex((chip) => chip.getAttribute("aria-pressed") === "true");
+  showOnly(all[(at + 1) % all.length].dataset.show);
+}
+
+function toggleOutline() {
+  const outline = document.getElementById("outline");
+  if (!outline) return;
+  outline.open = !outline.open;
+  if (!outline.open) return;
+  outline.scrollIntoView({ block: "nearest" });
+  outline.querySelector("li:not([hidden]) a")?.focus({ preventScroll: true });
+}
+
 function openTarget() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
+  if (document.querySelector('[data-only]:not([data-only=""])')) showOnly(""); // it may be hidden
   for (let one = target; one; one = one.parentElement) if (one.matches("details")) one.open = true;
   target.scrollIntoView({ block: "start" });
 }
@@ -80,11 +111,12 @@ function mark(verdict) {
 
 // Events ------------------------------------------------------------------------------------------
 document.addEventListener("click", async (event) => {
-  const target = event.target.closest("[data-theme-button], [data-keys-button], [data-fold], [data-copy], [data-confirm]");
+  const target = event.target.closest("[data-theme-button], [data-keys-button], [data-fold], [data-show], [data-copy], [data-confirm]");
   if (!target) return;
   if (target.matches("[data-theme-button]")) switchTheme();
   else if (target.matches("[data-keys-button]")) document.getElementById("keys").showModal();
   else if (target.matches("[data-fold]")) foldAll();
+  else if (target.matches("[data-show]")) showOnly(target.dataset.show);
   else if (target.matches("[data-confirm]")) { if (!confirm(target.dataset.confirm)) event.preventDefault(); }
   else if (navigator.clipboard) {
     event.preventDefault();
@@ -99,6 +131,8 @@ const KEYS = {
   k: () => move(-1),
   n: nextFailed,
   e: foldAll,
+  f: nextFilter,
+  o: toggleOutline,
   m: () => document.querySelector("a[data-raw]")?.click(),
   g: () => mark("good"),
   b: () => mark("bad"),

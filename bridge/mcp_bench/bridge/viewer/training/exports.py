@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,25 @@ class Export:
         found = self.manifest.get("runs")
         return found if isinstance(found, dict) else {}
 
+    @cached_property
+    def left_out(self) -> dict[str, dict[str, list[str]]] | None:
+        """The episodes that were left out, by run and rule; None if that is not written down.
+
+        They are in a file beside the manifest. Those of earlier versions are in the manifest, or nowhere.
+        """
+        if "left_out" not in self.manifest:
+            return None
+        named = self.manifest["left_out"]
+        if isinstance(named, str):
+            named = read_object(self.path.parent / Path(named).name) or None
+        elif named is None:
+            named = {}
+        return named if isinstance(named, dict) else None
+
     @property
     def says_why(self) -> bool:
-        """Whether the manifest names the episodes that were left out."""
-        return isinstance(self.manifest.get("left_out"), dict)
+        """Whether the episodes that were left out are named."""
+        return self.left_out is not None
 
     @property
     def words(self) -> dict[str, str]:
@@ -74,8 +90,7 @@ class Export:
     def members(self) -> list[Member]:
         """Return the episodes that were kept, then those left out, rule by rule."""
         found = [Member(episode, "", KEPT) for episode in self.manifest.get("episodes") or ()]
-        left_out = self.manifest.get("left_out")
-        for run, rules in (left_out if isinstance(left_out, dict) else {}).items():
+        for run, rules in (self.left_out or {}).items():
             for rule, episodes in rules.items():
                 found += [Member(episode, run, rule) for episode in episodes]
         return found
@@ -90,6 +105,14 @@ class Export:
             and not (name == "similarity" and selection.get("dedupe") != "near")
             and not (name == "seed" and value == 0)
         ]
+
+    def number_of(self, file: Path, line: int) -> int | None:
+        """Return the number of a row by its file and line; None if the data has no such file."""
+        for one in self.manifest.get("files") or ():
+            if Path(str(one.get("name"))).name == file.name:
+                return line
+            line += one.get("rows", 0)
+        return None
 
     def row(self, number: int) -> Any:
         """Return a row of the data, counted from 1.

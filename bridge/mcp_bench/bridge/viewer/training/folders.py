@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mcp_bench.recorder.files.layout import common_name
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
 
@@ -80,9 +81,9 @@ class TrainingFiles:
                 return one
         raise KeyError(key)
 
-    def maker(self, model: str) -> Found | None:
+    def maker(self, model: Path) -> Found | None:
         """Return the loop or training run in whose folder a model lies."""
-        owners = [one for one in self.all() if one.kind != "data" and Path(model).is_relative_to(one.path)]
+        owners = [one for one in self.all() if one.kind != "data" and model.is_relative_to(one.path)]
         return max(owners, key=lambda one: len(one.path.parts), default=None)
 
 
@@ -191,14 +192,26 @@ def read_text(path: Path, most: int = 100_000) -> str:
 def data_files(found: Found) -> list[Path]:
     """Return the data sets that a training run, or each turn of a loop, learned from."""
     if found.kind == "loop":
-        return [Path(path) for turn in turns(found.path) if (path := turn.curate.get("data"))]
+        return [located(path, found.path) for turn in turns(found.path) if (path := turn.curate.get("data"))]
     files = read_object(found.path / "data.json").get("files")
-    return [Path(str(one["path"])) for one in files or () if isinstance(one, dict) and "path" in one]
+    return [located(one["path"], found.path) for one in files or () if isinstance(one, dict) and one["path"]]
 
 
 def manifest_of(data: Path) -> Path:
-    """Return where the manifest of a data set is, if it has one."""
-    return data.with_name(data.name + MANIFEST)
+    """Return where the manifest of a data set or of one of its shards is, if it has one."""
+    own = data.with_name(data.name + MANIFEST)
+    return own if own.is_file() else data.with_name(common_name(data.name) + MANIFEST)
+
+
+def located(place: object, folder: Path) -> Path:
+    """Return the path that a file in a folder of training names.
+
+    A relative one is of the directory in which training was started: most often the folder is below it.
+    """
+    path = Path(str(place))
+    if path.is_absolute():
+        return path
+    return next((found for above in (folder, *folder.parents) if (found := above / path).exists()), path)
 
 
 def number(value: object) -> float | None:
