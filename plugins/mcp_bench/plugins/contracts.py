@@ -34,6 +34,9 @@ class Capabilities:
     """It can also connect to an MCP server by URL (streamable HTTP)."""
     native: bool = False
     """It can get a server for one launch in addition to the user's own configuration (`--home native`)."""
+    inside: bool = False
+    """It can be started in the sandbox of a task: it needs its program, its private home, its model endpoint,
+    and nothing else of the machine."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,9 @@ class Codex(CliAgent[CodexSession]):
     summary = "OpenAI's Codex CLI."
     program = "codex"
     install = "npm install -g @openai/codex"
-    capabilities = Capabilities(reports_usage=True, reports_reasoning=True, http=True, native=True)
+    capabilities = Capabilities(
+        reports_usage=True, reports_reasoning=True, http=True, native=True, inside=True
+    )
     needs = Needs(
         tested="0.169.0",
         node=16,
