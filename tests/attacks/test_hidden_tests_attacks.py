@@ -76,13 +76,14 @@ SOLUTIONS = {
     "    if isinstance(o, types.FunctionType) and o.__module__ == 'test_outputs':\n        o.__code__ = f.__code__\ndouble = None\n",
     "it replaces what runs a test": "import gc, _pytest.python\nfor o in gc.get_objects():\n"
     "    if isinstance(o, _pytest.python.Function):\n        o.runtest = lambda: None\ndouble = None\n",
+    "it adds a property to reports": "import _pytest.reports as r\nr.TestReport.outcome = property(lambda self: 'passed', lambda self, value: None)\ndouble = None\n",
     "it kills everything": "import os\nos.kill(-1, 9)\n",
     "it replaces built-in names": "import builtins\nbuiltins.AssertionError = type('E', (BaseException,), {})\nbuiltins.all = lambda x: True\ndouble = lambda n: 0\n",
     "it skips the tests": "import pytest\npytest.skip('no', allow_module_level=True)\n",
 }
 
 
-ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin",
+ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin", "it adds a property to reports",
                "it replaces the code of the tests", "it replaces what runs a test", "it kills everything")  # fmt: skip
 
 
