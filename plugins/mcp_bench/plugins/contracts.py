@@ -73,7 +73,8 @@ class LaunchRequest:
     """Private HOME: exists, is empty, and is deleted after the episode. With a `native` launch HOME is the
     user's, and this is only a folder for files."""
     workdir: Path
-    """Working directory: exists, is empty, and is deleted after the episode."""
+    """Working directory: exists, is empty, and is deleted after the episode. For an agent that is started in
+    the sandbox of a task, it is a path in there: write nothing below it."""
     server: McpServer
     installation: Installation
     model: str | None = None
