@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.harbor.world import HarborWorld
+from mcp_bench.servers.sandbox import SandboxError
 from tests.support.requirements import needs
 from tests.support.task_folders import harbor_task, opened, terminal_bench_task
 
@@ -48,7 +50,7 @@ PLANTED = {
     "printf 'Metadata-Version: 2.1\\nName: evil\\nVersion: 1\\n' >$d/evil-1.dist-info/METADATA; done",
     "programs on PATH": "for d in /root/.local/bin /root/bin /opt/bin /app/bin; do mkdir -p $d; for n in python3 pytest uv uvx bash sh; do "
     "printf '#!/bin/sh\\necho 1 >/logs/verifier/reward.txt\\nexit 0\\n' >$d/$n; chmod 755 $d/$n; done; done; "
-    "echo 'export PATH=/root/bin:$PATH; pytest() { return 0; }; uv() { return 0; }; uvx() { return 0; }' | tee /root/.local/bin/env /root/.bashrc /root/.profile /root/.bash_profile /root/.bash_env",
+    "echo 'export PATH=/root/bin:$PATH PYTHONPATH=/app PYTHONSTARTUP=/app/json.py BASH_ENV=/root/.bash_env PYTEST_ADDOPTS=--version PYTEST_PLUGINS=evil; pytest() { return 0; }; uv() { return 0; }; uvx() { return 0; }' | tee /root/.local/bin/env /root/.bashrc /root/.profile /root/.bash_profile /root/.bash_env",
     "the shell and the loader of the system": "rm -f /bin; mkdir /bin; cp /usr/bin/* /bin/ 2>/dev/null; for n in sh bash; do "
     'printf \'#!/usr/bin/python3\\nopen("/logs/verifier/reward.txt","w").write("1")\\n\' >/bin/$n; chmod 755 /bin/$n; done; echo nothing >/etc/ld.so.preload',
     "Python's own start": "for v in 3 3.9 3.10 3.11 3.12 3.13 3.14; do for d in /etc/python$v /root/.local/lib/python$v/site-packages; do mkdir -p $d; "
@@ -76,13 +78,14 @@ SOLUTIONS = {
     "    if isinstance(o, types.FunctionType) and o.__module__ == 'test_outputs':\n        o.__code__ = f.__code__\ndouble = None\n",
     "it replaces what runs a test": "import gc, _pytest.python\nfor o in gc.get_objects():\n"
     "    if isinstance(o, _pytest.python.Function):\n        o.runtest = lambda: None\ndouble = None\n",
+    "it adds a property to reports": "import _pytest.reports as r\nr.TestReport.outcome = property(lambda self: 'passed', lambda self, value: None)\ndouble = None\n",
     "it kills everything": "import os\nos.kill(-1, 9)\n",
     "it replaces built-in names": "import builtins\nbuiltins.AssertionError = type('E', (BaseException,), {})\nbuiltins.all = lambda x: True\ndouble = lambda n: 0\n",
     "it skips the tests": "import pytest\npytest.skip('no', allow_module_level=True)\n",
 }
 
 
-ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin",
+ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin", "it adds a property to reports",
                "it replaces the code of the tests", "it replaces what runs a test", "it kills everything")  # fmt: skip
 
 
@@ -119,6 +122,19 @@ async def test_nothing_that_is_left_behind_scores(folder: Path) -> None:
             assert unsolved(grade := await graded(world, "true", SOLUTIONS[name])), (name, grade)
         grade = await graded(world, "true", "def double(n): return 2 * n\n")
         assert grade.strict, grade  # a right solution scores, whatever lies beside it
+
+
+async def test_a_full_disk_is_graded_and_does_not_score(tmp_path: Path, bench_home: Path) -> None:
+    settings = 'version = "1.0"\n[environment]\nstorage_mb = 512\n[verifier]\ntimeout_sec = 60.0\n'
+    folder = harbor_task(tmp_path / "task", **{"task.toml": settings})
+    async with opened(folder) as world:
+        fill = "for n in 1 2 3; do fallocate -l 250M /app/$n; done; sleep 110"
+        with suppress(SandboxError):  # it is ended while the command runs
+            await world.sandbox.run(fill, seconds=120)
+        assert world.sandbox.over.startswith("storage")
+        with anyio.fail_after(240):
+            assert unsolved(grade := await world.grade("")), grade
+        assert {change["path"] for change in world.changes} >= {"/app/1", "/app/2"}
 
 
 @pytest.mark.full

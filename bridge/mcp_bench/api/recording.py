@@ -107,7 +107,8 @@ def record(
         retries: Maximum number of retries of an episode after the endpoint, a server or the launch failed.
             By default `$MCP_BENCH_RETRIES`, else 2.
         retry_wait: Seconds before the first retry; doubles each time.
-        tools: The agent's tools: the MCP server only, or also its built-in ones.
+        tools: The agent's tools: the MCP server only, or also its built-in ones. With `harbor` and
+            `codeworld`, `all` starts the agent inside the task's sandbox.
         agent_home: `sealed`: a private home with your login. `native`: your own home and environment.
         isolation: Level of isolation. By default `$MCP_BENCH_ISOLATION`, else the strongest that works here.
         require_isolation: Refuse to record if the isolation is weaker than this level.

@@ -36,6 +36,9 @@ class Capabilities:
     """It has a place for `LaunchRequest.system`. The others find that text at the head of their prompt."""
     native: bool = False
     """It can get a server for one launch in addition to the user's own configuration (`--home native`)."""
+    inside: bool = False
+    """It can be started in the sandbox of a task: it needs its program, its private home, its model endpoint,
+    and nothing else of the machine."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class LaunchRequest:
     """Private HOME: exists, is empty, and is deleted after the episode. With a `native` launch HOME is the
     user's, and this is only a folder for files."""
     workdir: Path
-    """Working directory: exists, is empty, and is deleted after the episode."""
+    """Working directory: exists, is empty, and is deleted after the episode. For an agent that is started in
+    the sandbox of a task, it is a path in there: write nothing below it."""
     server: McpServer
     installation: Installation
     system: str = ""

@@ -231,6 +231,9 @@ class Benchmark(Protocol):
     A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
     serves in place of this one. It is for benchmarks whose tools differ from task to task.
 
+    And `agent_inside`: True if its worlds are a `ShellWorld` in whose sandbox an agent can be started, with a
+    shell of its own (`--tools all`).
+
     And `converses`: True if its worlds' users speak again (`Converses`); interactive use then lists the tool
     `reply_to_user`.
 

@@ -170,7 +170,7 @@ class Script:
 
     name = "script"
     summary = "Any Python file as an agent (a fixture)."
-    capabilities = Capabilities(http=True)
+    capabilities = Capabilities(http=True, inside=True)
     options: Mapping[str, str] = {"file": "the Python file", "fault": "an endpoint fault to report"}
 
     def find(self, environ: Mapping[str, str]) -> Installation:
@@ -179,6 +179,7 @@ class Script:
     def prepare(self, request: LaunchRequest) -> Launch:
         config = request.home / "server.json"
         settings = {**asdict(request.server), "prompt": request.prompt, "repeat": request.repeat}
+        settings["endpoint"] = request.base_url
         config.write_text(json.dumps(settings))
         fault = request.options.get("fault", "")
         (request.home / "fault").write_text(fault)

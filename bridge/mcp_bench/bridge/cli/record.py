@@ -182,7 +182,8 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     type=click.Choice(["mcp-only", "all"]),
     default="mcp-only",
     show_default=True,
-    help="The agent's tools: the MCP server only, or also its built-in tools such as a shell.",
+    help="The agent's tools: the MCP server only, or also its built-in tools such as a shell. With harbor "
+    "and codeworld, all starts the agent inside the task's sandbox.",
 )
 @click.option(
     "--home",

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
 
+from mcp_bench.bridge.episode.in_sandbox import Door, check_login, works_inside
 from mcp_bench.bridge.episode.sandbox_access import access
 from mcp_bench.bridge.harness.folder import Harness
 from mcp_bench.bridge.isolation.level import Confinement, Level
@@ -82,6 +84,11 @@ class Setup:
     fork_server: ForkServer | None = None
     """Starts our own Python clients quickly while a run is in progress."""
 
+    @property
+    def inside(self) -> bool:
+        """Whether the agent works inside the sandbox of its task."""
+        return works_inside(self.benchmark, self.tools)
+
 
 @dataclass
 class Attempt:
@@ -127,12 +134,19 @@ class PluginError(Exception):
 
 
 async def confine(
-    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: AsyncExitStack
-) -> Confinement | None:
-    """Prepare the sandbox for a launch. Call it when everything in the episode's folder exists."""
+    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: AsyncExitStack,
+    door: Door | None = None,
+) -> Confinement | None:  # fmt: skip
+    """Prepare the sandbox for a launch. Call it when everything in the episode's folder exists.
+
+    Args:
+        door: of the task's sandbox, if the agent works there.
+    """
     if setup.level.name == "none":
         return None
     needs = await anyio.to_thread.run_sync(access, setup.installation, launch, folder.path, environ)
+    if door is not None:
+        return await anyio.to_thread.run_sync(door.confinement, needs)
     return held.enter_context(setup.level.confined(needs))
 
 
@@ -146,7 +160,7 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
 
 def launch_request(
     setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, reference: bytes | None,
-    system: str = "",
+    system: str = "", door: Door | None = None,
 ) -> LaunchRequest:  # fmt: skip
     """Return what an agent gets to know. Instructions are in its own place for them, or before its prompt."""
     has_place = setup.agent.capabilities.system
@@ -154,7 +168,7 @@ def launch_request(
         prompt=prompt if has_place or not system else f"{system}\n\n{prompt}",
         system=system if has_place else "",
         home=folder.home,
-        workdir=folder.workdir,
+        workdir=folder.workdir if door is None else Path(door.folder),
         server=server,
         installation=setup.installation,
         model=setup.model,
@@ -165,7 +179,7 @@ def launch_request(
         reference=reference,
         ready=folder.ready,
         native=setup.home == "native",
-        isolated=setup.level.name != "none",
+        isolated=setup.level.name != "none" or door is not None,
     )
 
 
@@ -199,6 +213,8 @@ def dry_run(setup: Setup) -> Setup:
         )
     with EpisodeFolder() as folder, suppress(PluginError):  # the episodes will report a bug in the plugin
         launch = dry_launch(setup, folder)
+        if setup.inside:
+            check_login(launch.login)
         if launch.login is not None:
             return replace(setup, one_at_a_time=launch.login.alone)
     return setup

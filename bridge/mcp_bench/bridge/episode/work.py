@@ -5,6 +5,7 @@ An agent that continues its session is launched once for each turn of its user.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from mcp_bench.bridge.episode.attempt import (
     with_tools,
 )
 from mcp_bench.bridge.episode.ending import note_ending, until_over
+from mcp_bench.bridge.episode.in_sandbox import Door, door_of
 from mcp_bench.bridge.episode.reply_tool import continues, conversing, user_turn
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.harness.world import described, equipped
@@ -44,6 +46,7 @@ from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import ToolSpec, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.mcp_server.server import WorldSession
+from mcp_bench.servers.sandbox import SandboxError
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.model_proxy.capture import ModelCapture
@@ -66,6 +69,7 @@ async def work(
             return
         try:
             reference = await reference_calls(setup, planned)
+            door = door_of(world) if setup.inside else None
             session = None if world is None else world_session(setup, world, planned)
             later = await later_tools(setup, session)
             wire = open_wire(setup, run, episode, session, folder, held, later)
@@ -78,8 +82,15 @@ async def work(
         if session is not None:
             attempt.rewards = session.rewards  # filled in as calls are executed
             host.on_failure = session.over.set
-        capture = open_capture(setup, run, episode, held)
-        request = launch_request(setup, folder, planned.prompt, wire.server, reference, planned.system)
+        try:
+            listener = None if door is None else await door.listener()
+            capture = open_capture(setup, run, episode, held, listener)
+        except BenchError as error:
+            if door is None:
+                raise
+            attempt.invalidate("launch_failed", str(error))
+            return
+        request = launch_request(setup, folder, planned.prompt, wire.server, reference, planned.system, door)
         request = replace(request, seed=planned.seed, repeat=planned.repeat)
         if capture is not None:
             request = replace(request, base_url=capture.base_url)
@@ -92,7 +103,7 @@ async def work(
             attempt.invalidate("launch_failed" if full else "plugin_failed", str(error))
             return
         end = anyio.current_time() + (planned.timeout or setup.timeout)
-        launches = Launches(setup, run, episode, folder, wire, capture, held, attempt, host, end)
+        launches = Launches(setup, run, episode, folder, wire, capture, held, attempt, host, end, door)
         async with anyio.create_task_group() as tasks:
             if capture is not None:
                 await tasks.start(capture.serve)
@@ -100,6 +111,9 @@ async def work(
                 await take_turns(launches, wire, launch, session if talks else None)
             except LaunchError as error:  # its supervisor could not be started
                 attempt.invalidate("launch_failed", str(error))
+            finally:
+                if door is not None:
+                    await end_inside(door, attempt)
             tasks.cancel_scope.cancel()
         if wire.fault is not None:
             attempt.invalidate("server_died", wire.fault)
@@ -163,6 +177,8 @@ class Launches:
     host: EpisodeHost
     end: float
     """When the attempt must end, on the event loop's clock."""
+    door: Door | None = None
+    """Of the task's sandbox, if the agent works there."""
     _confinement: list[Confinement | None] = field(default_factory=list)
 
     async def run_agent(self, launch: Launch) -> AgentOutput:
@@ -174,7 +190,10 @@ class Launches:
         setup, wire, folder, attempt = self.setup, self.wire, self.folder, self.attempt
         stdout, stderr = (self.run.log_path(self.episode, name) for name in ("stdout", "stderr"))
         environ = environment(setup, folder, launch)
-        fork = setup.fork_server.fork(launch.warm_start) if setup.fork_server else None
+        if self.door is not None:
+            environ = self.door.environment(environ)
+        forks = setup.fork_server if self.door is None else None
+        fork = forks.fork(launch.warm_start) if forks else None
         async with (
             agent_process(launch.stdin, stdout, stderr, fork) as process,
             anyio.create_task_group() as tasks,
@@ -185,10 +204,12 @@ class Launches:
                 self.capture.root = process.supervisor_pid
             try:
                 if not self._confinement:
-                    self._confinement.append(await confine(setup, launch, folder, environ, self.held))
+                    self._confinement.append(
+                        await confine(setup, launch, folder, environ, self.held, self.door)
+                    )
                 await process.launch(
                     launch.argv, environ, folder.workdir,
-                    confinement=self._confinement[0], warm_start=launch.warm_start,
+                    confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
                     limits=(setup.limits, folder.path),
                 )  # fmt: skip
                 left = max(self.end - anyio.current_time(), 0.0)
@@ -264,10 +285,26 @@ def open_wire(
     return wire
 
 
-def open_capture(setup: Setup, run: RunFolder, episode: str, held: AsyncExitStack) -> ModelCapture | None:
-    """Open the proxy between the agent and its model endpoint, if requests are captured."""
+async def end_inside(door: Door, attempt: Attempt) -> None:
+    """End what an agent has left running in its sandbox: its supervisor does not inherit that."""
+    try:
+        with anyio.CancelScope(shield=True):
+            await door.sandbox.halt()
+    except SandboxError as error:
+        if not door.sandbox.over:
+            attempt.invalidate("world_failed", str(error))
+
+
+def open_capture(
+    setup: Setup, run: RunFolder, episode: str, held: AsyncExitStack, listener: socket.socket | None = None
+) -> ModelCapture | None:
+    """Open the proxy between the agent and its model endpoint, if requests are captured.
+
+    Args:
+        listener: where it listens, if the agent works inside a sandbox.
+    """
     if setup.capture is None:
         return None
     from mcp_bench.bridge.model_proxy.capture import ModelCapture
 
-    return held.enter_context(ModelCapture(episode, setup.capture, run.recording))
+    return held.enter_context(ModelCapture(episode, setup.capture, run.recording, listener))

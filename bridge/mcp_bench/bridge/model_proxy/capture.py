@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -32,8 +33,14 @@ _log = logging.getLogger(__name__)
 class ModelCapture:
     """The model proxy of one episode. Use it as a context manager, because it holds a port."""
 
-    def __init__(self, episode: str, upstream: str, recording: Recording) -> None:
+    def __init__(
+        self, episode: str, upstream: str, recording: Recording, listener: socket.socket | None = None
+    ) -> None:
         """Take a port for the proxy to the model endpoint at `upstream`.
+
+        Args:
+            listener: a socket that listens on the loopback of the agent's sandbox, whose processes alone
+                reach it; None: a port of this machine.
 
         Raises:
             WrongUseError: `upstream` is not the URL of an endpoint.
@@ -45,9 +52,9 @@ class ModelCapture:
         """Root of the agent's process tree. Until it is set, every request is refused."""
         self._proxy = ReverseProxy(upstream, peer="model endpoint")
         self._token = secrets.token_urlsafe(24)
-        self._listener = bind(LOOPBACK, 0)
+        self._listener = bind(LOOPBACK, 0) if listener is None else listener
         self._port: int = self._listener.getsockname()[1]
-        self._peers = TcpPeers(self._port)
+        self._peers = TcpPeers(self._port) if listener is None else None
         path = self._proxy.path.rstrip("/")
         self.upstream = upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
@@ -109,6 +116,8 @@ class ModelCapture:
 
     async def _comes_from_agent(self, scope: Scope) -> bool:
         """Return whether the agent sends a request. Another one can have read the token in a command line."""
+        if self._peers is None:
+            return self.root is not None
         origin = "foreign" if self.root is None else await self._peers.origin(scope, self.root)
         if origin == "foreign":
             _log.warning("episode %s: refused a model request of another process", self._episode)

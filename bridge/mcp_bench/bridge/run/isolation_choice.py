@@ -8,9 +8,12 @@ from dataclasses import replace
 import anyio
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, environment
+from mcp_bench.bridge.episode.in_sandbox import LEVEL as INSIDE
+from mcp_bench.bridge.episode.in_sandbox import check_inside
 from mcp_bench.bridge.episode.sandbox_access import access, existing
 from mcp_bench.bridge.isolation.level import Level
 from mcp_bench.bridge.isolation.levels import BY_NAME
+from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.run.preflight import Verdict, preflight
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
@@ -39,7 +42,7 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
             "--home native lets the agent work in your own home, but --isolation would block access to it. "
             "Leave out one of them"
         )
-    tried = LEVELS if wanted == AUTO else (wanted,)
+    tried = (INSIDE,) if setup.inside else LEVELS if wanted == AUTO else (wanted,)
     tried = ("none",) if setup.home == "native" else tried
     found, refused = None, {}
     for name in reversed(tried):
@@ -60,6 +63,21 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
             f"--require-isolation {required}: the level is {found.level.name}{why}. Nothing was recorded"
         )
     return replace(found, refused_levels=tuple(reasons))
+
+
+def placed(setup: Setup, isolation: str) -> Setup:
+    """Return the setup of a run whose agent works in its tasks' sandboxes; any other is returned unchanged.
+
+    Such an agent has no network: the model proxy passes its requests on, and records them.
+
+    Raises:
+        WrongUseError: the agent, or its model endpoint, cannot be used there.
+    """
+    if not setup.inside or setup.benchmark is None:
+        return setup
+    check_inside(setup.agent, setup.benchmark, setup.home, isolation)
+    asked = setup.capture or upstream(setup.agent, setup.base_url, setup.options, setup.environ)
+    return replace(setup, capture=asked)
 
 
 def check_level(setup: Setup, level: Level) -> Verdict:

@@ -23,7 +23,7 @@ from mcp_bench.bridge.roles.models import roles_of, stored_roles
 from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_agent_fits
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
-from mcp_bench.bridge.run.isolation_choice import isolated
+from mcp_bench.bridge.run.isolation_choice import isolated, placed
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
@@ -131,6 +131,8 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
             episodes = with_reference(backend, episodes)  # its calls ask nobody
         else:
             require_models({one.task: one.needs for one in episodes}, roles.models)
+        setup = placed(setup, choices.isolation)
+        settings["capture_llm"] = setup.capture is not None
     setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits), roles=roles))
     look_at_endpoint(setup)
     setup = isolated(setup, choices.isolation, choices.require_isolation)

@@ -83,7 +83,9 @@ class Bwrap:
                     )
                     sandbox = BwrapSandbox(spec, requests, replies, log)
                     try:
-                        await sandbox.begin(description(spec, folder / "state", uid, made), made)
+                        described = description(spec, folder / "state", uid, made)
+                        await sandbox.begin(described, made)
+                        sandbox.door = {**described, "supervisor": process.supervisor_pid}
                         yield sandbox
                     finally:
                         with anyio.CancelScope(shield=True):
@@ -152,6 +154,8 @@ class BwrapSandbox:
         self, spec: SandboxSpec, requests: ByteSendStream, replies: ByteReceiveStream, log: Path
     ) -> None:
         self.over = ""
+        self.door: dict[str, Any] = {}
+        """How another process enters it (enter.py): what the keeper got, and the keeper's supervisor."""
         self._spec = spec
         self._requests, self._replies, self._log = requests, replies, log
         self._incoming, self._waiting = Incoming(), list[Message]()

@@ -176,20 +176,29 @@ def attach(layer: int, target: str, mapping: "int | None" = None, *, below: bool
     Raises:
         OSError: the kernel or the file system does not support it.
     """
-    flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | os.O_CLOEXEC | (AT_RECURSIVE if below else 0)
-    tree = checked(
-        libc.syscall(OPEN_TREE, layer, b"", ctypes.c_uint(flags)),
-        "open_tree",
-    )
+    tree = copied(layer, below=below)
     try:
         if mapping is not None:
             attributes = struct.pack("QQQQ", MOUNT_ATTR_IDMAP, 0, 0, mapping)
             size = ctypes.c_size_t(len(attributes))
             checked(libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, attributes, size), "mount_setattr")
-        place = os.fsencode(target)
-        checked(libc.syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH), "move_mount")
+        place(tree, target)
     finally:
         os.close(tree)
+
+
+def copied(held: int, *, below: bool = False) -> int:
+    """Return a mount of a file or folder, held by a descriptor, that has no place yet."""
+    flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | os.O_CLOEXEC | (AT_RECURSIVE if below else 0)
+    return checked(libc.syscall(OPEN_TREE, held, b"", ctypes.c_uint(flags)), "open_tree")
+
+
+def place(tree: int, target: str) -> None:
+    """Give a copied mount its place, perhaps in another mount namespace than where it was copied."""
+    path = os.fsencode(target)
+    checked(
+        libc.syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH), f"mount on {target}"
+    )
 
 
 def overlay(lower: "list[str]", upper: str, work: str, target: str) -> None:

@@ -56,7 +56,13 @@ class ClaudeCode(CliAgent[ClaudeSession]):
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
     capabilities = Capabilities(
-        reports_usage=True, reports_cost=True, reports_reasoning=True, http=True, native=True, system=True
+        reports_usage=True,
+        reports_cost=True,
+        reports_reasoning=True,
+        http=True,
+        native=True,
+        system=True,
+        inside=True,
     )
     needs = Needs(
         tested="2.1.329",

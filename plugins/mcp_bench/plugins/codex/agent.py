@@ -61,7 +61,7 @@ class Codex(CliAgent[CodexSession]):
     program = "codex"
     install = "npm install -g @openai/codex"
     capabilities = Capabilities(
-        reports_usage=True, reports_reasoning=True, http=True, native=True, system=True
+        reports_usage=True, reports_reasoning=True, http=True, native=True, system=True, inside=True
     )
     needs = Needs(
         tested="0.169.0",

@@ -36,6 +36,7 @@ class CodeWorld(SimpleBenchmark):
     private_splits = (PRIVATE,)
     default_split = "train"
     toolset = ShellWorld.toolset
+    agent_inside = True
 
     def ids(self, split: str) -> Iterator[str]:
         numbers = range(LISTED[split]) if split in LISTED else count()

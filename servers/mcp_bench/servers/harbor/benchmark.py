@@ -39,6 +39,7 @@ class Harbor(SimpleBenchmark):
     splits = (TEST, UNVERIFIED)
     default_split = TEST
     toolset = ShellWorld.toolset
+    agent_inside = True
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

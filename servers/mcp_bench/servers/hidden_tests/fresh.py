@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_bench.servers.contracts import JSON
 from mcp_bench.servers.errors import SandboxEndedError, SandboxError
@@ -30,9 +30,11 @@ class TestRun:
 
     outcomes: dict[str, str] | None
     """By test, from the signed report; None: there is none."""
-    rewards: dict[str, str]
-    """The reward files that the script wrote, by name."""
     result: CommandResult
+    rewards: dict[str, str] = field(default_factory=dict)
+    """The reward files that the script wrote, by name."""
+    ended: bool = False
+    """Whether the code under test killed every process."""
 
 
 async def left(sandbox: Sandbox) -> list[JSON]:
@@ -61,29 +63,39 @@ async def run_tests(
     Raises:
         SandboxError: the sandbox failed.
     """
-    key, name = secrets.token_bytes(32), f"/run/{secrets.token_hex(8)}"
     # scripts that install uv read this file
     await sandbox.renew({TESTS: tests, PLACE: tools(), "/root/.local/bin": {"env": b""}})
+    given = {**env, "TEST_DIR": TESTS, "PYTHONDONTWRITEBYTECODE": "1"}
+    words = " ".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
+    command = f'cd {shlex.quote(folder)} && env {words} PATH="{BIN}:$PATH" bash {TESTS}/{shlex.quote(script)}'
+    run = await signed_run(sandbox, command, seconds=seconds)
+    if sandbox.over or run.ended:
+        return run
+    for file in ("reward.json", "reward.txt"):
+        try:
+            found = await sandbox.read(f"{LOGS}/{file}", most=REWARD_BYTES)
+        except SandboxError:
+            continue
+        run.rewards[file] = found.decode("utf-8", "replace")
+    return run
+
+
+async def signed_run(sandbox: Sandbox, command: str, *, seconds: float) -> TestRun:
+    """Run a command whose pytest signs its report, in a sandbox that has the tools; and read the report.
+
+    Raises:
+        SandboxError: the sandbox failed.
+    """
+    key, name = secrets.token_bytes(32), f"/run/{secrets.token_hex(8)}"
     done = await sandbox.run(PREPARE)
     if done.code:
         raise SandboxError(f"the tests could not be prepared: {done.output[-200:]}")
     await sandbox.write(KEY, f"{name}\n{key.hex()}\n".encode(), mode=0o600)
-    given = {**env, "TEST_DIR": TESTS, "PYTHONDONTWRITEBYTECODE": "1"}
-    words = " ".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
-    command = f'cd {shlex.quote(folder)} && env {words} PATH="{BIN}:$PATH" bash {TESTS}/{shlex.quote(script)}'
     try:
         result = await sandbox.run(command, seconds=seconds)
     except SandboxEndedError as error:  # by the code under test
-        return TestRun(None, {}, CommandResult(output=str(error), code=-9))
+        return TestRun(None, CommandResult(output=str(error), code=-9), ended=True)
     if sandbox.over:
-        return TestRun(None, {}, result)
+        return TestRun(None, result)
     await sandbox.renew()  # what the tests' code left running must not write while this reads
-    rewards = {}
-    for file in ("reward.json", "reward.txt"):
-        try:
-            rewards[file] = (await sandbox.read(f"{LOGS}/{file}", most=REWARD_BYTES)).decode(
-                "utf-8", "replace"
-            )
-        except SandboxError:
-            continue
-    return TestRun(await read_report(sandbox, name, key), rewards, result)
+    return TestRun(await read_report(sandbox, name, key), result)

@@ -8,7 +8,7 @@ from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.sandbox import Sandbox
 
 OUTCOMES = ("passed", "skipped", "xfailed", "failed")
-MOST_BYTES = 4 << 20
+MOST_BYTES = 32 << 20
 
 
 async def read_report(sandbox: Sandbox, path: str, key: bytes) -> dict[str, str] | None:

@@ -15,6 +15,7 @@ from mcp_bench.servers.extras import install_extra
 
 PLACE = "/opt/mcp-bench-tools"
 BIN = f"{PLACE}/bin"
+RUNNER = f"{PLACE}/run_pytest.py"
 PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 INSIDE = Path(__file__).with_name("inside")
 
@@ -44,7 +45,7 @@ RUN = """
   exec "$@"
 """
 SCRIPTS = {
-    "pytest": f'#!/bin/sh\n{PYTHON}exec "$python" -I -B {PLACE}/run_pytest.py "$@"\n',
+    "pytest": f'#!/bin/sh\n{PYTHON}exec "$python" -I -B {RUNNER} "$@"\n',
     "python3": f"""#!/bin/sh
 {PYTHON}if [ "$1" = -m ]; then
   case $2 in
@@ -83,13 +84,18 @@ def tools() -> dict[str, bytes]:
     if (reason := missing()) is not None:
         raise MissingDependencyError(f"{reason}: {install_extra('harbor')}")
     found = {f"bin/{name}": text.encode() for name, text in SCRIPTS.items()}
-    found["run_pytest.py"] = (INSIDE / "run_pytest.py").read_bytes()
+    found |= runner()
     found["pytest.ini"] = b"[pytest]\n"
     for package in PACKAGES:
         for file in files(package) or ():
             if _needed(str(file)):
                 found[f"lib/{file}"] = Path(str(file.locate())).read_bytes()
     return found
+
+
+def runner() -> dict[str, bytes]:
+    """Return what runs pytest and signs its report, to mount at `PLACE` where pytest is there already."""
+    return {RUNNER.removeprefix(f"{PLACE}/"): (INSIDE / "run_pytest.py").read_bytes()}
 
 
 def _needed(path: str) -> bool:

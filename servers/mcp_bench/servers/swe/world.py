@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
+import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 
-from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
-from mcp_bench.servers.sandbox import READ_BYTES, Sandbox
+from mcp_bench.servers.hidden_tests.fresh import signed_run
+from mcp_bench.servers.hidden_tests.tools import PLACE, RUNNER, runner
+from mcp_bench.servers.sandbox import HOST_BASE, READ_BYTES, Sandbox
 from mcp_bench.servers.swe.instance import Instance
 from mcp_bench.servers.swe.repository import File, Tree, archive
 from mcp_bench.servers.swe.solution import difference, edited, graded
@@ -24,7 +25,6 @@ TEST_SECONDS = 1800.0
 MOST_FILES = 2000
 MOST_BYTES = 64 << 20
 """Of all files that an agent wrote. Longer ones than a sandbox returns do not count."""
-REPORT_BYTES = 64 << 20
 SHOWN = 300
 COMMIT = (
     "git init -q && git -c user.name=swe -c user.email=swe@localhost add -A -f && "
@@ -116,33 +116,27 @@ class SweWorld(ShellWorld):
         path = f"{folder}/test_{word}.py".lstrip("/")
         text = f"def test_{word}():\n    assert 1 == {secrets.randbelow(90) + 2}\n\n\n"
         text += f"def test_{word[::-1]}_():\n    pass\n"
+        await self._verifier.renew({PLACE: runner()})
         await unpack(self._verifier, {**tree, path: File(0o100644, text.encode())})
-        script = files(__package__).joinpath("run_tests.py").read_bytes()
-        await self._verifier.write("/opt/run/run_tests.py", script)
-        listed = " ".join(map(quoted, (*paths, path)))
-        site = "-S" if self._task.base == "host" else ""
-        try:
-            done = await self._verifier.run(
-                f"cd {ROOT} && python3 -I -B {site} /opt/run/run_tests.py /opt/run/report {listed}",
-                seconds=TEST_SECONDS,
-            )
-        except SandboxEndedError as error:  # by the code under test
-            return str(error)
-        self.test_output = done.output
-        if done.timed_out:
+        listed = " ".join(map(shlex.quote, (*paths, path)))
+        site = "-S" if self._task.base == HOST_BASE else ""
+        command = f"cd {ROOT} && python3 -I -B {site} {RUNNER} --repository {listed}"
+        run = await signed_run(self._verifier, command, seconds=TEST_SECONDS)
+        self.test_output = run.result.output
+        if run.ended:
+            return run.result.output
+        if run.result.timed_out:
             return f"the tests did not end within {TEST_SECONDS:.0f} s"
         if self._verifier.over:
             return f"the tests' sandbox was ended: {self._verifier.over}"
-        await self._verifier.renew()  # what the tests' code left running must not write while this reads
-        try:
-            report = await self._verifier.read("/opt/run/report", most=REPORT_BYTES)
-        except SandboxError as error:
-            return f"the tests left no report ({error}): {done.output[-SHOWN:]}"
-        found = outcomes(report.decode(errors="replace"))
+        if run.outcomes is None:
+            return f"the tests left no signed report: {self.test_output[-SHOWN:]}"
+        # an expected failure is as good as a success
+        found = {name: "passed" if how == "xfailed" else how for name, how in run.outcomes.items()}
         if (found.pop(f"{path}::test_{word}", ""), found.pop(f"{path}::test_{word[::-1]}_", "")) != (
             "failed", "passed"
         ):  # fmt: skip
-            return f"the report cannot be believed, or the tests ended early: {done.output[-SHOWN:]}"
+            return f"the report cannot be believed, or the tests ended early: {self.test_output[-SHOWN:]}"
         return found
 
     def _checked(self, name: str, found: Mapping[str, str]) -> AssertionResult:
@@ -164,30 +158,6 @@ class SweWorld(ShellWorld):
             partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
             grader_version=self.grader_version,
         )  # fmt: skip
-
-
-def outcomes(report: str) -> dict[str, str]:
-    """Return each test's outcome, the worst of its phases. An expected failure passes."""
-    found: dict[str, str] = {}
-    for line in report.splitlines():
-        try:
-            name, phase, outcome, expected = json.loads(line)
-        except (ValueError, TypeError):
-            continue
-        if expected and outcome == "skipped":
-            outcome = "passed"
-        old = found.get(name)
-        if old is None and phase == "setup":
-            found[name] = (
-                "failed" if outcome == "failed" else outcome if outcome == "skipped" else "did not run"
-            )
-        elif old in ("did not run", "passed") and (phase == "call" or outcome != "passed"):
-            found[name] = outcome
-    return found
-
-
-def quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 async def unpack(sandbox: Sandbox, tree: Tree) -> None:

@@ -1,7 +1,10 @@
 """Run pytest in a grading sandbox and write a signed report. Mounted there; standard library and pytest only.
 
 Nothing is read from where an agent could write, except what the tests themselves import: no conftest.py,
-no settings and no plugin outside /tests, and the working folder comes last on the path. The report is
+no settings and no plugin outside /tests, and the working folder comes last on the path. With `--repository`
+as the first argument, the tests belong to the repository in the working folder, whose files the caller has
+chosen: its conftest.py files count, and pytest is the one in the first folder of PYTHONPATH. The others are
+the repository's; they are added when pytest and its plugins are loaded. The report is
 signed with a key that is deleted before the first test is read. A test counts as passed only while pytest's
 own functions, and those of the tests, are the ones that were loaded.
 """
@@ -10,6 +13,7 @@ import builtins
 import hmac
 import os
 import sys
+from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType
 from typing import Any
 
@@ -22,10 +26,12 @@ COMPARED = (
     "map max min range repr round set sorted str sum tuple type zip"
 ).split()
 """Built-in names that tests compare with. A test may replace others (input, open, print)."""
+OWN = ("_reprcompare", "_assertion_pass")
+"""Functions that pytest itself puts into a module of its own while a test runs."""
 ORDER = {"passed": 0, "skipped": 1, "xfailed": 1, "failed": 2}
 
 
-def signed_report() -> Any:
+def signed_report(*, repository: bool = False) -> Any:
     """Return a plugin that writes the report, or None without a key. The key is only in its closure."""
     try:
         with open(KEY, encoding="ascii") as file:
@@ -62,6 +68,8 @@ def signed_report() -> Any:
         found: "dict[Any, Any]" = {("", name): (vars(builtins).get(name), None) for name in COMPARED}
         for module in modules:
             for name, value in list(vars(module).items()):
+                if name in OWN:
+                    continue
                 if (code := code_of(value)) is not None:
                     found[module, name] = value, code
                 elif isinstance(value, type):
@@ -92,17 +100,17 @@ def signed_report() -> Any:
         return "runtest" not in vars(item) and type(item).runtest is item.runtest.__func__
 
     def intact(functions: Any = functions, hooks: Any = hooks) -> bool:
-        if hooks() != planned:
+        if not repository and hooks() != planned:  # its conftest.py files are loaded one by one
             return False
         for item, parts in collected:
             if not unchanged(item) or any(code_of(value) is not code for value, code in parts):
                 return False
         now = functions({place[0] for place in loaded if place[0]})
-        for place, (value, code) in loaded.items():
-            found = now.get(place)
-            if found is None or found[0] is not value or found[1] is not code:
-                return False
-        return True
+        if now.keys() != loaded.keys():  # such as a property that says that a report is good
+            return False
+        return all(
+            now[place][0] is value and now[place][1] is code for place, (value, code) in loaded.items()
+        )
 
     class SignedReport:
         @pytest.hookimpl(trylast=True)
@@ -201,7 +209,48 @@ class TaskFiles:
             config.pluginmanager.register(module, place)
 
 
+class Trusted:
+    """Finds pytest and the standard library, before any folder that pytest puts on the path."""
+
+    def __init__(self, folders: "list[str]") -> None:
+        self.folders = folders
+        self.kept = {"pytest", "_pytest", "pluggy", "iniconfig", *getattr(sys, "stdlib_module_names", ())}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> "ModuleSpec | None":
+        return PathFinder.find_spec(name, self.folders) if path is None and name in self.kept else None
+
+
+def run_repository(files: "list[str]") -> int:
+    """Run test files of the repository in the working folder."""
+    tools, *folders = os.environ["PYTHONPATH"].split(os.pathsep)
+    folders += [place for place in sys.path if place.startswith(os.getcwd())]  # of an image's .pth files
+    sys.path[:] = [tools, *(place for place in sys.path if place not in folders)]
+    places = [place for place, finder in enumerate(sys.meta_path) if finder is PathFinder]
+    sys.meta_path.insert(places[0], Trusted(list(sys.path)))
+    import pytest
+
+    class Repository:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(self) -> None:
+            """Add the repository's folders. Plugins were looked for before."""
+            sys.path.extend(folders)
+
+    options = [
+        "-q",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        "--continue-on-collection-errors",
+        "-o",
+        "addopts=",
+    ]
+    plugins = [Repository(), signed_report(repository=True)]
+    return int(pytest.main([*options, *files], plugins=[plugin for plugin in plugins if plugin is not None]))
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["--repository"]:
+        return run_repository(sys.argv[2:])
     sys.path.insert(0, HERE + "/lib")
     import pytest
 
