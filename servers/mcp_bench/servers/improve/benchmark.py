@@ -59,7 +59,8 @@ class Improve(SimpleBenchmark):
         """
         found = Improve(Path(path))
         found.name = f"{self.name}:{path}"
-        found.folders  # noqa: B018 - read them now, so that errors come at once
+        for task in found.folders.values():
+            _ = task.scorer  # now, so that errors come before an agent starts
         return found
 
     @cached_property
