@@ -150,7 +150,7 @@ def loss(label, answer):
 SQL = {
     "task.yaml": HEAD
     + """target: [queries.sql]
-experiment: {kind: sql, seconds: 10, memory_mib: 200}
+experiment: {kind: sql, seconds: 30, memory_mib: 200}
 metric: {name: time, unit: s, scale: log, pairs: [9, 15]}
 settings: {rows: 6000}
 """,

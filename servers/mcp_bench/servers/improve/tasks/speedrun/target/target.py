@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-WIDTH, BLOCKS, HEADS, LENGTH, BATCH, STEPS, RATE = 48, 2, 4, 32, 16, 220, 2e-3
+WIDTH, BLOCKS, HEADS, LENGTH, BATCH, STEPS, RATE = 48, 1, 4, 32, 16, 200, 5e-3
 
 
 class Block(nn.Module):
