@@ -20,6 +20,7 @@ from mcp_bench.servers.improve.inside import values
 from mcp_bench.servers.improve.measure import bits, difference, losses
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
+from tests.support.improve_kinds import write_kind
 from tests.support.improve_task import write_task
 
 pytestmark = pytest.mark.unit
@@ -63,6 +64,13 @@ def test_a_broken_scorer_is_refused(tmp_path: Path) -> None:
     (folder / "scorer.py").write_text("import nothing_like_this\n")
     with pytest.raises(WrongUseError, match=re.escape("scorer.py: it cannot be loaded: ModuleNotFoundError")):
         _ = read_task(folder).scorer
+
+
+def test_a_prompt_has_a_place_for_its_input(tmp_path: Path) -> None:
+    folder = write_kind(tmp_path, "text")
+    (folder / "reference/prompt.txt").write_text("no place")
+    with pytest.raises(WrongUseError, match=r"prompt.txt: a prompt needs the place of the input: \{input\}"):
+        read_task(folder)
 
 
 def test_every_family_is_in_one_place() -> None:

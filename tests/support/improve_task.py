@@ -9,7 +9,7 @@ family: sums
 summary: Sums of squares.
 splits: {train: 3}
 target: [target.py]
-experiment: {kind: call, function: solve, seconds: 4, memory_mib: 200}
+experiment: {kind: call, function: solve, seconds: 20, memory_mib: 200}
 metric: {name: time, unit: s, scale: log, pairs: [9, 15]}
 settings: {size: 30000}
 budget: {runs: 4}

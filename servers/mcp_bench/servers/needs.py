@@ -3,7 +3,8 @@
 `program:NAME` is a program on PATH (`program:java`), `memory:GIB` is that much memory, `gpu` is a GPU.
 `model:ROLE` is a model that plays a role in the world (`model:user`): the operator names it. `sandbox` is an
 engine that runs sandboxes: `mcp-bench doctor` looks for one, and `record` before the first episode.
-`container:WHY` is an image that only docker or podman can build; `files:NAME` are files that the task lacks.
+`container:WHY` is an image that only docker or podman can build; `files:NAME` are files that the task lacks,
+and `package:NAME` a Python package that the benchmark's Python lacks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mcp_bench.servers.host import needed_role
 
 SANDBOX = "sandbox"
 CONTAINER = "container"
+PACKAGE = "package:"
 GPUS = ("/dev/nvidiactl", "/dev/kfd")
 
 
@@ -42,6 +44,8 @@ def missing(need: str) -> str | None:
             return f"its environment must be built by docker or podman: {value}"
         case "files" if value:
             return f"the task has no {value}"
+        case "package" if value:
+            return f"its Python has no package {value}: pip install {value}"
         case "gpu":
             return None if any(Path(gpu).exists() for gpu in GPUS) else "there is no GPU"
         case "model" if (role := needed_role(need)) is not None:

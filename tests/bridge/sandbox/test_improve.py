@@ -15,8 +15,11 @@ from mcp_bench.servers.contracts import ChatMessage, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.improve.benchmark import Improve
+from mcp_bench.servers.needs import unmet
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
-from tests.support.improve_task import REFERENCE, TASK, write_task
+from tests.support.improve_cheats import CHEATS, QUICK
+from tests.support.improve_kinds import KINDS, write_kind
+from tests.support.improve_task import REFERENCE, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -58,8 +61,8 @@ async def played(benchmark: Improve, task_id: str) -> Grade:
         return await world.grade("")
 
 
-async def graded(world: World, program: str) -> Grade:
-    await world.call("write", {"path": "target.py", "text": program})
+async def graded(world: World, program: str, path: str = "target.py") -> Grade:
+    await world.call("write", {"path": path, "text": program})
     await world.call("submit", {})
     return await world.grade("")
 
@@ -106,52 +109,19 @@ async def test_doing_nothing_earns_nothing(tmp_path: Path) -> None:
     assert same.partial < 0.1  # what it was measured at is chance
 
 
-LOOP = "total = 0\n    for number in range(n):\n        total += number * number\n    return total\n"
-CHEATS = {
-    "a fixed answer": "def solve(n):\n    return 8999550005000",
-    "an answer kept from another input": f"kept = []\ndef solve(n):\n    if kept: return kept[0]\n    {LOOP.replace('return total', 'kept.append(total); return total')}",
-    "patched clocks": f"import time\ntime.process_time = time.monotonic = time.perf_counter = lambda: 0.0\ndef solve(n):\n    {LOOP}",
-    "work in a child": f"import os\ndef work(n):\n    {LOOP}\ndef solve(n):\n    r, w = os.pipe()\n    if not os.fork():\n        os.write(w, str(work(n)).encode()); os._exit(0)\n    return int(os.read(r, 99))",
-    "work in a thread": "import threading\ndef solve(n):\n    out = []\n    t = threading.Thread(target=lambda: out.append(sum(i * i for i in range(n))))\n    t.start(); t.join(); return out[0]",
-    "a changed driver": "import os\ndef solve(n):\n    open('/driver/mcp_bench/servers/improve/inside/driver.py', 'w').write('')\n    return 0",
-    "an answer in the driver's place": "import struct, sys\ndef solve(n):\n    data = struct.pack('<Q', 2) + b'[]'\n    import os\n    for fd in range(3, 9):\n        try: os.write(fd, data)\n        except OSError: pass\n    return 0",
-    "leaving with success": "import os\ndef solve(n):\n    os._exit(0)",
-    "leaving while loading": "import sys\nsys.exit(0)",
-    "a hanging answer": "import time\ndef solve(n):\n    time.sleep(60)",
-    "all memory": "def solve(n):\n    held = bytearray(2 << 30)\n    held[::4096] = bytes(len(held[::4096]))\n    return len(held)",
-    "all disk": "def solve(n):\n    with open('/tmp/x', 'wb') as f:\n        for _ in range(2000): f.write(bytes(1 << 20))\n    return 0",
-    "an endless answer": "def solve(n):\n    return 'x' * (1 << 27)",
-    "a pickle": "import pickle\ndef solve(n):\n    return pickle.dumps(n)",
-    "an object that looks equal": "class Any:\n    def __eq__(self, other): return True\ndef solve(n):\n    return Any()",
-    "a changed packer": "from mcp_bench.servers.improve.inside import values\nvalues.pack = lambda value: b'junk'\ndef solve(n):\n    return 0",
-    "reading the scorer": "def solve(n):\n    import glob\n    return open((glob.glob('/**/scorer.py', recursive=True) + ['/none'])[0]).read()",
-    "killing everything": "import os\ndef solve(n):\n    os.kill(-1, 9)",
-    "an array that cannot be read": "def solve(n):\n    from mcp_bench.servers.improve.inside import values\n    values.pack = lambda v: values.LENGTH.pack(2) + values.LENGTH.pack(22) + values.LENGTH.pack(4) + b'{\"value\":{\"$array\":0}}'[:22] + b'PK\\3\\4'\n    return 0",
-    "a number that cannot be compared": "def solve(n):\n    return 10 ** 400",
-    "an end that comes later": "import os, signal\nsignal.signal(signal.SIGALRM, lambda *_: os.kill(-1, 9))\ndef solve(n):\n    signal.setitimer(signal.ITIMER_REAL, 0.05)\n    return 0",
-    "work while loading": f"import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\ndef solve(n):\n    {LOOP}",
-    "work while it warms up": f"import time\nasked = []\ndef solve(n):\n    asked.append(n)\n    end = time.process_time() + 2\n    while len(asked) == 1 and time.process_time() < end: pass\n    {LOOP}",
-    "a true answer as text": f"def work(n):\n    {LOOP}\ndef solve(n):\n    return str(work(n))",
-}  # fmt: skip
-
-
-QUICK = (
-    "work in a child",
-    "an answer in the driver's place",
-    "leaving with success",
-    "a changed packer",
-    "an array that cannot be read",
-    "an end that comes later",
-)
-
-
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.full]) for name in CHEATS]
+    ("kind", "name"),
+    [
+        pytest.param(kind, name, marks=[] if name in QUICK[kind] else [pytest.mark.full])
+        for kind, cheats in CHEATS.items()
+        for name in cheats
+    ],
 )
-async def test_cheating_earns_nothing(tmp_path: Path, name: str) -> None:
-    benchmark = Improve(write_task(tmp_path))
-    async with opened(benchmark, "sums.train.0") as world:
-        grade = await graded(world, CHEATS[name])
+async def test_cheating_earns_nothing(tmp_path: Path, kind: str, name: str) -> None:
+    benchmark = Improve(small_task(tmp_path, kind))
+    [task] = benchmark.folders.values()
+    async with opened(benchmark, f"{task.definition.name}.train.0") as world:
+        grade = await graded(world, CHEATS[kind][name], task.definition.target[0])
         assert grade.partial < (0.1 if name == "patched clocks" else 0.001), grade
 
 
@@ -164,6 +134,15 @@ async def test_a_timed_candidate_can_write_no_file(tmp_path: Path, place: str) -
         found = await world.call("run", {})
         assert found.is_error
         assert "Error: [Errno" in found.text, found.text
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+async def test_the_reference_of_each_kind_is_strict(tmp_path: Path, kind: str) -> None:
+    assert (await played(Improve(small_task(tmp_path, kind)), "small.train.0")).strict
+
+
+def small_task(place: Path, kind: str) -> Path:
+    return write_task(place) if kind == "call" else write_kind(place, kind)
 
 
 async def test_a_failing_baseline_is_not_the_agents_fault(tmp_path: Path) -> None:
@@ -187,19 +166,63 @@ async def test_references_are_strict(task_id: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "task_id", [task.id for task in Improve().tasks("all") if task.id.endswith((".0", ".1"))]
+    "task_id",
+    [
+        pytest.param(task.id, marks=needs("package", not unmet(task.needs), "; ".join(unmet(task.needs))))
+        for task in Improve().tasks("all")
+        if task.id.endswith((".0", ".1"))
+    ],
 )
 async def test_all_references_are_strict(task_id: str) -> None:
     assert (await played(Improve(), task_id)).strict
 
 
+class ScriptedHost(OnlySandboxes):
+    """A host whose model repeats the last word of the prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[object, ...]] = []
+
+    async def ask(self, *given: object) -> ChatMessage:
+        self.asked.append(given)
+        messages = given[1]
+        assert isinstance(messages, list)
+        return ChatMessage(role="assistant", content=messages[0].content.split()[-1])
+
+
+async def test_a_prompt_goes_to_the_operators_model(tmp_path: Path) -> None:
+    """Without a `model.py`, the model of a role answers, and the task needs it."""
+    folder = write_kind(tmp_path, "text")
+    (folder / "model.py").unlink()
+    (folder / "scorer.py").write_text(
+        "def cases(rng, part, settings):\n    return [(f'say {n}', str(n)) for n in range(9)]\n\n\n"
+        "def loss(label, answer):\n    return float(label == answer)\n"
+    )
+    (folder / "target/prompt.txt").write_text("{input} x")
+    (folder / "reference/prompt.txt").write_text("{input}")
+    benchmark = Improve(folder)
+    assert benchmark.task("small.train.0").needs == ("model:user",)
+    host = ScriptedHost()
+    world = await benchmark.open("small.train.0", seed=0, host=host)
+    said = (await world.call("run", {})).text
+    assert "accuracy 0 " in said
+    await world.call("write", {"path": "prompt.txt", "text": "no input"})
+    assert "the prompt needs the place of the input: {input}" in (await world.call("run", {})).text
+    assert (await graded(world, "{input}", "prompt.txt")).strict
+    assert {given[0] for given in host.asked} == {"user"}
+
+
 @pytest.mark.full
-async def test_the_baseline_is_not_better_than_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["call", "sql"])
+async def test_the_baseline_is_not_better_than_itself(tmp_path: Path, kind: str) -> None:
     """Of 60 gradings of the baseline against itself, at most one says that it is better."""
-    benchmark = Improve(write_task(tmp_path, task=TASK))
+    benchmark = Improve(small_task(tmp_path, kind))
+    [task] = benchmark.folders.values()
+    [(path, baseline)] = task.baseline.items()
     better = 0
     for number in range(60):
-        async with opened(benchmark, "sums.train.2") as world:
-            program = (tmp_path / "sums/target/target.py").read_text() + f"# {number}\n"
-            better += (await graded(world, program)).partial > 0
+        async with opened(benchmark, f"{task.definition.name}.train.1") as world:
+            same = f"{baseline}{'--' if kind == 'sql' else '#'} {number}\n"
+            better += (await graded(world, same, path)).partial > 0
     assert better <= 1

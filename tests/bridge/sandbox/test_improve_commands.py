@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
+from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import REFERENCE, write_task
+from tests.support.improve_kinds import write_kind
+from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -28,8 +31,17 @@ def test_a_folder_is_recorded_through_a_worker(bench: Bench, tmp_path: Path) -> 
     assert len(samples["candidate"]) == len(samples["baseline"]) == len(samples["reference"]) >= 5
 
 
-def test_a_task_of_ones_own_is_tried(bench: Bench, tmp_path: Path) -> None:
-    folder = write_task(tmp_path)
+def test_the_task_of_the_documentation_is_tried(bench: Bench, tmp_path: Path) -> None:
+    """The files of docs/improve.md, each named by its first line, are a whole task."""
+    page = (ROOT / "docs" / "improve.md").read_text()
+    files = re.findall(
+        r"^```\w+\n((?:#|<!--) (\S+/\S+|\S+\.\w+)(?: -->)?\n.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    folder = tmp_path / "my-task"
+    for text, name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert len(files) == 5
     done = bench.run("improve-task", "check", folder, "--repeats", "1", "--json", code=None)
     document = json.loads(done.stdout)
     [trial] = document["trials"]
@@ -57,3 +69,55 @@ def test_a_broken_task_is_refused_before_an_agent_starts(bench: Bench, tmp_path:
         assert "task.yaml:2: unknown key famly (did you mean family?)" in done.stderr
     done = bench.run("tasks", "improve", "--path", tmp_path / "nothing", code=2)
     assert "there is no such folder" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"target": "def solve(n):\n    raise OSError('no')\n"}, "the baseline failed"),
+        (
+            {"scorer": "def question(rng, part, settings):\n    return 1 / 0\n"},
+            "scorer.py failed: ZeroDivision",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_measured_is_no_trial(
+    bench: Bench, tmp_path: Path, parts: dict[str, str], said: str
+) -> None:
+    """`check` ends with 1 and names the part that failed."""
+    done = bench.run("improve-task", "check", write_task(tmp_path, **parts), code=1)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"target": "#" * 70_000}, "target: its files have 70000 bytes; max_bytes is 60000"),
+        ({"scorer": "def ask(): ...\n"}, "scorer.py: a scorer of the kind call needs question"),
+        ({"scorer": "import none_such\n"}, "scorer.py: it cannot be loaded: ModuleNotFoundError"),
+        ({"task": TASK.replace("size: 30000}", "size: 30000")}, "task.yaml:9: not YAML"),
+    ],
+)
+def test_a_broken_part_is_found_before_anything_runs(
+    bench: Bench, tmp_path: Path, parts: dict[str, str], said: str
+) -> None:
+    folder = write_task(tmp_path, **parts)
+    record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder)
+    for command in (("improve-task", "check", folder), record):
+        assert said in bench.run(*command, code=2).stderr
+    assert not [*bench.home.glob("runs/*")]
+
+
+def test_a_task_without_its_package_is_left_out(bench: Bench, tmp_path: Path) -> None:
+    """Where some tasks can run, they do; a task that was named alone is refused with the reason."""
+    able, folder = write_task(tmp_path), write_kind(tmp_path, "text")
+    file = folder / "task.yaml"
+    file.write_text(file.read_text().replace("kind: text", "kind: text, packages: [none-such]"))
+    done = bench.run("improve-task", "check", folder, code=1)
+    assert "needs the package none-such, which is not installed: pip install none-such" in done.stderr
+    record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path")
+    done = bench.run(*record, folder, code=2)
+    assert "2 tasks that cannot run here: its Python has no package none-such" in done.stderr
+    done = bench.run(*record, able.parent, "--limit", "2")
+    assert "Left out: 1 task that cannot run here" in done.stderr
+    assert len(bench.grades()) == 1

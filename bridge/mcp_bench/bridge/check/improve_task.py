@@ -9,12 +9,13 @@ from pathlib import Path
 from random import Random
 
 from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.improve.benchmark import sandbox_spec
 from mcp_bench.servers.improve.candidate import Candidate
 from mcp_bench.servers.improve.estimate import BASELINE, REFERENCE, gain, progress, smallest_gain, value
 from mcp_bench.servers.improve.held_out import REACHED
 from mcp_bench.servers.improve.measure import CLOCKED, PARTS, measure
-from mcp_bench.servers.improve.task_file import ImproveTask, read_task
+from mcp_bench.servers.improve.task_file import MODEL, ImproveTask, read_task
 
 AGAIN, COPY = "the baseline again", "the reference again"
 LEAST_SECONDS = 0.005
@@ -42,7 +43,7 @@ async def trials(folder: Path, repeats: int, seed: int = 0) -> AsyncIterator[Tri
     Raises:
         BenchError: the folder is broken, a program of it fails, or no sandbox can be started.
     """
-    task = read_task(folder)
+    task = checked(folder)
     lent = EpisodeSandboxes()
     try:
         programs = {
@@ -59,6 +60,25 @@ async def trials(folder: Path, repeats: int, seed: int = 0) -> AsyncIterator[Tri
             yield await _trial(task, candidates, Random(f"{seed} {number}"), PARTS[number % 2])  # noqa: S311 - not for secrets
     finally:
         await lent.aclose()
+
+
+def checked(folder: Path) -> ImproveTask:
+    """Read a task with all of its parts, before anything runs.
+
+    Raises:
+        BenchError: the folder or its scorer is broken, a package is missing, or only a model of the operator
+            answers.
+    """
+    task = read_task(folder)
+    _ = task.scorer
+    sandbox_spec(task)
+    if task.definition.experiment.kind == "text" and not task.model:
+        raise WrongUseError(
+            f"{folder}: its prompts are answered by a model of the operator, and a check asks none. Give it "
+            f"a {MODEL}, or record it: mcp-bench record --agent oracle --benchmark improve --path {folder} "
+            f"--{task.definition.experiment.role}-model NAME"
+        )
+    return task
 
 
 async def _trial(task: ImproveTask, candidates: dict[str, Candidate], rng: Random, part: str) -> Trial:

@@ -24,6 +24,7 @@ from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_ag
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated, placed
+from mcp_bench.bridge.run.left_out import that_can_run
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
@@ -166,7 +167,7 @@ def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[
     refuse_control(tools_of(bench), bench.name)
     prepare_split(bench, choices.split)
     tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
-    return bench, plan(tasks, choices.repeat, choices.seed, choices.max_calls)
+    return bench, that_can_run(plan(tasks, choices.repeat, choices.seed, choices.max_calls))
 
 
 def with_reference(bench: Benchmark, episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:

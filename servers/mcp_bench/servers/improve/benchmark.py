@@ -10,13 +10,13 @@ import anyio
 
 from mcp_bench.servers.contracts import Limits, Reference, Replay, Task, ToolCall
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import NO_HOST, Host
+from mcp_bench.servers.host import NEED, NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
-from mcp_bench.servers.improve.packages import PLACE, check_python, layer
-from mcp_bench.servers.improve.task_file import FILE, ImproveTask, read_task
+from mcp_bench.servers.improve.packages import PLACE, absent, check_python, layer
+from mcp_bench.servers.improve.task_file import FILE, Experiment, ImproveTask, read_task
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
-from mcp_bench.servers.needs import SANDBOX
+from mcp_bench.servers.needs import PACKAGE, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
 from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
@@ -27,8 +27,9 @@ PROMPT = """{readme}
 Make {metric} as {goal} as you can by editing {target}. Only its 95 % interval against the baseline counts, \
 measured on the same inputs. Look at the files with `read`, change them with `edit` or `write`, and try them \
 with `run` ({runs} runs, {seconds} s in all). End with `submit`: that version is measured again, on data \
-that no run has seen. The program runs in a sandbox without network{processes}. Limits: {memory} MiB, \
-{limit:.0f} s for one measurement, {size} bytes of files."""
+that no run has seen. {place} Limits: {limits}{size} bytes of files."""
+PROGRAM = "The program runs in a sandbox without network{processes}."
+TEXT = "The text is a prompt: a model answers it once for each case, whose input stands where {input} is."
 ENVIRONMENT = {
     "PYTHONPATH": f"{PATH}:{PLACE}",
     "PYTHONHASHSEED": "0",
@@ -58,7 +59,8 @@ class Improve(SimpleBenchmark):
         """
         found = Improve(Path(path))
         found.name = f"{self.name}:{path}"
-        found.folders  # noqa: B018 - read them now, so that errors come at once
+        for task in found.folders.values():
+            _ = task.scorer  # now, so that errors come before an agent starts
         return found
 
     @cached_property
@@ -96,13 +98,14 @@ class Improve(SimpleBenchmark):
         prompt = PROMPT.format(
             readme=task.readme.strip(), metric=metric.name, runs=budget.runs, seconds=budget.seconds,
             goal="small" if metric.direction == "minimize" else "large",
-            target=" and ".join(definition.target), memory=experiment.memory_mib, limit=experiment.seconds,
-            processes="" if experiment.processes else ", and cannot start processes or threads",
-            size=definition.max_bytes,
+            target=" and ".join(definition.target), size=definition.max_bytes, **runs(experiment),
         )  # fmt: skip
+        asks = experiment.kind == "text" and not task.model
+        needs = [f"{NEED}{experiment.role}" if asks else SANDBOX]
+        needs += [f"{PACKAGE}{name}" for name in absent(experiment.packages)]
         return Task(
             id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
-            tags=(f"kind-{experiment.kind}",), needs=(SANDBOX,), timeout=budget.seconds + 60,
+            tags=(f"kind-{experiment.kind}",), needs=tuple(needs), timeout=budget.seconds + 60,
             limits=Limits(open_seconds=60, call_seconds=600, grade_seconds=900),
         )  # fmt: skip
 
@@ -121,7 +124,7 @@ class Improve(SimpleBenchmark):
                 starting.start_soon(start, name)
         if task.definition.experiment.packages:
             await check_python(sandboxes[BASELINE])
-        return ImproveWorld(task, task_id, seed, sandboxes)
+        return ImproveWorld(task, task_id, seed, sandboxes, host)
 
     def reference(self, task_id: str) -> Reference:
         self.task(task_id)
@@ -145,6 +148,17 @@ class Improve(SimpleBenchmark):
             ):
                 return self.folders[name], split
         return None
+
+
+def runs(experiment: Experiment) -> dict[str, str]:
+    """Return for the prompt how a candidate runs, and its limits."""
+    if experiment.kind == "text":
+        return {"place": TEXT, "limits": ""}
+    processes = "" if experiment.processes else ", and cannot start processes or threads"
+    return {
+        "place": PROGRAM.format(processes=processes),
+        "limits": f"{experiment.memory_mib} MiB, {experiment.seconds:.0f} s for one measurement, ",
+    }
 
 
 def sandbox_spec(task: ImproveTask) -> SandboxSpec:

@@ -8,13 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.servers.contracts import ChatMessage
 from mcp_bench.servers.errors import SandboxEndedError
+from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.improve.inside import values
-from mcp_bench.servers.improve.task_file import ImproveTask
+from mcp_bench.servers.improve.task_file import INPUT, MODEL, ImproveTask
 from mcp_bench.servers.sandbox import Answers, Sandbox
 
-PATH, TARGET, DATA = "/driver", "/task", "/data"
-"""Where a sandbox has our driver, the target's files, and what a kind gives besides."""
+PATH, TARGET, DATA, MODELS = "/driver", "/task", "/data", "/model"
+"""Where a sandbox has our driver, the target's files, what a kind gives besides, and what answers prompts."""
 INSIDE = Path(__file__).parent / "inside"
 DRIVER = f"{PATH}/mcp_bench/servers/improve/inside"
 MASKED = tuple(
@@ -54,8 +56,10 @@ class CrashError(Exception):
 class Candidate:
     """Some version of the target, in a sandbox of its own."""
 
-    def __init__(self, task: ImproveTask, files: Mapping[str, str], sandbox: Sandbox) -> None:
-        self._task, self._files, self._sandbox = task, files, sandbox
+    def __init__(
+        self, task: ImproveTask, files: Mapping[str, str], sandbox: Sandbox, host: Host = NO_HOST
+    ) -> None:
+        self._task, self._files, self._sandbox, self._host = task, files, sandbox, host
         self._data: tuple[str, ...] = ()
         self._left = 0.0
         """Wall-clock seconds of this measurement that are left."""
@@ -73,6 +77,8 @@ class Candidate:
         """
         target = {name: text.encode() for name, text in {**self._task.readonly, **self._files}.items()}
         mounts: dict[str, Mapping[str, bytes]] = {TARGET: target, DRIVER: drivers()}
+        if self._task.model:  # which alone runs: a prompt is no program
+            mounts = {MODELS: {MODEL: self._task.model.encode()}, DRIVER: drivers()}
         mounts |= {place: {} for place in MASKED}
         if data:
             mounts[DATA] = data
@@ -91,7 +97,7 @@ class Candidate:
             CrashError: it does not load.
         """
         experiment = self._task.definition.experiment
-        main = f"{TARGET}/{self._task.definition.target[0]}"
+        main = f"{MODELS}/{MODEL}" if self._task.model else f"{TARGET}/{self._task.definition.target[0]}"
         driver = "sql_driver.py" if experiment.kind == "sql" else "driver.py"
         argv = ["python3", "-s", "-B", f"{DRIVER}/{driver}", main, *(f"{DATA}/{name}" for name in self._data)]
         try:
@@ -127,6 +133,24 @@ class Candidate:
             raise CrashError("over_limit", str(error)) from error
         self._left -= found.seconds
         return _answers(found, len(calls)), list(found.cpu_seconds)
+
+    async def replies(self, inputs: Sequence[str]) -> list[Any]:
+        """Return what a model answers to the target, a prompt, with each input in its place.
+
+        Raises:
+            CrashError: the prompt has no place for the input, or it was too much for the model.
+            HostError: the operator's model failed.
+        """
+        prompt = self._files[self._task.definition.target[0]]
+        if INPUT not in prompt:
+            raise CrashError("no_input", f"the prompt needs the place of the input: {INPUT}")
+        prompts = [prompt.replace(INPUT, one) for one in inputs]
+        if self._task.model:
+            await self.begin()
+            return (await self.calls([("answer", [text]) for text in prompts]))[0]
+        role = self._task.definition.experiment.role
+        asked = [[ChatMessage(role="user", content=text)] for text in prompts]
+        return [(await self._host.ask(role, messages)).content for messages in asked]
 
 
 def _answers(found: Answers, wanted: int) -> list[Any]:

@@ -6,6 +6,7 @@
 | `fit_predict` | `solve(*training data, new rows) -> predictions` | a row: its loss; labels stay here |
 | `codec` | `compress(bytes)`, `decompress(bytes)` | a file: bits per byte; another process decompresses |
 | `lockstep` | `fit(text, seconds, seed)`, `start(n)`, `step(bytes)` | a stream: bits per byte |
+| `text` | none: it is a prompt, which a model answers | a case: the loss of the answer |
 """
 
 from __future__ import annotations
@@ -186,6 +187,18 @@ def losses(labels: list[Any], predictions: Any, loss: Callable[[Any, Any], float
     return found
 
 
+async def _text(
+    task: ImproveTask, candidates: Mapping[str, Candidate], rng: Random, part: str, found: Measured
+) -> None:
+    cases = task.scorer.cases(rng, part, task.definition.settings)
+
+    async def one(candidate: Candidate) -> list[float]:
+        said = await candidate.replies([given for given, _ in cases])
+        return losses([hidden for _, hidden in cases], said, task.scorer.loss)
+
+    await _each(candidates, found, one)
+
+
 async def _codec(
     task: ImproveTask, candidates: Mapping[str, Candidate], rng: Random, part: str, found: Measured
 ) -> None:
@@ -306,4 +319,9 @@ def difference(expected: Any, answer: Any, tolerance: float) -> str:
 
 
 Measure = Callable[[ImproveTask, Mapping[str, Candidate], Random, str, Measured], Any]
-MEASURES: dict[str, Measure] = {"fit_predict": _fit_predict, "codec": _codec, "lockstep": _lockstep}
+MEASURES: dict[str, Measure] = {
+    "fit_predict": _fit_predict,
+    "codec": _codec,
+    "lockstep": _lockstep,
+    "text": _text,
+}

@@ -24,6 +24,17 @@ PLACE = "/opt/packages"
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
+def absent(names: Sequence[str]) -> list[str]:
+    """Return those of the distributions that are not installed."""
+    found = []
+    for name in names:
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            found.append(name)
+    return found
+
+
 def layer(names: Sequence[str]) -> Path:
     """Return a folder that has the distributions in `opt/packages`. It is made once for each version.
 
@@ -35,7 +46,7 @@ def layer(names: Sequence[str]) -> Path:
         found = [distribution(name) for name in names]
     except PackageNotFoundError as error:
         raise MissingDependencyError(
-            f'this task needs the package {error.name}: pip install "mcp-bench-kit[improve]"'
+            f"this task needs the package {error.name}, which is not installed: pip install {error.name}"
         ) from error
     key = " ".join([VERSION, *(f"{one.name}=={one.version}" for one in found)])
     place = home() / "improve" / sha256(key.encode()).hexdigest()[:16]

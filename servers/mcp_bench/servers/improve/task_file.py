@@ -6,6 +6,7 @@ my-task/
     target/        the files that can be edited; the baseline
     reference/     better files of the same names; the oracle's solution
     scorer.py      data, and what is right: it never leaves the trusted side
+    model.py       only for the kind `text`: the model that gets the prompt
 """
 
 from __future__ import annotations
@@ -22,10 +23,23 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.host import Role
 from mcp_bench.servers.yaml_file import YamlFile, read_yaml
 
 FILE = "task.yaml"
-KindName = Literal["call", "codec", "fit_predict", "lockstep", "sql"]
+KindName = Literal["call", "codec", "fit_predict", "lockstep", "sql", "text"]
+SCORERS: Mapping[KindName, tuple[str, ...]] = {
+    "call": ("question",),
+    "codec": ("files",),
+    "fit_predict": ("data", "loss"),
+    "lockstep": ("texts",),
+    "sql": ("data", "question"),
+    "text": ("cases", "loss"),
+}
+"""What a scorer must have, by the kind of the experiment."""
+MODEL = "model.py"
+INPUT = "{input}"
+"""In a prompt: where the input of a case stands."""
 
 
 class Experiment(Model):
@@ -44,6 +58,8 @@ class Experiment(Model):
     """Whether a candidate can start processes and threads. Clocks are then coarse."""
     packages: tuple[str, ...] = ()
     """Distributions that a candidate can import, as installed in the benchmark's Python."""
+    role: Role = "user"
+    """For `text` without a `model.py`: the operator's model that gets the prompt (`record --user-model`)."""
 
 
 class Metric(Model):
@@ -104,6 +120,8 @@ class ImproveTask:
     baseline: Mapping[str, str]
     reference: Mapping[str, str]
     readonly: Mapping[str, str]
+    model: str = ""
+    """The program that answers prompts; empty: the operator's model does."""
 
     @cached_property
     def scorer(self) -> ModuleType:
@@ -121,6 +139,9 @@ class ImproveTask:
             spec.loader.exec_module(module)
         except Exception as error:
             raise WrongUseError(f"{path}: it cannot be loaded: {type(error).__name__}: {error}") from error
+        kind = self.definition.experiment.kind
+        if lacking := [name for name in SCORERS[kind] if not hasattr(module, name)]:
+            raise WrongUseError(f"{path}: a scorer of the kind {kind} needs {' and '.join(lacking)}")
         return module
 
 
@@ -146,6 +167,7 @@ def read_task(folder: Path) -> ImproveTask:
             for place in ["reference" if (folder / "reference" / name).is_file() else "target"]
         },
         readonly={name: _text(folder / "target" / name) for name in definition.readonly},
+        model=_text(folder / MODEL) if (folder / MODEL).is_file() else "",
     )
     if not (folder / "reference").is_dir():
         raise WrongUseError(f"{folder / 'reference'}: a task needs a reference: files better than the target")
@@ -154,6 +176,10 @@ def read_task(folder: Path) -> ImproveTask:
         if size > definition.max_bytes:
             raise WrongUseError(
                 f"{folder / what}: its files have {size} bytes; max_bytes is {definition.max_bytes}"
+            )
+        if definition.experiment.kind == "text" and INPUT not in files[definition.target[0]]:
+            raise WrongUseError(
+                f"{folder / what / definition.target[0]}: a prompt needs the place of the input: {INPUT}"
             )
     return task
 

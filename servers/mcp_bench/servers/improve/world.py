@@ -9,12 +9,13 @@ from random import Random, SystemRandom
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.improve.candidate import Candidate
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE, gain, value
 from mcp_bench.servers.improve.held_out import VERSION, graded, nothing_tried
 from mcp_bench.servers.improve.measure import CLOCKED, measure
 from mcp_bench.servers.improve.task_file import ImproveTask
-from mcp_bench.servers.improve.versions import Version, Versions
+from mcp_bench.servers.improve.versions import Files, Version, Versions
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.simple import SimpleWorld
 
@@ -73,14 +74,21 @@ class ImproveWorld(SimpleWorld):
     toolset = (READ, EDIT, WRITE, RUN, HISTORY, RESTORE, SUBMIT)
     grader_version = VERSION
 
-    def __init__(self, task: ImproveTask, task_id: str, seed: int, sandboxes: Mapping[str, Sandbox]) -> None:
+    def __init__(
+        self,
+        task: ImproveTask,
+        task_id: str,
+        seed: int,
+        sandboxes: Mapping[str, Sandbox],
+        host: Host = NO_HOST,
+    ) -> None:
         self.files: dict[str, str] = dict(task.baseline)
         self.submitted: int | None = None
         self.runs = 0
         self.crashes = 0
         self.samples: dict[str, list[float]] = {}
         """What was measured on held-out data; `regrade` and readers find it here."""
-        self._task, self._sandboxes = task, sandboxes
+        self._task, self._sandboxes, self._host = task, sandboxes, host
         self._named = f"{task_id} {seed}"
         self._versions = Versions(task.baseline)
         self._deadline = time.monotonic() + task.definition.budget.seconds
@@ -142,6 +150,8 @@ class ImproveWorld(SimpleWorld):
             if found != 1:
                 return _refused(f"The text is there {found} times, not once.")
             text = self.files[path].replace(given["old"], given["new"])
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            return _refused("Nothing was changed: the text has half a character (a lone surrogate).")
         most = self._task.definition.max_bytes
         size = sum(len(other.encode()) for other in {**self.files, path: text}.values())
         if size > most:
@@ -175,11 +185,8 @@ class ImproveWorld(SimpleWorld):
         """Measure a version on data of the search. Clocks get fresh inputs, and samples are pooled."""
         number = f" {len(version.samples.get(CANDIDATE, ()))} {version.number}" if clock else ""
         rng = Random(f"search {self._named}{number}")  # noqa: S311 - not for secrets
-        candidates = {
-            BASELINE: Candidate(self._task, self._task.baseline, self._sandboxes[BASELINE]),
-            CANDIDATE: Candidate(self._task, version.files, self._sandboxes[CANDIDATE]),
-        }
-        found = await measure(self._task, candidates, rng, "search")
+        files = {BASELINE: self._task.baseline, CANDIDATE: version.files}
+        found = await measure(self._task, self._candidates(files), rng, "search")
         if CANDIDATE in found.crashes:
             crash = found.crashes[CANDIDATE]
             version.crash = f"{crash.kind}\n{crash.text}".strip()
@@ -190,6 +197,12 @@ class ImproveWorld(SimpleWorld):
         metric = self._task.definition.metric
         version.metric = value(metric, version.samples, CANDIDATE, clock=clock)
         version.gain = gain(metric, version.samples, CANDIDATE, clock=clock)
+
+    def _candidates(self, files: Mapping[str, Files]) -> dict[str, Candidate]:
+        return {
+            name: Candidate(self._task, texts, self._sandboxes[name], self._host)
+            for name, texts in files.items()
+        }
 
     def _feedback(self, version: Version, *, clock: bool, novelty: float) -> list[str]:
         definition = self._task.definition
@@ -230,10 +243,7 @@ class ImproveWorld(SimpleWorld):
             else:
                 task = self._task
                 files = {BASELINE: task.baseline, REFERENCE: task.reference, CANDIDATE: chosen.files}
-                candidates = {
-                    name: Candidate(task, texts, self._sandboxes[name]) for name, texts in files.items()
-                }
-                found = await measure(task, candidates, SystemRandom(), "grade")
+                found = await measure(task, self._candidates(files), SystemRandom(), "grade")
                 self.samples = found.values
                 self._grade = graded(self._task, found, chosen, runs=self.runs, crashes=self.crashes)
         return self._grade
