@@ -16,7 +16,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
-from tests.support.improve_task import TASK, write_task
+from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -205,3 +205,28 @@ async def test_the_baseline_is_not_better_than_itself(tmp_path: Path) -> None:
             program = (tmp_path / "sums/target/target.py").read_text() + f"# {number}\n"
             better += (await graded(world, program)).partial > 0
     assert better <= 1
+
+
+FIXED_PAIRS = TASK.replace("pairs: [9, 15]", "pairs: [9, 9]")
+
+
+async def test_attempts_of_a_home_pool_their_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the task says so. Another program, and the held-out data, have samples of their own."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    benchmark = Improve(write_task(tmp_path, task=FIXED_PAIRS + "share: home\n"))
+    numbers = []
+    for _ in range(2):
+        async with opened(benchmark, "sums.train.0") as world:
+            await world.call("write", {"path": "target.py", "text": REFERENCE})
+            await world.call("run", {})
+            state = await world.snapshot()
+            assert isinstance(state, dict)
+            numbers.append([len(one["samples"].get("candidate", ())) for one in state["versions"]])
+    assert numbers == [[0, 9], [0, 18]]
+
+
+async def test_processor_seconds_are_a_budget(tmp_path: Path) -> None:
+    task = TASK.replace("{runs: 4}", "{runs: 4, processor_seconds: 0.01}")
+    async with opened(Improve(write_task(tmp_path, task=task)), "sums.train.0") as world:
+        assert "3 of 4 runs are left" in (await world.call("run", {})).text
+        assert "All 0.01 s of processors are used" in (await world.call("run", {})).text

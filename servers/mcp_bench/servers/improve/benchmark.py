@@ -8,11 +8,13 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bench.servers.contracts import Limits, Reference, Replay, Task, ToolCall
+from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
+from mcp_bench.servers.improve.held_out import graded_state
 from mcp_bench.servers.improve.packages import PLACE, check_python, layer
 from mcp_bench.servers.improve.task_file import FILE, ImproveTask, read_task
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
@@ -26,9 +28,9 @@ PROMPT = """{readme}
 
 Make {metric} as {goal} as you can by editing {target}. Only its 95 % interval against the baseline counts, \
 measured on the same inputs. Look at the files with `read`, change them with `edit` or `write`, and try them \
-with `run` ({runs} runs, {seconds} s in all). End with `submit`: that version is measured again, on data \
-that no run has seen. The program runs in a sandbox without network{processes}. Limits: {memory} MiB, \
-{limit:.0f} s for one measurement, {size} bytes of files."""
+with `run` ({runs} runs, {seconds} s in all{processor}). End with `submit`: that version is measured again, \
+on data that no run has seen. The program runs in a sandbox without network{processes}. \
+Limits: {memory} MiB, {limit:.0f} s for one measurement, {size} bytes of files."""
 ENVIRONMENT = {
     "PYTHONPATH": f"{PATH}:{PLACE}",
     "PYTHONHASHSEED": "0",
@@ -97,6 +99,9 @@ class Improve(SimpleBenchmark):
             readme=task.readme.strip(), metric=metric.name, runs=budget.runs, seconds=budget.seconds,
             goal="small" if metric.direction == "minimize" else "large",
             target=" and ".join(definition.target), memory=experiment.memory_mib, limit=experiment.seconds,
+            processor=(
+                f", {budget.processor_seconds:g} s of processors" if budget.processor_seconds else ""
+            ),
             processes="" if experiment.processes else ", and cannot start processes or threads",
             size=definition.max_bytes,
         )  # fmt: skip
@@ -133,6 +138,18 @@ class Improve(SimpleBenchmark):
             if text != found[0].baseline[path]
         ]
         return Reference(calls=(*writes, ToolCall(name=SUBMIT.name)), answer="Submitted.")
+
+    def grade_state(self, task_id: str, state: JSON) -> Grade:
+        """Return the grade of a stored final state, from its samples.
+
+        Raises:
+            BenchError: it does not have them.
+            UnknownNameError: there is no such task any more.
+        """
+        self.task(task_id)
+        found = self._parsed(task_id)
+        assert found is not None  # noqa: S101
+        return graded_state(found[0], state)
 
     def _parsed(self, task_id: str) -> tuple[ImproveTask, str] | None:
         match task_id.split("."):

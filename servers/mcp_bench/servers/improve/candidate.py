@@ -59,6 +59,8 @@ class Candidate:
         self._data: tuple[str, ...] = ()
         self._left = 0.0
         """Wall-clock seconds of this measurement that are left."""
+        self.used_seconds = 0.0
+        """Of the processors, since this object was made."""
         self.load_seconds = 0.0
         """Processor seconds until it was ready."""
 
@@ -100,6 +102,7 @@ class Candidate:
             )
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
+        self.used_seconds += sum(found.cpu_seconds)
         _answers(found, 1)
         self.load_seconds = found.cpu_seconds[0]
 
@@ -126,6 +129,7 @@ class Candidate:
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
         self._left -= found.seconds
+        self.used_seconds += sum(found.cpu_seconds)
         return _answers(found, len(calls)), list(found.cpu_seconds)
 
 
