@@ -22,7 +22,7 @@ from mcp_bench.bridge.roles.models import roles_of, stored_roles
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated
-from mcp_bench.bridge.sandbox.engine import choose
+from mcp_bench.bridge.sandbox.runners import check_sandboxes
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.wire.foreign_server import (
@@ -111,7 +111,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         setup = replace(setup, server=backend)
     else:
         if any(SANDBOX in one.needs for one in episodes):
-            choose()  # an error here, not in every episode
+            check_sandboxes()  # an error here, not in every episode
         settings["private_splits"] = list[JsonValue](private_splits(backend))
         setup = replace(setup, benchmark=backend)
         if agent.capabilities.plays_reference:
