@@ -20,13 +20,12 @@ from pathlib import Path
 
 import anyio
 
-import mcp_bench.bridge
-import mcp_bench.servers
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.bridge.process.agent import LaunchError, piped_process
+from mcp_bench.bridge.sandbox import elsewhere
 from mcp_bench.bridge.sandbox.bwrap import BwrapSandbox, description, layers_of
 from mcp_bench.bridge.sandbox.channel import Message, packed
-from mcp_bench.bridge.sandbox.elsewhere import CACHE
+from mcp_bench.servers import errors
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
 
@@ -59,7 +58,7 @@ if not os.path.isdir(d):
  try:os.rename(t,d)
  except OSError:pass
 os.execv(sys.executable,[sys.executable,"-I","-S",d+"/mcp_bench/bridge/sandbox/elsewhere.py"])
-""".replace("{cache}", CACHE)
+""".replace("{cache}", elsewhere.CACHE)
 """Stays in a command line, so it has no single quote. Python 3.11 or later."""
 CONNECT_SECONDS = 120.0
 """From the start of a connection to the place of a sandbox, packages included."""
@@ -169,7 +168,7 @@ def last_line(log: Path) -> str:
 @cache
 def code() -> bytes:
     """Return an archive of `SENT`."""
-    roots = {"bridge": Path(mcp_bench.bridge.__path__[0]), "servers": Path(mcp_bench.servers.__path__[0])}
+    roots = {"bridge": Path(elsewhere.__file__).parents[1], "servers": Path(errors.__file__).parent}
     files = dict[str, Path]()
     for folder, names in SENT:
         top, _, rest = folder.partition("/")
