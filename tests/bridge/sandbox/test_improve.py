@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -15,7 +16,10 @@ from mcp_bench.servers.contracts import ChatMessage, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.improve.benchmark import Improve
-from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
+from mcp_bench.servers.improve.estimate import BASELINE as BASE
+from mcp_bench.servers.improve.task_file import read_task
+from mcp_bench.servers.improve.world import ImproveWorld
+from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
 from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
@@ -180,6 +184,27 @@ async def test_a_failing_scorer_is_not_the_agents_fault(tmp_path: Path) -> None:
     async with opened(benchmark, "sums.train.0") as world:
         with pytest.raises(BenchError, match=r"scorer.py failed: ZeroDivisionError"):
             await world.call("run", {})
+
+
+class FullTable:
+    """A stand-in for a sandbox on a machine that has no room for a process."""
+
+    async def renew(self, *_: object, **__: object) -> None:
+        return
+
+    async def start(self, *_: object, **__: object) -> Answers:
+        raise SandboxError("the command: Resource temporarily unavailable")
+
+
+async def test_a_full_process_table_is_not_the_agents_fault(tmp_path: Path) -> None:
+    """fork(2) fails with EAGAIN: no crash of the candidate, and no run is counted as one."""
+    task = read_task(write_task(tmp_path))
+    full = cast("Sandbox", FullTable())
+    world = ImproveWorld(task, "sums.train.0", 0, dict.fromkeys((BASE, "candidate", "reference"), full))
+    await world.call("write", {"path": "target.py", "text": REFERENCE})
+    with pytest.raises(SandboxError, match="temporarily unavailable"):
+        await world.call("run", {})
+    assert world.crashes == 0
 
 
 @pytest.mark.parametrize("task_id", ["alignment.train.0", "places.train.0"])
