@@ -165,7 +165,7 @@ def print_table(home: Path, steps: int) -> None:
     ends = (0.0, 0.0)
     for path in sorted((home / "runs").iterdir()):
         with RunReader(path) as reader:
-            driver = reader.run.settings["options"]["driver"]  # type: ignore[index,call-overload]
+            driver = reader.info().settings["options"]["driver"]  # type: ignore[index,call-overload]
             for episode in reader.episodes():
                 assert episode.score is not None, "the attempt was not graded"
                 ends = (episode.score.baseline or 0.0, episode.score.par or 0.0)
