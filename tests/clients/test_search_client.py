@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.clients.search.__main__ import written
+from mcp_bench.clients.search.attempt import written
 from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version
 
 pytestmark = pytest.mark.unit

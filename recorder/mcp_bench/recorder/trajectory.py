@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from mcp_bench.servers.contracts import Image
+from mcp_bench.servers.contracts import Image, Score
 
 
 class Model(BaseModel):
@@ -102,6 +102,8 @@ class Trajectory(Model):
     """Whether the agent looked for its grade."""
     partial: float | None = None
     strict: bool | None = None
+    score: Score | None = None
+    """What the benchmark measured, in its own unit."""
     usage: Usage | None = None
     messages: list[Message]
     tools: list[ToolSchema]

@@ -24,6 +24,7 @@ __all__ = [
     "ChatMessage",
     "Converses",
     "Grade",
+    "GradesStates",
     "Image",
     "Limits",
     "Model",
@@ -214,6 +215,22 @@ class Suggests(Protocol):
 
     async def suggest(self) -> ToolCall | str:
         """Return the next call, or the answer that ends the solution, without side effects."""
+        ...
+
+
+@runtime_checkable
+class GradesStates(Protocol):
+    """Optional: a benchmark whose grade follows from the stored final state alone.
+
+    `regrade` then needs no replay: for worlds whose measurements cannot be repeated.
+    """
+
+    def grade_state(self, task_id: str, state: JSON) -> Grade:
+        """Return the grade that a world with this `snapshot` has, without opening one.
+
+        Raises:
+            BenchError: the state does not have what the grade follows from.
+        """
         ...
 
 

@@ -80,6 +80,8 @@ class Enforced(Model):
     """`measured`: once a second, so that it can be exceeded for that long."""
     cpus: Literal["cgroup", "affinity"]
     base: str
+    machine: str = ""
+    """The runner that lent another machine. Empty: it is this machine."""
     probes: dict[str, bool] = Field(default_factory=dict)
     """By attempt from inside: whether it was refused, as it must be."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -15,11 +16,14 @@ from mcp_bench.servers.contracts import ChatMessage, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.improve.benchmark import Improve
+from mcp_bench.servers.improve.estimate import BASELINE as BASE
+from mcp_bench.servers.improve.task_file import read_task
+from mcp_bench.servers.improve.world import ImproveWorld
 from mcp_bench.servers.needs import unmet
-from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
+from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
 from tests.support.improve_cheats import CHEATS, QUICK
 from tests.support.improve_kinds import KINDS, write_kind
-from tests.support.improve_task import REFERENCE, write_task
+from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -159,6 +163,27 @@ async def test_a_failing_scorer_is_not_the_agents_fault(tmp_path: Path) -> None:
             await world.call("run", {})
 
 
+class FullTable:
+    """A stand-in for a sandbox on a machine that has no room for a process."""
+
+    async def renew(self, *_: object, **__: object) -> None:
+        return
+
+    async def start(self, *_: object, **__: object) -> Answers:
+        raise SandboxError("the command: Resource temporarily unavailable")
+
+
+async def test_a_full_process_table_is_not_the_agents_fault(tmp_path: Path) -> None:
+    """fork(2) fails with EAGAIN: no crash of the candidate, and no run is counted as one."""
+    task = read_task(write_task(tmp_path))
+    full = cast("Sandbox", FullTable())
+    world = ImproveWorld(task, "sums.train.0", 0, dict.fromkeys((BASE, "candidate", "reference"), full))
+    await world.call("write", {"path": "target.py", "text": REFERENCE})
+    with pytest.raises(SandboxError, match="temporarily unavailable"):
+        await world.call("run", {})
+    assert world.crashes == 0
+
+
 @pytest.mark.parametrize("task_id", ["alignment.train.0", "places.train.0"])
 async def test_references_are_strict(task_id: str) -> None:
     assert (await played(Improve(), task_id)).strict
@@ -226,3 +251,28 @@ async def test_the_baseline_is_not_better_than_itself(tmp_path: Path, kind: str)
             same = f"{baseline}{'--' if kind == 'sql' else '#'} {number}\n"
             better += (await graded(world, same, path)).partial > 0
     assert better <= 1
+
+
+FIXED_PAIRS = TASK.replace("pairs: [9, 15]", "pairs: [9, 9]")
+
+
+async def test_attempts_of_a_home_pool_their_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the task says so. Another program, and the held-out data, have samples of their own."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    benchmark = Improve(write_task(tmp_path, task=FIXED_PAIRS + "share: home\n"))
+    numbers = []
+    for _ in range(2):
+        async with opened(benchmark, "sums.train.0") as world:
+            await world.call("write", {"path": "target.py", "text": REFERENCE})
+            await world.call("run", {})
+            state = await world.snapshot()
+            assert isinstance(state, dict)
+            numbers.append([len(one["samples"].get("candidate", ())) for one in state["versions"]])
+    assert numbers == [[0, 9], [0, 18]]
+
+
+async def test_processor_seconds_are_a_budget(tmp_path: Path) -> None:
+    task = TASK.replace("{runs: 4}", "{runs: 4, processor_seconds: 0.01}")
+    async with opened(Improve(write_task(tmp_path, task=task)), "sums.train.0") as world:
+        assert "3 of 4 runs are left" in (await world.call("run", {})).text
+        assert "All 0.01 s of processors are used" in (await world.call("run", {})).text

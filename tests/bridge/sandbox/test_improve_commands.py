@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,24 @@ def test_a_folder_is_recorded_through_a_worker(bench: Bench, tmp_path: Path) -> 
     [state] = bench.rows("select final_state from grades", database="grades.db")
     samples = json.loads(state["final_state"])["samples"]
     assert len(samples["candidate"]) == len(samples["baseline"]) == len(samples["reference"]) >= 5
+
+
+def test_regrade_and_export_need_no_measurement(bench: Bench, tmp_path: Path) -> None:
+    """The grade follows from the stored samples; and the episode is a TRL row with its score."""
+    folder = write_task(tmp_path)
+    bench.run("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder, "--limit", "1")
+    [again] = json.loads(bench.run("regrade", "--json").stdout)
+    assert (again["status"], again["grade_now"]) == ("same", {"partial": 1.0, "strict": True})
+    bench.run("export", "--format", "trl", "--out", tmp_path / "rows.jsonl")
+    [row] = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert row["score"]["value"] < row["score"]["baseline"]
+    with closing(sqlite3.connect(bench.run_folder / "grades.db")) as db, db:
+        [text] = db.execute("select final_state from grades").fetchone()
+        state = json.loads(text)
+        state["samples"]["candidate"] = state["samples"]["baseline"]
+        db.execute("update grades set final_state = ?", [json.dumps(state)])
+    [changed] = json.loads(bench.run("regrade", "--json", code=1).stdout)
+    assert (changed["status"], changed["grade_now"]["partial"]) == ("differs", 0.0)
 
 
 def test_the_task_of_the_documentation_is_tried(bench: Bench, tmp_path: Path) -> None:

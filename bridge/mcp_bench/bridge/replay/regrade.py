@@ -17,7 +17,7 @@ from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_dif
 from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.servers.contracts import JSON, Benchmark
+from mcp_bench.servers.contracts import JSON, Benchmark, GradesStates
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.registry import load
@@ -74,7 +74,7 @@ class Benchmarks:
         """
         name = episode.benchmark
         found = self._loaded.get(name) or self._loaded.setdefault(name, load("benchmark", name))
-        if found.replay == "none":
+        if found.replay == "none" and not isinstance(found, GradesStates):
             raise BenchError(f"{name} does not support replay")
         if found.version != episode.benchmark_version:
             raise BenchError(
@@ -112,7 +112,10 @@ async def regrade_all(
 
 
 async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
-    """Replay one episode and compare results, final state and grade with the stored ones."""
+    """Replay one episode and compare results, final state and grade with the stored ones.
+
+    Where the grade follows from the stored state alone, nothing is replayed.
+    """
     episode, outcome = graded.episode, Regraded(graded)
     try:
         benchmark = await anyio.to_thread.run_sync(benchmarks.fitting, episode)
@@ -122,6 +125,12 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
             stored_grade = _stored_grade(episode, reader)
             host = StoredHost(reader.asked(episode.id))
             transcript = chat_messages(reader.messages(episode.id))
+        if isinstance(benchmark, GradesStates):
+            outcome.grade = await anyio.to_thread.run_sync(benchmark.grade_state, episode.task, stored_state)
+            now = _as_stored(_facts(outcome.grade))
+            outcome.differences = _differences("grade", stored_grade, now, Normal(benchmark.replay_ignores))
+            outcome.status = "differs" if outcome.differences else "same"
+            return outcome
         outcome.calls = len(calls)
         outcome.uncompared = sum(call.result is None for call in calls)
         with anyio.fail_after(REPLAY_SECONDS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 
@@ -21,9 +22,11 @@ from mcp_bench.bridge.run.events import SIGNAL, RunEnded
 from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
+from mcp_bench.bridge.sandbox.runners import configured
 from mcp_bench.bridge.wire.episode_folder import remove_all
 from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
 
 
@@ -36,6 +39,16 @@ def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | No
     if as_json:
         click.echo(json.dumps(asdict(ended)))
     return 1 if ended.stopped or ended.invalid else 0
+
+
+def sandbox_slots(setup: Setup, run: RunFolder) -> int:
+    """Return how many episodes can have a sandbox at a time, by the operator's runners."""
+    runners, pending = configured(), run.pending()
+    if not runners or not pending or setup.benchmark is None:
+        return sys.maxsize
+    if SANDBOX not in setup.benchmark.task(pending[0][0].task).needs:
+        return sys.maxsize
+    return sum(runner.slots for runner in runners)
 
 
 def run_to_end(
@@ -52,7 +65,9 @@ def run_to_end(
     resume = go_on or f"mcp-bench record --resume {run.id}"
     total = len(run.pending())
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
-    jobs = 1 if one_at_a_time else jobs
+    slots = sandbox_slots(setup, run) if jobs > 1 else jobs
+    fewer = slots < jobs and not one_at_a_time
+    jobs = 1 if one_at_a_time else min(jobs, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
     retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
@@ -68,6 +83,8 @@ def run_to_end(
             display.say(f"Asked by the worlds: {one}")
         if one_at_a_time:
             display.say(f"Running one episode at a time despite --jobs: {one_at_a_time}")
+        if fewer:
+            display.say(f"Running {jobs} at a time despite --jobs: that many slots have the runners")
         if setup.installation.version != run.info.agent_version:
             display.say(
                 f"The run started with {setup.agent.name} {run.info.agent_version}, but "

@@ -25,7 +25,7 @@ from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated, placed
 from mcp_bench.bridge.run.left_out import that_can_run
-from mcp_bench.bridge.sandbox.engine import choose
+from mcp_bench.bridge.sandbox.runners import check_sandboxes
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.wire.foreign_server import (
@@ -123,7 +123,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         setup = replace(setup, server=backend)
     else:
         if any(SANDBOX in one.needs for one in episodes):
-            choose()  # an error here, not in every episode
+            check_sandboxes()  # an error here, not in every episode
         if harness is not None:
             check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
         settings["private_splits"] = list[JsonValue](private_splits(backend))

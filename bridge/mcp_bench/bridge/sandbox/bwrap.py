@@ -6,12 +6,8 @@ outside the sandbox; with subordinate ids (subuid(5)), it has more users.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
-from functools import cache
+from contextlib import asynccontextmanager
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -21,16 +17,13 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from pydantic import TypeAdapter
 
 from mcp_bench.bridge.isolation import support
-from mcp_bench.bridge.isolation.hidden import checkouts, hidden
 from mcp_bench.bridge.isolation.support import Support
-from mcp_bench.bridge.isolation.uid import UIDS, leased_uid
 from mcp_bench.bridge.process.agent import INTERPRETER, LaunchError, piped_process
-from mcp_bench.bridge.sandbox import keeper, probe
-from mcp_bench.bridge.sandbox.cgroups import Groups, groups
+from mcp_bench.bridge.sandbox import keeper
 from mcp_bench.bridge.sandbox.channel import Incoming, Message, packed
-from mcp_bench.bridge.sandbox.leftovers import remove_leftovers_once, state_folder
+from mcp_bench.bridge.sandbox.leftovers import remove_leftovers_once
+from mcp_bench.bridge.sandbox.machine import keepers_place
 from mcp_bench.servers.errors import SandboxEndedError
-from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import (
     HOST_BASE,
     OUTPUT_BYTES,
@@ -43,9 +36,6 @@ from mcp_bench.servers.sandbox import (
     SandboxSpec,
 )
 
-BLOCKS = 0x10000000
-"""The first of the ids that sandboxes of root use besides their user's: 65536 for each of `UIDS`."""
-BLOCK = 1 << 16
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root"}
 REPLY_SECONDS = 60.0
@@ -68,13 +58,9 @@ class Bwrap:
             SandboxError: it could not be started.
         """
         await anyio.to_thread.run_sync(remove_leftovers_once)
-        with ExitStack() as held:
-            root = os.geteuid() == 0
-            uid = held.enter_context(leased_uid() if root else nullcontext())
-            folder = held.enter_context(state_folder(uid))
-            made = held.enter_context(
-                groups(f"{os.getpid()}-{folder.name}", spec.limits) if root else nullcontext(Groups())
-            )
+        host, network = spec.base == HOST_BASE, spec.network == "machine"
+        with keepers_place(spec.limits, host=host, network=network) as place:
+            folder = Path(place["folder"])
             log = folder / "keeper.log"
             try:
                 async with piped_process(log) as (process, requests, replies):
@@ -83,8 +69,8 @@ class Bwrap:
                     )
                     sandbox = BwrapSandbox(spec, requests, replies, log)
                     try:
-                        described = description(spec, folder / "state", uid, made)
-                        await sandbox.begin(described, made)
+                        described = description(spec, place, layers_of(spec))
+                        await sandbox.begin(described)
                         sandbox.door = {**described, "supervisor": process.supervisor_pid}
                         yield sandbox
                     finally:
@@ -94,57 +80,36 @@ class Bwrap:
                 raise SandboxError(f"a sandbox cannot be started: {error}") from error
 
 
-def description(spec: SandboxSpec, state: Path, uid: int | None, made: Groups) -> dict[str, Any]:
-    """Return what the keeper needs; see `keeper.Spec`.
+def layers_of(spec: SandboxSpec) -> list[str]:
+    """Return the folders below a sandbox's files, the topmost first.
 
     Raises:
-        SandboxError: a folder of the base is missing.
+        SandboxError: one is missing.
     """
     layers = [] if spec.base == HOST_BASE else [spec.base]
     layers = [str(Path(layer).resolve()) for layer in (*reversed(spec.layers), *layers)]
     for layer in layers:
         if not Path(layer).is_dir():
             raise SandboxError(f"the sandbox's base {layer} is no folder. Name a folder with a whole system")
-    program = shutil.which("bwrap")
-    if program is None:
-        raise SandboxError("bwrap is not on PATH: install the package bubblewrap")
+    return layers
+
+
+def description(spec: SandboxSpec, place: dict[str, Any], layers: Sequence[str]) -> dict[str, Any]:
+    """Return what the keeper needs; see `keeper.Spec`.
+
+    Args:
+        place: what its machine has prepared (`keepers_place`).
+        layers: folders of that machine.
+    """
     return {
-        "state": str(state),
-        "layers": layers,
+        **place,
+        "layers": list(layers),
         "host": spec.base == HOST_BASE,
-        "masked": masked() if spec.base == HOST_BASE else (),
-        "uid": uid,
-        "block": None if uid is None else BLOCKS + (uid - UIDS.start) * BLOCK,
         "network": spec.network == "machine",
         "limits": spec.limits.model_dump(),
-        "cgroups": [str(folder) for folder in made.folders],
-        "limit_cpus": not made.cpus,
         "env": {**ENVIRONMENT, **spec.env},
         "workdir": spec.workdir,
-        "bwrap": program,
-        "sized": b"--size" in bwrap_help(program),
-        "probes": probe.arguments(
-            str(state), str(home().resolve()), 0 if uid else None, network=spec.network == "machine"
-        ),
     }
-
-
-@cache
-def masked() -> tuple[str, ...]:
-    """Return the folders of /usr that a sandbox must not see: what this Python imports, and its checkouts."""
-    places = sorted(hidden() | checkouts())
-    return tuple(place for place in places if place.startswith("/usr/") and Path(place).is_dir())
-
-
-@cache
-def bwrap_help(program: str) -> bytes:
-    return subprocess.run([program, "--help"], capture_output=True, check=False).stdout
-
-
-@cache
-def bwrap_version(program: str) -> str:
-    done = subprocess.run([program, "--version"], capture_output=True, check=False, text=True)
-    return done.stdout.strip().rpartition(" ")[2]
 
 
 class BwrapSandbox:
@@ -162,7 +127,7 @@ class BwrapSandbox:
         self._number = 0
         self._enforced: Enforced | None = None
         self._lock = anyio.Lock()
-        self._many_users = False
+        self._many_users = self._needs_discard = False
 
     @property
     def enforced(self) -> Enforced:
@@ -170,19 +135,26 @@ class BwrapSandbox:
             raise SandboxError("the sandbox has not started")
         return self._enforced
 
-    async def begin(self, description: dict[str, Any], made: Groups) -> None:
+    async def begin(self, description: dict[str, Any], machine: str = "") -> None:
+        """Send the description, and wait until the sandbox has started.
+
+        Args:
+            machine: the runner that lends the machine, if it is another one.
+        """
+        self._needs_discard = description["uid"] is None
         await self._write(packed(description))
         head = await self._until_started()
         uid, facts = description["uid"], head["facts"]
         self._many_users = facts["users"] == "many"
         self._enforced = Enforced(
             engine="bwrap",
-            version=bwrap_version(description["bwrap"]),
+            version=description["version"],
             user="own-namespace" if uid is None else f"uid:{uid}",
             network=self._spec.network,
-            memory="cgroup" if made.memory else "measured",
-            cpus="cgroup" if made.cpus else "affinity",
+            memory="cgroup" if description["limit_memory"] else "measured",
+            cpus="affinity" if description["limit_cpus"] else "cgroup",
             base=self._spec.base,
+            machine=machine,
             probes={name: passed for name, (passed, _) in head["probes"].items()},
         )
 
@@ -290,7 +262,7 @@ class BwrapSandbox:
 
     async def discard(self) -> None:
         """Remove files that only the sandbox's root can remove."""
-        if self._many_users and os.geteuid() != 0:
+        if self._many_users and self._needs_discard:
             with anyio.move_on_after(REPLY_SECONDS):
                 try:
                     await self._quick({"op": "discard"}, subject="the files")

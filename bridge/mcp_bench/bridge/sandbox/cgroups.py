@@ -11,12 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from mcp_bench.servers.sandbox import SandboxLimits
+from typing import Protocol
 
 ROOT = Path("/sys/fs/cgroup")
 OURS = "mcp-bench"
 PERIOD_US = 100_000
+
+
+class Shares(Protocol):
+    """What is limited; see `mcp_bench.servers.sandbox.SandboxLimits`."""
+
+    @property
+    def cpus(self) -> float: ...
+
+    @property
+    def memory(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,7 @@ class Groups:
 
 
 @contextmanager
-def groups(name: str, limits: SandboxLimits) -> Iterator[Groups]:
+def groups(name: str, limits: Shares) -> Iterator[Groups]:
     """Make the groups of one sandbox, and remove them at the end, when it has no process any more.
 
     Args:
@@ -43,7 +52,7 @@ def groups(name: str, limits: SandboxLimits) -> Iterator[Groups]:
                 folder.rmdir()
 
 
-def _made(name: str, limits: SandboxLimits, *, unified: bool) -> Groups:
+def _made(name: str, limits: Shares, *, unified: bool) -> Groups:
     quota = max(1000, round(limits.cpus * PERIOD_US))
     if unified:
         parent = ROOT / OURS

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
 
 import anyio
 
-from mcp_bench.bridge.sandbox.engine import AUTO, choose
+from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
+from mcp_bench.bridge.sandbox.remote import RunnerLostError
+from mcp_bench.bridge.sandbox.runners import Runner, configured, leased
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxSpec
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class EpisodeSandboxes:
@@ -19,24 +24,51 @@ class EpisodeSandboxes:
     def __init__(self, engine: str = AUTO) -> None:
         self.enforced: list[Enforced] = []
         """What the started ones enforce."""
-        self._engine = engine
+        self._named = engine
+        self._engine: Engine | None = None
+        self._first = anyio.Lock()
         self._held: list[asyncio.Task[None]] = []
         self._over = asyncio.Event()
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
-        """Start a sandbox.
+        """Start a sandbox. All of an episode are on one machine.
 
         Raises:
-            SandboxError: no engine works here, or it could not be started.
+            SandboxError: no engine and no runner works, or it could not be started.
         """
-        engine = await anyio.to_thread.run_sync(choose, self._engine)
-        started: asyncio.Future[Sandbox] = asyncio.get_running_loop().create_future()
+        async with self._first:
+            if self._engine is None:
+                runners = await anyio.to_thread.run_sync(configured)
+                if runners:
+                    sandbox = await self._on_a_runner(runners, spec)
+                    self.enforced.append(sandbox.enforced)
+                    return sandbox
+                self._engine = await anyio.to_thread.run_sync(choose, self._named)
+        sandbox = await self._hold(self._engine.sandbox(spec))
+        self.enforced.append(sandbox.enforced)
+        return sandbox
+
+    async def _on_a_runner(self, runners: tuple[Runner, ...], spec: SandboxSpec) -> Sandbox:
+        """Start the first sandbox, and with it choose the machine: the next one, if one is gone."""
+        while True:
+            slot = await self._hold(leased(runners))
+            try:
+                sandbox = await self._hold(slot.engine.sandbox(spec))
+            except RunnerLostError as error:  # it is left out now
+                _log.warning("%s", error)
+                continue
+            self._engine = slot.engine
+            return sandbox
+
+    async def _hold(self, context: AbstractAsyncContextManager[T]) -> T:
+        """Enter a context in a task of its own, which leaves it when the episode ends."""
+        started: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def hold() -> None:
             try:
-                async with engine.sandbox(spec) as sandbox:
+                async with context as value:
                     if not started.done():
-                        started.set_result(sandbox)
+                        started.set_result(value)
                         await self._over.wait()
             except Exception as error:
                 if started.done():
@@ -45,9 +77,7 @@ class EpisodeSandboxes:
                     started.set_exception(error)
 
         self._held.append(asyncio.create_task(hold()))
-        sandbox = await started
-        self.enforced.append(sandbox.enforced)
-        return sandbox
+        return await started
 
     async def aclose(self) -> None:
         """End all sandboxes."""

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from mcp_bench.bridge.wire.remove_folder import remove_folder
-from mcp_bench.servers.sandbox import SandboxError
+from mcp_bench.servers.errors import SandboxError
 
 PREFIX = "mcp-bench-box-"
 """Earlier versions, which hold no lock, had another one: a folder of theirs can be in use."""

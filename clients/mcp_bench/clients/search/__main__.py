@@ -2,139 +2,31 @@
 
 echo "Make it faster." | python -m mcp_bench.clients.search --mcp-config FILE --model M --driver puct
 
-It works on servers with the tools `read`, `write`, `run` and `submit` of the benchmark `improve`. Each
-proposal is a request of its own: the task, some earlier versions with what came back, the files to rewrite.
+It works on servers with the tools `read`, `write`, `run` and `submit` of the benchmark `improve`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-from collections.abc import Mapping, Sequence
 from random import Random
 
 from mcp_bench.clients.chat import options as model_options
 from mcp_bench.clients.chat.loop import NOTHING
-from mcp_bench.clients.chat.provider import ContextOverflowError, Reply
+from mcp_bench.clients.chat.provider import ContextOverflowError
 from mcp_bench.clients.config import read_config
-from mcp_bench.clients.connection import Connection, Outcome, connect
-from mcp_bench.clients.events import CalledTool, ClientError, say_assistant, say_final, say_result, say_usage
+from mcp_bench.clients.connection import connect
+from mcp_bench.clients.events import ClientError, say_final, say_usage
 from mcp_bench.clients.process import read_stdin, run
-from mcp_bench.clients.search.choose import DRIVERS, Choose, Version, merit
+from mcp_bench.clients.search import gepa_driver
+from mcp_bench.clients.search.attempt import Search
+from mcp_bench.clients.search.choose import DRIVERS, icl
 
 DESCRIPTION = """\
 Improve the target of an MCP server's task with versions that a chat model proposes. The task is on stdin.
 """
-NEEDED = ("read", "write", "run", "submit")
 IN_VAIN = 5
 """Answers in a row without a new program, after which the search ends."""
-LISTED = re.compile(r"^(?P<name>\S+) \(\d+ lines\)$", re.MULTILINE)
-"""A file of the target that can be edited, in what `read` says."""
-GAIN = re.compile(r"^Gain over the baseline: \S+ \[(?P<low>\S+), \S+\]", re.MULTILINE)
-LEFT = re.compile(r"\b(?P<left>\d+) of \d+ runs are left")
-BLOCK = re.compile(r"(?:^FILE: *(?P<name>\S+) *\n+)?^```[\w+-]*\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
-ASK = """{task}
-
-You cannot call tools here. {versions}
-
-Write a better version of the last one. Answer with the whole new content of {files}, in a code block\
-{named}."""
-
-
-class Search:
-    """One attempt."""
-
-    def __init__(self, connection: Connection, task: str, choose: Choose, rng: Random) -> None:
-        self._connection, self._task, self._choose, self._rng = connection, task, choose, rng
-        self._numbers = 0
-        self.versions: list[Version] = []
-        self.left = 1
-
-    async def begin(self) -> None:
-        """Read the target and run it, for the first version.
-
-        Raises:
-            ClientError: the server has other tools.
-        """
-        have = {tool.name for tool in self._connection.tools}
-        if missing := [name for name in NEEDED if name not in have]:
-            raise ClientError(
-                "usage", f"the server has no tool {missing[0]!r}: search is for improvement tasks"
-            )
-        listed = (await self._call("read", {})).text
-        files = {}
-        for found in LISTED.finditer(listed):
-            files[found["name"]] = (await self._call("read", {"path": found["name"]})).text
-        await self._run(files, (), "the baseline")
-
-    def request(self) -> tuple[str, tuple[int, ...]]:
-        """Return what to ask the model, and the versions that it sees."""
-        shown = self._choose(self.versions, self._rng)
-        shown[-1].children += 1
-        parts = []
-        for version in shown:
-            texts = "\n".join(f"FILE: {name}\n```\n{text}\n```" for name, text in version.files.items())
-            parts.append(f"Version {version.number}:\n{texts}\nThe experiment said: {version.said}")
-        names = list(self.versions[0].files)
-        asked = ASK.format(
-            task=self._task, versions="\n\n".join(parts), files=" and ".join(names),
-            named=", with a line `FILE: name` before each" if len(names) > 1 else "",
-        )  # fmt: skip
-        return asked, tuple(version.number for version in shown)
-
-    async def propose(self, reply: Reply, parents: tuple[int, ...]) -> bool:
-        """Run what the model wrote, if it is a program that was not run before. Return whether it was."""
-        base = self.versions[parents[-1]].files
-        files = {**base, **written(reply.text or "", list(base))}
-        if any(version.files == files for version in self.versions):
-            say_assistant(reply.text, reply.reasoning)
-            return False
-        first = next(iter(files))
-        call = self._called("write", {"path": first, "text": files[first]})
-        say_assistant(reply.text, reply.reasoning, [call])
-        await self._made(call)
-        for name in list(files)[1:]:
-            await self._call("write", {"path": name, "text": files[name]})
-        await self._run(files, parents, f"from {' and '.join(map(str, parents))}")
-        return True
-
-    async def _run(self, files: Mapping[str, str], parents: tuple[int, ...], note: str) -> None:
-        outcome = await self._call("run", {"note": note})
-        gain, left = GAIN.search(outcome.text), LEFT.search(outcome.text)
-        low = None if outcome.is_error or gain is None else float(gain["low"])
-        self.left = int(left["left"]) if left else 0 if "Submit a version" in outcome.text else self.left
-        self.versions.append(Version(len(self.versions), files, outcome.text, low, parents))
-
-    async def submit(self) -> None:
-        """End the attempt with the best version."""
-        best = max(self.versions, key=merit)
-        if best is not self.versions[-1]:
-            for name, text in best.files.items():
-                await self._call("write", {"path": name, "text": text})
-        await self._call("submit", {})
-
-    async def _call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
-        call = self._called(name, arguments)
-        say_assistant(None, calls=[call])
-        return await self._made(call)
-
-    def _called(self, name: str, arguments: Mapping[str, object]) -> CalledTool:
-        self._numbers += 1
-        return CalledTool(f"call_{self._numbers}", name, dict(arguments))
-
-    async def _made(self, call: CalledTool) -> Outcome:
-        outcome = await self._connection.call(call.name, call.arguments)
-        say_result(call, outcome.text, is_error=outcome.is_error)
-        return outcome
-
-
-def written(text: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the files that an answer has: by the name before each block, or the last block for one file."""
-    blocks = [(found["name"], found["text"]) for found in BLOCK.finditer(text)]
-    if len(names) == 1:
-        return {names[0]: blocks[-1][1]} if blocks else {}
-    return {name: content for name, content in blocks if name in names}
 
 
 async def solve(options: argparse.Namespace) -> None:
@@ -143,11 +35,15 @@ async def solve(options: argparse.Namespace) -> None:
     name = model_options.choose_provider(options.provider, os.environ)
     chosen = model_options.settings(options, name, os.environ)
     async with connect(server, options.connect_timeout) as connection:
-        search = Search(connection, task, DRIVERS[options.driver], Random(options.seed))  # noqa: S311
+        search = Search(connection, task, DRIVERS.get(options.driver, icl), Random(options.seed))  # noqa: S311
         await search.begin()
         used, in_vain = NOTHING, 0
-        while search.left and used.model_calls < options.max_steps and in_vain < IN_VAIN:
-            asked, parents = search.request()
+
+        def more() -> bool:
+            return search.left > 0 and used.model_calls < options.max_steps and in_vain < IN_VAIN
+
+        async def propose(asked: str, parents: tuple[int, ...]) -> None:
+            nonlocal used, in_vain
             try:
                 reply = await model_options.open_provider(name, chosen, asked, ()).reply()
             except ContextOverflowError as error:
@@ -155,6 +51,12 @@ async def solve(options: argparse.Namespace) -> None:
             used += reply.usage
             say_usage(used.as_dict())
             in_vain = 0 if await search.propose(reply, parents) else in_vain + 1
+
+        if options.driver == gepa_driver.NAME:
+            await gepa_driver.drive(search, propose, more, options.seed)
+        else:
+            while more():
+                await propose(*search.request())
         await search.submit()
     say_final("Submitted.")
 
@@ -162,7 +64,10 @@ async def solve(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = model_options.parser("search", DESCRIPTION)
     parser.add_argument(
-        "--driver", choices=list(DRIVERS), default="icl", help="what the model sees (default: icl)"
+        "--driver",
+        choices=[*DRIVERS, gepa_driver.NAME],
+        default="icl",
+        help="who chooses what it sees (default: icl)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of random choices (default: 0)")
     options = parser.parse_args()

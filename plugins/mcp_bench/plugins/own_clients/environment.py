@@ -17,8 +17,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "httpx2", "mcp", "openai")
-"""The distributions that the clients import."""
+IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "gepa", "httpx2", "mcp", "openai")
+"""The distributions that the clients import; what is not installed is left out."""
 
 PYTHON = os.path.realpath(sys.executable)
 """This Python, outside its virtual environment."""

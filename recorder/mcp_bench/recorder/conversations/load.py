@@ -46,6 +46,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         taint=episode.taint,
         partial=episode.partial,
         strict=episode.strict,
+        score=episode.score,
         usage=preferred_usage(total_usage(captured), reported),
         messages=messages,
         tools=tools,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mcp_bench.servers.contracts import JSON, Grade
 from mcp_bench.servers.remote import RemoteBenchmark
 
 GYMNASIUM = RemoteBenchmark(
@@ -36,6 +37,10 @@ class _Improve(RemoteBenchmark):
         """Return the benchmark of a folder: a task, or a folder of tasks."""
         folder = Path(path).expanduser().resolve()
         return _Improve(f"improve:{folder}", str(folder))
+
+    def grade_state(self, task_id: str, state: JSON) -> Grade:
+        """Return the grade of a stored final state, from its samples; see `GradesStates`."""
+        return Grade.model_validate(self._connected().request("grade_state", task_id=task_id, state=state))
 
 
 IMPROVE = _Improve()

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bench.servers.contracts import Limits, Reference, Replay, Task, ToolCall
+from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NEED, NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
+from mcp_bench.servers.improve.held_out import graded_state
 from mcp_bench.servers.improve.packages import PLACE, absent, check_python, layer
 from mcp_bench.servers.improve.task_file import FILE, Experiment, ImproveTask, read_task
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
@@ -26,8 +28,8 @@ PROMPT = """{readme}
 
 Make {metric} as {goal} as you can by editing {target}. Only its 95 % interval against the baseline counts, \
 measured on the same inputs. Look at the files with `read`, change them with `edit` or `write`, and try them \
-with `run` ({runs} runs, {seconds} s in all). End with `submit`: that version is measured again, on data \
-that no run has seen. {place} Limits: {limits}{size} bytes of files."""
+with `run` ({runs} runs, {seconds} s in all{processor}). End with `submit`: that version is measured again, \
+on data that no run has seen. {place} Limits: {limits}{size} bytes of files."""
 PROGRAM = "The program runs in a sandbox without network{processes}."
 TEXT = "The text is a prompt: a model answers it once for each case, whose input stands where {input} is."
 ENVIRONMENT = {
@@ -99,6 +101,9 @@ class Improve(SimpleBenchmark):
             readme=task.readme.strip(), metric=metric.name, runs=budget.runs, seconds=budget.seconds,
             goal="small" if metric.direction == "minimize" else "large",
             target=" and ".join(definition.target), size=definition.max_bytes, **runs(experiment),
+            processor=(
+                f", {budget.processor_seconds:g} s of processors" if budget.processor_seconds else ""
+            ),
         )  # fmt: skip
         asks = experiment.kind == "text" and not task.model
         needs = [f"{NEED}{experiment.role}" if asks else SANDBOX]
@@ -136,6 +141,18 @@ class Improve(SimpleBenchmark):
             if text != found[0].baseline[path]
         ]
         return Reference(calls=(*writes, ToolCall(name=SUBMIT.name)), answer="Submitted.")
+
+    def grade_state(self, task_id: str, state: JSON) -> Grade:
+        """Return the grade of a stored final state, from its samples.
+
+        Raises:
+            BenchError: it does not have them.
+            UnknownNameError: there is no such task any more.
+        """
+        self.task(task_id)
+        found = self._parsed(task_id)
+        assert found is not None  # noqa: S101
+        return graded_state(found[0], state)
 
     def _parsed(self, task_id: str) -> tuple[ImproveTask, str] | None:
         match task_id.split("."):

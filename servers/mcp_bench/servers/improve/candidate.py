@@ -63,6 +63,8 @@ class Candidate:
         self._data: tuple[str, ...] = ()
         self._left = 0.0
         """Wall-clock seconds of this measurement that are left."""
+        self.used_seconds = 0.0
+        """Of the processors, since this object was made."""
         self.load_seconds = 0.0
         """Processor seconds until it was ready."""
 
@@ -106,6 +108,7 @@ class Candidate:
             )
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
+        self.used_seconds += sum(found.cpu_seconds)
         _answers(found, 1)
         self.load_seconds = found.cpu_seconds[0]
 
@@ -132,6 +135,7 @@ class Candidate:
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
         self._left -= found.seconds
+        self.used_seconds += sum(found.cpu_seconds)
         return _answers(found, len(calls)), list(found.cpu_seconds)
 
     async def replies(self, inputs: Sequence[str]) -> list[Any]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pydantic import Field, ValidationError
+
+from mcp_bench.servers.base_model import Model
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade, Score
 from mcp_bench.servers.improve.estimate import (
     BASELINE,
@@ -13,9 +18,8 @@ from mcp_bench.servers.improve.estimate import (
     smallest_gain,
     value,
 )
-from mcp_bench.servers.improve.measure import CLOCKED, Measured
+from mcp_bench.servers.improve.measure import CLOCKED
 from mcp_bench.servers.improve.task_file import ImproveTask
-from mcp_bench.servers.improve.versions import Version
 
 VERSION = "1"
 REACHED = 0.9
@@ -25,28 +29,56 @@ OVERFIT = 3.0
 """Standard errors between search and held-out data that are called overfit."""
 
 
-def nothing_tried(task: ImproveTask, *, runs: int, crashes: int) -> Grade:
-    """Return the grade of the baseline: it needs no measurement."""
-    return _grade(
-        task, dict.fromkeys(_objectives(), False), 0.0, {"runs": float(runs), "crashes": float(crashes)}
-    )
+class Evidence(Model):
+    """All that a grade follows from. The sealed state has it, so that the grade can be made again."""
+
+    chosen: int
+    """Number of the graded version; 0 is the baseline, which is not measured again."""
+    novelty: float
+    runs: int
+    crashes: int
+    samples: dict[str, list[float]]
+    """What was measured on held-out data, by candidate."""
+    crash: str = ""
+    """How the chosen version failed on held-out data."""
+    search: dict[str, list[float]] = Field(default_factory=dict)
+    """What was measured of the chosen version while searching; empty: it was never run."""
 
 
-def graded(task: ImproveTask, found: Measured, chosen: Version, *, runs: int, crashes: int) -> Grade:
+def graded_state(task: ImproveTask, state: JSON) -> Grade:
+    """Return the grade of a stored final state. Nothing is run or measured.
+
+    Raises:
+        BenchError: the state does not have the samples.
+    """
+    try:
+        given = state if isinstance(state, dict) else {}
+        found = Evidence.model_validate({name: given[name] for name in Evidence.model_fields})
+    except (KeyError, ValidationError) as error:
+        raise BenchError(
+            f"its final state does not have what a grade follows from ({error}). It was recorded by an "
+            "earlier version"
+        ) from error
+    return graded(task, found)
+
+
+def graded(task: ImproveTask, found: Evidence) -> Grade:
     """Return the grade of a version that was measured beside the baseline and the reference.
 
     Partial credit is the progress from baseline to reference at the worse end of its 95 % interval, and 0
     unless the gain is above the task's least one with the same certainty.
     """
-    metrics = {"runs": float(runs), "crashes": float(crashes), "novelty": chosen.novelty}
-    if CANDIDATE in found.crashes:
-        crash = str(found.crashes[CANDIDATE])
-        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, crash=crash)
+    metrics = {"runs": float(found.runs), "crashes": float(found.crashes)}
+    if found.chosen == 0:
+        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics)
+    metrics |= {"novelty": found.novelty}
+    if found.crash:
+        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, crash=found.crash)
     metric, clock = task.definition.metric, task.definition.experiment.kind in CLOCKED
-    better = gain(metric, found.values, CANDIDATE, clock=clock)
-    way = progress(metric, found.values, CANDIDATE, clock=clock)
-    held = {name: value(metric, found.values, name, clock=clock) for name in found.values}
-    improved = better.low > smallest_gain(metric, found.values, clock=clock)
+    better = gain(metric, found.samples, CANDIDATE, clock=clock)
+    way = progress(metric, found.samples, CANDIDATE, clock=clock)
+    held = {name: value(metric, found.samples, name, clock=clock) for name in found.samples}
+    improved = better.low > smallest_gain(metric, found.samples, clock=clock)
     holds = dict(
         zip(
             _objectives(),
@@ -55,9 +87,10 @@ def graded(task: ImproveTask, found: Measured, chosen: Version, *, runs: int, cr
         )
     )
     metrics |= {"progress": way.value, "held_out": held[CANDIDATE].value}
-    if chosen.gain is not None:
-        metrics |= {"search_gain": chosen.gain.value, "held_out_gain": better.value}
-        metrics["overfit"] = float(_overfit(chosen.gain, better))
+    if found.search:
+        before = gain(metric, found.search, CANDIDATE, clock=clock)
+        metrics |= {"search_gain": before.value, "held_out_gain": better.value}
+        metrics["overfit"] = float(_overfit(before, better))
     score = Score(
         name=metric.name, unit=metric.unit, value=held[CANDIDATE].value,
         better="lower" if metric.direction == "minimize" else "higher",

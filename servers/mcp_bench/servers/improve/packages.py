@@ -48,7 +48,7 @@ def layer(names: Sequence[str]) -> Path:
         raise MissingDependencyError(
             f"this task needs the package {error.name}, which is not installed: pip install {error.name}"
         ) from error
-    key = " ".join([VERSION, *(f"{one.name}=={one.version}" for one in found)])
+    key = " ".join([VERSION, *versions(names)])
     place = home() / "improve" / sha256(key.encode()).hexdigest()[:16]
     if place.is_dir():
         return place
@@ -65,6 +65,11 @@ def layer(names: Sequence[str]) -> Path:
     except OSError as error:
         raise BenchError(f"cannot copy packages for candidates to {place}: {error}") from error
     return place
+
+
+def versions(names: Sequence[str]) -> list[str]:
+    """Return the distributions with their versions."""
+    return [f"{one.name}=={one.version}" for one in map(distribution, names)]
 
 
 def copy(one: Distribution, target: Path) -> None:

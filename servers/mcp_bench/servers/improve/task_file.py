@@ -84,6 +84,8 @@ class Budget(Model):
     runs: PositiveInt = 30
     seconds: PositiveInt = 1800
     """For the whole attempt."""
+    processor_seconds: PositiveFloat | None = None
+    """For all runs together, of the processors, by the agent's programs alone."""
 
 
 class Definition(Model):
@@ -106,6 +108,9 @@ class Definition(Model):
     tolerance: float = Field(default=0.0, ge=0)
     """For `call`: how far a number of an answer can be from the baseline's, absolute and relative."""
     budget: Budget = Budget()
+    share: Literal["attempt", "home"] = "attempt"
+    """Who adds to the samples of a search. `home`: all attempts of a recording home; those that run the same
+    program on the same variant pool what was measured."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """For the scorer."""
 

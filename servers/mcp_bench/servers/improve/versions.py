@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from mcp_bench.servers.contracts import JSON
 from mcp_bench.servers.improve.estimate import Estimate
 
 Files = Mapping[str, str]
@@ -28,6 +29,12 @@ class Version:
     gain: Estimate | None = None
     crash: str = ""
     """Why it has no metric: the class of the crash, and the lines that help."""
+
+    def stored(self) -> dict[str, JSON]:
+        """Return what the sealed state keeps of it. Its files are in the recorded calls."""
+        samples: dict[str, JSON] = {name: list(values) for name, values in self.samples.items()}
+        return {"number": self.number, "digest": digest(self.files), "note": self.note,
+                "novelty": self.novelty, "samples": samples, "crash": self.crash}  # fmt: skip
 
     def words(self) -> str:
         """Return the version in one line."""

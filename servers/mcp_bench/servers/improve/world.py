@@ -12,7 +12,8 @@ from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.improve.candidate import Candidate
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE, gain, value
-from mcp_bench.servers.improve.held_out import VERSION, graded, nothing_tried
+from mcp_bench.servers.improve.held_out import VERSION, Evidence, graded
+from mcp_bench.servers.improve.kept import Kept
 from mcp_bench.servers.improve.measure import CLOCKED, measure
 from mcp_bench.servers.improve.task_file import ImproveTask
 from mcp_bench.servers.improve.versions import Files, Version, Versions
@@ -86,13 +87,14 @@ class ImproveWorld(SimpleWorld):
         self.submitted: int | None = None
         self.runs = 0
         self.crashes = 0
-        self.samples: dict[str, list[float]] = {}
-        """What was measured on held-out data; `regrade` and readers find it here."""
         self._task, self._sandboxes, self._host = task, sandboxes, host
         self._named = f"{task_id} {seed}"
         self._versions = Versions(task.baseline)
+        self._used_seconds = 0.0
+        shared = task.definition.share == "home"
+        self._kept = Kept(task, task_id, seed, sandboxes[BASELINE].enforced) if shared else None
         self._deadline = time.monotonic() + task.definition.budget.seconds
-        self._grade: Grade | None = None
+        self._evidence: Evidence | None = None
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         whole = {key: int(given) for key, given in arguments.items() if isinstance(given, float)}
@@ -167,6 +169,8 @@ class ImproveWorld(SimpleWorld):
             return _refused(f"All {budget.runs} runs are used. Submit a version.")
         if time.monotonic() > self._deadline:
             return _refused(f"The {budget.seconds} s of this attempt are over. Submit a version.")
+        if budget.processor_seconds is not None and self._used_seconds >= budget.processor_seconds:
+            return _refused(f"All {budget.processor_seconds:g} s of processors are used. Submit a version.")
         version = self._versions.add(self.files, note)
         before = version.novelty if version.number else 0.0
         if version.crash and version.metric is None:
@@ -182,11 +186,21 @@ class ImproveWorld(SimpleWorld):
         return ToolResult(text="\n".join([*self._feedback(version, clock=clock, novelty=before), left]))
 
     async def _search(self, version: Version, *, clock: bool) -> None:
-        """Measure a version on data of the search. Clocks get fresh inputs, and samples are pooled."""
+        """Measure a version on data of the search. Clocks get fresh inputs, and samples are pooled.
+
+        Where the task shares samples, those of other attempts come first; other kinds then need no run.
+        """
+        if self._kept is not None and not version.samples:
+            version.samples = self._kept.read(version.files)
+            if version.samples and not clock:
+                self._estimate(version, clock=clock)
+                return
         number = f" {len(version.samples.get(CANDIDATE, ()))} {version.number}" if clock else ""
         rng = Random(f"search {self._named}{number}")  # noqa: S311 - not for secrets
         files = {BASELINE: self._task.baseline, CANDIDATE: version.files}
-        found = await measure(self._task, self._candidates(files), rng, "search")
+        candidates = self._candidates(files)
+        found = await measure(self._task, candidates, rng, "search")
+        self._used_seconds += candidates[CANDIDATE].used_seconds
         if CANDIDATE in found.crashes:
             crash = found.crashes[CANDIDATE]
             version.crash = f"{crash.kind}\n{crash.text}".strip()
@@ -194,6 +208,11 @@ class ImproveWorld(SimpleWorld):
             return
         for name, values in found.values.items():
             version.samples[name] = [*version.samples.get(name, ()), *values]
+        if self._kept is not None:
+            self._kept.add(version.files, found.values)
+        self._estimate(version, clock=clock)
+
+    def _estimate(self, version: Version, *, clock: bool) -> None:
         metric = self._task.definition.metric
         version.metric = value(metric, version.samples, CANDIDATE, clock=clock)
         version.gain = gain(metric, version.samples, CANDIDATE, clock=clock)
@@ -235,18 +254,32 @@ class ImproveWorld(SimpleWorld):
 
     async def grade(self, answer: str) -> Grade:
         """Measure the chosen version, the baseline and the reference together on data drawn now."""
-        if self._grade is None:
-            chosen = self._chosen()
-            self.files = dict(chosen.files)
-            if chosen.number == 0:
-                self._grade = nothing_tried(self._task, runs=self.runs, crashes=self.crashes)
-            else:
-                task = self._task
-                files = {BASELINE: task.baseline, REFERENCE: task.reference, CANDIDATE: chosen.files}
-                found = await measure(task, self._candidates(files), SystemRandom(), "grade")
-                self.samples = found.values
-                self._grade = graded(self._task, found, chosen, runs=self.runs, crashes=self.crashes)
-        return self._grade
+        if self._evidence is None:
+            self._evidence = await self._held_out(self._chosen())
+        return graded(self._task, self._evidence)
+
+    async def _held_out(self, chosen: Version) -> Evidence:
+        task, samples, crash = self._task, dict[str, list[float]](), ""
+        self.files = dict(chosen.files)
+        if chosen.number:
+            files = {BASELINE: task.baseline, REFERENCE: task.reference, CANDIDATE: chosen.files}
+            found = await measure(task, self._candidates(files), SystemRandom(), "grade")
+            samples, crash = found.values, str(found.crashes.get(CANDIDATE, ""))
+        return Evidence(
+            chosen=chosen.number, novelty=chosen.novelty, runs=self.runs, crashes=self.crashes,
+            samples=samples, crash=crash, search=chosen.samples if chosen.gain is not None else {},
+        )  # fmt: skip
+
+    async def snapshot(self) -> JSON:
+        """Return the files, every version with its samples, and what the grade follows from."""
+        state: dict[str, JSON] = {
+            "files": dict(self.files),
+            "submitted": self.submitted,
+            "runs": self.runs,
+            "crashes": self.crashes,
+            "versions": [version.stored() for version in self._versions.all],
+        }
+        return state if self._evidence is None else {**state, **self._evidence.model_dump(mode="json")}
 
     def _chosen(self) -> Version:
         """Return the submitted version, else the best one by search, else the files as they are."""

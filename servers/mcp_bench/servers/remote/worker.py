@@ -31,6 +31,8 @@ from mcp_bench.servers.contracts import (
     Benchmark,
     ChatMessage,
     Converses,
+    Grade,
+    GradesStates,
     ReportsAssertions,
     Suggests,
     Task,
@@ -109,6 +111,7 @@ class Worker:
             "task": self.task,
             "reference": self.reference,
             "tools": self.tools,
+            "grade_state": self.grade_state,
             "open": self.open,
             "call": self.call,
             "grade": self.grade,
@@ -215,6 +218,12 @@ class Worker:
 
     async def tools(self) -> JSON:
         return dumped(await self._in_thread(lambda: self.benchmark.tools()))
+
+    async def grade_state(self, task_id: str, state: JSON) -> JSON:
+        benchmark = self.benchmark
+        assert isinstance(benchmark, GradesStates)  # noqa: S101 - the parent's class says so
+        found: Grade = await self._in_thread(lambda: benchmark.grade_state(task_id, state))
+        return found.model_dump(mode="json")
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await open_world(self.benchmark, task_id, seed=seed, host=WorkerHost(self._questions))

@@ -1,0 +1,188 @@
+"""Runners: machines that the operator lends to sandboxes. `MCP_BENCH_RUNNERS` names a file.
+
+runners:
+  - {name: box1, kind: ssh, host: me@box1, options: [-p, "2222"], slots: 2}
+  - {name: cluster, kind: slurm, options: [--partition=cpu, --time=60], slots: 8}
+  - {name: crate, kind: container, command: [docker, exec, -i, crate]}
+  - {name: here, kind: local}
+
+All sandboxes of an episode are on one machine, so that they can be compared. A slot is a lock on a file of
+the home: several commands share the slots. A machine that failed is left out for a while.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from mcp_bench.bridge.sandbox import slurm
+from mcp_bench.bridge.sandbox.bwrap import Bwrap
+from mcp_bench.bridge.sandbox.engine import Engine, choose
+from mcp_bench.bridge.sandbox.remote import BOOT, Remote, RunnerLostError
+from mcp_bench.servers.base_model import Model
+from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.home import home
+from mcp_bench.servers.yaml_file import read_yaml
+
+VARIABLE = "MCP_BENCH_RUNNERS"
+SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+"""Never asks. A connection that says nothing for half a minute has ended:"""
+ALIVE = ("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
+LOOK_SECONDS = 0.2
+"""Between two looks for a free slot."""
+
+
+class Runner(Model):
+    """One machine."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    kind: Literal["container", "local", "slurm", "ssh"]
+    host: str = ""
+    """For `ssh`: as on its command line."""
+    command: tuple[str, ...] = ()
+    """For `container`: starts a program in it, with our standard streams."""
+    options: tuple[str, ...] = ()
+    """For `ssh`, and for the `salloc` of `slurm`."""
+    python: str = "python3"
+    """Over there: 3.11 or later."""
+    slots: PositiveInt = 1
+    """Episodes at a time."""
+    cooldown: PositiveFloat = 60.0
+    """Seconds for which a machine that failed is left out."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Runner:
+        if self.kind == "ssh" and (not self.host or self.host.startswith("-")):
+            raise ValueError("a runner of kind ssh needs a host")
+        if self.kind == "container" and not self.command:
+            raise ValueError("a runner of kind container needs a command, such as [docker, exec, -i, BOX]")
+        return self
+
+
+class RunnersFile(Model):
+    runners: tuple[Runner, ...] = Field(min_length=1)
+
+
+def configured() -> tuple[Runner, ...]:
+    """Return the runners of the operator's file. Without one there are none: sandboxes are here.
+
+    Raises:
+        WrongUseError: the file is broken; the text names the line and the key.
+    """
+    if not (named := os.environ.get(VARIABLE)):
+        return ()
+    file = read_yaml(Path(named).expanduser())
+    try:
+        found = RunnersFile.model_validate(file.content).runners
+    except ValidationError as error:
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        place = [part for part in first["loc"] if isinstance(part, (str, int))]
+        near = suggestion(str(place[-1]), Runner.model_fields) if first["type"] == "extra_forbidden" else ""
+        words = "unknown key" if near else first["msg"]
+        raise WrongUseError(
+            f"{file.path}:{file.line(place)}: {'.'.join(map(str, place))}: {words}{near}"
+        ) from error
+    names = [runner.name for runner in found]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise WrongUseError(f"{file.path}: two runners have the name {twice}")
+    return found
+
+
+def check_sandboxes() -> None:
+    """Check that there are runners, or that sandboxes can be started here.
+
+    Raises:
+        WrongUseError: the file of the runners is broken.
+        SandboxError: no sandbox can be started here, and there are no runners.
+    """
+    if not configured():
+        choose()
+
+
+@dataclass
+class Slot:
+    """A place for one episode on a machine."""
+
+    runner: Runner
+    engine: Engine
+
+
+@asynccontextmanager
+async def leased(runners: Sequence[Runner]) -> AsyncIterator[Slot]:
+    """Wait for a free slot on a machine that works.
+
+    Raises:
+        RunnerLostError: every machine has failed a moment ago; the text says why.
+    """
+    runner, lock = await _taken(runners)
+    try:
+        lost = partial(_mark, runner)
+        if runner.kind == "local":
+            yield Slot(runner, Bwrap())
+        elif runner.kind == "slurm":
+            async with slurm.allocated(runner.options, lost) as step:
+                yield Slot(runner, Remote(runner.name, [*step, *_boot(runner)], lost))
+        else:
+            yield Slot(runner, Remote(runner.name, connection(runner), lost))
+    finally:
+        os.close(lock)
+
+
+def connection(runner: Runner) -> list[str]:
+    """Return the command that starts the other machine's side."""
+    if runner.kind == "ssh":
+        return [*SSH, *ALIVE, *runner.options, "--", runner.host, f"exec {shlex.join(_boot(runner))}"]
+    return [*runner.command, *_boot(runner)]
+
+
+def _boot(runner: Runner) -> list[str]:
+    return [runner.python, "-I", "-S", "-c", BOOT]
+
+
+async def _taken(runners: Sequence[Runner]) -> tuple[Runner, int]:
+    folder = home() / "runners"
+    folder.mkdir(parents=True, exist_ok=True)
+    while True:
+        dead = {runner.name: why for runner in runners if (why := _failed(runner))}
+        if len(dead) == len(runners):
+            words = "; ".join(f"{name}: {why}" for name, why in dead.items())
+            raise RunnerLostError(f"no runner works: {words}")
+        for runner in runners:
+            for number in range(0 if runner.name in dead else runner.slots):
+                lock = os.open(
+                    folder / f"{runner.name}.{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+                )
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return runner, lock
+                except BlockingIOError:
+                    os.close(lock)
+        await anyio.sleep(LOOK_SECONDS)
+
+
+def _mark(runner: Runner, why: str) -> None:
+    """Leave a machine out for a while: for all commands of this home."""
+    with suppress(OSError):
+        (home() / "runners" / f"{runner.name}.failed").write_text(why, encoding="utf-8")
+
+
+def _failed(runner: Runner) -> str:
+    """Return why a machine is left out; an empty text: it is not."""
+    mark = home() / "runners" / f"{runner.name}.failed"
+    try:
+        if time.time() - mark.stat().st_mtime < runner.cooldown:
+            return mark.read_text(encoding="utf-8") or "it failed"
+    except OSError:
+        pass
+    return ""

@@ -1,0 +1,185 @@
+"""Experiments on other machines: over a real sshd on loopback, by a stand-in for Slurm, and when they fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bench.bridge.sandbox import remote
+from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.remote import BOOT, SENT, RunnerLostError, code
+from mcp_bench.bridge.sandbox.runners import configured
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.sandbox import SandboxSpec
+from tests.support.bench_commands import Bench
+from tests.support.improve_task import write_task
+from tests.support.requirements import needs
+from tests.support.ssh_server import SSHD, free_port, runner, ssh_server
+
+BWRAP = engines()["bwrap"]
+NEEDS = [
+    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
+    needs("sshd", bool(SSHD and shutil.which("ssh")), "install openssh-server"),
+]
+pytestmark = [pytest.mark.system, *NEEDS]
+SALLOC = """#!/bin/sh
+# A stand-in for Slurm's salloc: it grants "job 77" at once, and runs the command after its options.
+while [ "${1#-}" != "$1" ]; do shift; done
+echo "$@" >> {log}
+SLURM_JOB_ID=77 exec "$@"
+"""
+SRUN = """#!/bin/sh
+# A stand-in for Slurm's srun: it runs the step on this machine.
+echo "$1" >> {log}
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+"""
+
+
+def write_runners(place: Path, *runners: dict[str, Any]) -> Path:
+    path = place / "runners.yaml"
+    path.write_text(json.dumps({"runners": runners}))
+    return path
+
+
+def write_program(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(stat.S_IRWXU)
+    return path
+
+
+def test_an_experiment_runs_over_ssh_and_a_dead_box_is_left_out(bench: Bench, tmp_path: Path) -> None:
+    place = tmp_path / "ssh"
+    with ssh_server(place) as (port, _):
+        bench.environ["MCP_BENCH_RUNNERS"] = str(
+            write_runners(tmp_path, runner("gone", place, free_port()), runner("box", place, port, slots=2))
+        )
+        folder = write_task(tmp_path)
+        record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder)
+        done = bench.run(*record, "--limit", "2", "--jobs", "3")
+    assert "the runner gone: " in done.stderr, "it is named with a reason"
+    assert [row["strict"] for row in bench.grades()] == [1, 1]
+    probes = [json.loads(row["probes"]) for row in bench.rows("select probes from episodes")]
+    assert {one["machine"] for each in probes for one in each.values() if "machine" in one} == {"box"}
+    assert not list((place / "home/.cache/mcp-bench").glob("layers/*")), "no packages were needed"
+    assert (bench.home / "runners/gone.failed").read_text()
+
+
+def test_a_slurm_job_is_one_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for salloc and srun. Both sandboxes are steps of one job."""
+    log = tmp_path / "log"
+    log.touch()
+    for name, text in {"salloc": SALLOC, "srun": SRUN}.items():
+        write_program(tmp_path / name, text.replace("{log}", str(log)))
+    path = f"{tmp_path}:/usr/bin:/bin"
+    monkeypatch.setenv("PATH", path)
+    entry = {"name": "cluster", "kind": "slurm", "options": ["--time=5"], "python": "/usr/bin/python3"}
+    assert machines(tmp_path, monkeypatch, entry) == ["cluster", "cluster"]
+    assert log.read_text().splitlines()[-2:] == ["--jobid=77", "--jobid=77"]
+
+
+def test_a_container_is_any_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in: `env` in place of `docker exec -i BOX`."""
+    entry = {"name": "crate", "kind": "container", "command": ["env"], "python": "/usr/bin/python3"}
+    assert machines(tmp_path, monkeypatch, entry) == ["crate", "crate"]
+
+
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> list[str]:
+    """Start two sandboxes of an episode, run a command in each, and return where they were."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "there"))
+    monkeypatch.setenv("MCP_BENCH_RUNNERS", str(write_runners(tmp_path, *entries)))
+
+    async def started() -> list[str]:
+        lent = EpisodeSandboxes()
+        try:
+            for sandbox in [await lent.start(SandboxSpec()) for _ in range(2)]:
+                assert (await sandbox.run("echo $((6 * 7))")).output == "42\n"
+                assert sandbox.enforced.sound
+            return [one.machine for one in lent.enforced]
+        finally:
+            await lent.aclose()
+
+    return anyio.run(started)
+
+
+def test_a_box_that_dies_is_no_crash_and_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection ends while a command runs: an error of the machine. The next attempt goes elsewhere."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+
+    async def used(server: int) -> list[str]:
+        lent, again = EpisodeSandboxes(), EpisodeSandboxes()
+
+        async def kill(said: str) -> None:
+            children = await anyio.Path(f"/proc/{server}/task/{server}/children").read_text()
+            await anyio.run_process(["kill", "-9", *children.split()])
+
+        try:
+            sandbox = await lent.start(SandboxSpec())
+            with pytest.raises(RunnerLostError, match="the runner box: "):
+                await sandbox.run("echo begun; sleep 60", progress=kill)
+            return [lent.enforced[0].machine, (await again.start(SandboxSpec())).enforced.machine]
+        finally:
+            await lent.aclose()
+            await again.aclose()
+
+    with ssh_server(tmp_path / "ssh") as (port, server):
+        box, spare = runner("box", tmp_path / "ssh", port), {"name": "spare", "kind": "local"}
+        monkeypatch.setenv("MCP_BENCH_RUNNERS", str(write_runners(tmp_path, box, spare)))
+        assert anyio.run(used, server.pid) == ["box", ""]
+
+
+def test_no_runner_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        {"name": "one", "kind": "container", "command": ["false"]},
+        {"name": "two", "kind": "container", "command": [str(tmp_path / "missing")]},
+    ]
+    with pytest.raises(RunnerLostError, match=r"no runner works: one: .*; two: .*could not be started"):
+        machines(tmp_path, monkeypatch, *entries)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"name": "a", "kind": "ssh", "hots": "x"}, r"runners.yaml:1: .*unknown key \(did you mean host"),
+        ({"name": "a", "kind": "ssh"}, "a runner of kind ssh needs a host"),
+        ({"name": "a", "kind": "ssh", "host": "-oProxyCommand=x"}, "needs a host"),
+        ({"name": "a", "kind": "container"}, "needs a command"),
+        ({"name": "a/b", "kind": "local"}, "pattern"),
+    ],
+)
+def test_a_broken_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_RUNNERS", str(write_runners(tmp_path, entry)))
+    with pytest.raises(WrongUseError, match=words):
+        configured()
+
+
+def test_what_is_sent_needs_nothing_else(tmp_path: Path) -> None:
+    """Only the standard library: the other machine has none of our packages."""
+    shutil.unpack_archive(write_bytes(tmp_path / "code.tar", code()), tmp_path)
+    modules = [
+        f"mcp_bench.{folder.replace('/', '.')}.{name.removesuffix('.py')}"
+        for folder, names in SENT
+        for name in names
+    ]
+    program = f"import sys; sys.path.append({str(tmp_path)!r}); import importlib\n"
+    program += f"for name in {modules}: importlib.import_module(name)"
+    done = anyio.run(anyio.run_process, [sys.executable, "-I", "-S", "-c", program])
+    assert done.returncode == 0
+    assert "'" not in BOOT
+    assert remote.code() == code()
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
