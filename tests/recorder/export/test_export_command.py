@@ -115,7 +115,7 @@ def test_a_row_has_no_keys_without_a_value(invoke: Invoke, tmp_path: Path) -> No
     assert facts == {
         "id": episode, "benchmark": "agentdojo", "task": "user_task_0", "split": "train", "domain": "banking",
         "agent": "oracle", "model": "m-1", "seed": 7, "isolation": "none", "partial": 1.0, "strict": True,
-        "verified": False, "taint": "unknown", "usage": {"input_tokens": 10, "output_tokens": 2},
+        "score": None, "verified": False, "taint": "unknown", "usage": {"input_tokens": 10, "output_tokens": 2},
     }  # fmt: skip
 
 
