@@ -1,5 +1,6 @@
 """What the documentation says works: `console` blocks are run, other command lines are parsed."""
 
+import os
 import re
 import shlex
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from mcp_bench.bridge.cli.root import root
 from tests.support import ROOT
 from tests.support.console_blocks import commands, type_line
+from tests.support.forked import REAL
 from tests.support.plain_install import make
 
 pytestmark = pytest.mark.system
@@ -48,8 +50,10 @@ def test_console_blocks_work_and_print_what_they_show(page: Path, plain, tmp_pat
     The first pages are typed where nothing but mcp-bench is installed.
     """
     program = plain if page.name in FIRST else None
+    # README's commands choose a level by themselves; without one, a recording takes half as long
+    quick = {} if program or REAL else {"MCP_BENCH_ISOLATION": "none"}
     for line, shown in commands(page, "console", "$ "):
-        type_line(line, shown, program, cwd=tmp_path)
+        type_line(line, shown, program, cwd=tmp_path, env={**os.environ, **quick})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

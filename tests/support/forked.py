@@ -31,13 +31,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mcp_bench.servers.saasworld.authoring.family import all_families
 from tests.support import fork_launcher, warm_fork_server
 
 WARM = (
     "anthropic",
     "openai",
     "mcp_bench.bridge.run.run",
+    "mcp_bench.bridge.cli.record",
+    "mcp_bench.bridge.cli.record_matrix",
     "mcp_bench.bridge.cli.root",
+    "mcp_bench.bridge.interactive.run",
+    "mcp_bench.bridge.run.choices",
+    "mcp_bench.bridge.run.preflight",
+    "mcp_bench.bridge.run.setup",
     "mcp_bench.clients.acp.__main__",
     "mcp_bench.clients.chat.__main__",
     "mcp_bench.clients.chat.anthropic_messages",
@@ -46,9 +53,16 @@ WARM = (
     "mcp_bench.clients.noop",
     "mcp_bench.clients.oracle",
     "mcp_bench.clients.random_walk",
+    "mcp_bench.plugins.own_clients.noop",
+    "mcp_bench.plugins.own_clients.oracle",
+    "mcp_bench.recorder.cli.export",
+    "mcp_bench.recorder.cli.report",
+    "mcp_bench.recorder.cli.show",
+    "mcp_bench.recorder.cli.verify",
     "mcp_bench.recorder.export.write",
     "mcp_bench.recorder.scores.scores",
     "mcp_bench.servers.mcp_server.server",
+    "mcp_bench.servers.saasworld.toolsets",
 )
 REAL = os.environ.get("MCP_BENCH_TEST_PROCESSES") == "real"
 
@@ -239,6 +253,7 @@ if __name__ == "__main__":
     atexit.register(_end_at_once)  # the last one to run, because it is the first here
     for name in WARM:
         importlib.import_module(name)
+    all_families()  # each is a module that a task imports
     gc.collect()
     gc.freeze()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

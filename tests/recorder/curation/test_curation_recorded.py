@@ -27,7 +27,8 @@ Row = dict[str, Any]
 
 def bench(home: Path, *args: str | int | Path) -> subprocess.CompletedProcess[str]:
     shared = {name: os.environ[name] for name in ("PATH", "MCP_BENCH_CACHE")}
-    environ = {**shared, "HOME": str(home.parent), "MCP_BENCH_HOME": str(home)}
+    ours = {"MCP_BENCH_HOME": str(home), "MCP_BENCH_ISOLATION": "none"}
+    environ = {**shared, "HOME": str(home.parent), **ours}
     argv = [*map(str, args)]
     done = run_module("mcp_bench.bridge.cli.root", argv, env=environ, cwd=home.parent, timeout=300)
     assert done.returncode == 0, (args, done.stdout, done.stderr)

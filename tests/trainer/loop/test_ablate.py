@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mcp_bench.trainer.ablation.table import print_result
 from mcp_bench.trainer.ablation.verdict import result, verdict
 from mcp_bench.trainer.cli.ablate import ablate
 from mcp_bench.trainer.loop.scores import scores
+from tests.support.bench_commands import Bench
 
 pytestmark = pytest.mark.system
 
@@ -64,7 +66,7 @@ def record(drop: float, tasks: Sequence[str], *more: str) -> str:
         "--json",
         *more,
     ]
-    done = CliRunner().invoke(root, ["record", *arguments])
+    done = Bench(Path(os.environ["MCP_BENCH_HOME"])).run("record", *arguments)
     return str(json.loads(done.stdout)["run"])
 
 

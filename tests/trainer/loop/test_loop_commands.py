@@ -13,9 +13,12 @@ import pytest
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.trainer.loop import commands
 from mcp_bench.trainer.loop.commands import StepFailedError, record, run
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
+from tests.support.bench_commands import ROOT_MODULE
+from tests.support.forked import module_command
 
 pytestmark = pytest.mark.system
 
@@ -41,6 +44,13 @@ def fifo(tmp_path: Path) -> Path:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return path
+
+
+@pytest.fixture
+def warm_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start steps as forks of a process that has imported mcp-bench. They record without isolation."""
+    monkeypatch.setattr(commands, "MODULE", module_command(ROOT_MODULE)[1:])
+    monkeypatch.setenv("MCP_BENCH_ISOLATION", "none")
 
 
 def loop_with(child: str) -> subprocess.Popen[str]:
@@ -71,6 +81,7 @@ def test_a_command_without_json_output_fails_the_step(monkeypatch: pytest.Monkey
         run(["record", "--agent", "codex", "--task", TASK, "--json"], wrong=(1,))
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_another_agents_run_is_not_resumed(tmp_path: Path) -> None:
     marker = tmp_path / "dev.begun"
     marker.write_text(json.dumps({"before": []}))
@@ -80,6 +91,7 @@ def test_another_agents_run_is_not_resumed(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_a_steps_own_run_is_resumed(tmp_path: Path) -> None:
     marker = tmp_path / "dev.begun"
     marker.write_text(json.dumps({"before": []}))
