@@ -10,9 +10,10 @@ import pytest
 
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import is_being_written
+from mcp_bench.recorder.store.run_folder import RunFolder, is_being_written
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
+from tests.support.recorded import planned, run_info
 from tests.support.viewer import OWN, client
 
 pytestmark = pytest.mark.system
@@ -83,3 +84,16 @@ def until_done(path: Path) -> None:
     assert summary is not None
     assert summary.done == 2
     assert not is_being_written(path)
+
+
+def test_a_resume_that_fails_is_reported(bench_home: Path) -> None:
+    with RunFolder.create(run_info(planned())) as folder:
+        path = folder.path
+    (path / "recordings.db").write_bytes(b"not a database" * 1000)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in Bench(bench_home).environment().items():
+            patch.setenv(name, value)
+        answer = client().post(f"/runs/{path.name}/resume", headers=OWN)
+    assert answer.status_code == 400
+    assert f"record --resume {path.name}` failed" in answer.text
+    assert "recordings.db" in answer.text
