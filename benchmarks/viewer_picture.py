@@ -1,6 +1,7 @@
-"""Take the picture of docs/viewer.md: an episode of the oracle in `mcp-bench view`, by Chromium.
+"""Take the pictures of docs/viewer.md: an episode of the oracle in `mcp-bench view`, by Chromium.
 
 .venv/bin/python benchmarks/viewer_picture.py docs/images/viewer.png
+.venv/bin/python benchmarks/viewer_picture.py docs/images/viewer-outline.png outline
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ TASK = "operations-equipment-request.4.dev.0"
 WIDTH, HEIGHT = 1280, 860
 
 
-def main(out: Path) -> None:
+def main(out: Path, outline: bool = False) -> None:
     program = [sys.executable, "-m", "mcp_bench.bridge.cli.root"]
     with tempfile.TemporaryDirectory() as home:
         environ = {**os.environ, "MCP_BENCH_HOME": home}
         record = ["record", "--agent", "oracle", "--task", TASK, "--isolation", "none"]
+        if outline:
+            record += ["--agent-option", "slips=0.3"]
         subprocess.run([*program, *record], env=environ, check=True)
         shown = subprocess.run(
             [*program, "show", "--run", next((Path(home) / "runs").glob("run_*")).name, "--json"],
@@ -36,12 +39,12 @@ def main(out: Path) -> None:
             said = [viewer.stdout.readline() for _ in range(3)]
             url, file = said[0].split(" at ")[1].split("/ ")[0], said[2].partition(": ")[2].strip()
             try:
-                take(out, url, file, f"{url}/runs/{episode['run']}/{episode['id']}")
+                take(out, url, file, f"{url}/runs/{episode['run']}/{episode['id']}", outline)
             finally:
                 viewer.terminate()
 
 
-def take(out: Path, url: str, file: str, address: str) -> None:
+def take(out: Path, url: str, file: str, address: str, outline: bool) -> None:
     """Save a picture of one page."""
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
@@ -51,12 +54,17 @@ def take(out: Path, url: str, file: str, address: str) -> None:
         page.goto(f"file://{file}")
         page.wait_for_url(f"{url}/")
         page.goto(address)
-        page.get_by_role("button", name="When did each become true").click()
-        page.get_by_role("heading", name="By replay").wait_for()
-        page.locator("aside").evaluate("box => { box.scrollTop = 0; }")
+        if outline:
+            page.keyboard.press("o")
+            page.get_by_role("button", name="errors").click()
+            page.evaluate("scrollTo(0, 0)")
+        else:
+            page.get_by_role("button", name="When did each become true").click()
+            page.get_by_role("heading", name="By replay").wait_for()
+            page.locator("aside").evaluate("box => { box.scrollTop = 0; }")
         page.screenshot(path=out)
         browser.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), "outline" in sys.argv[2:])

@@ -90,6 +90,7 @@ def test_every_answer_has_the_policy() -> None:
             assert "default-src 'none'" in headers["content-security-policy"]
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
+            assert headers["referrer-policy"] == "same-origin"
 
 
 def test_an_own_name_keeps_the_cookie_from_other_ports() -> None:

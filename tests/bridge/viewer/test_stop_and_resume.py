@@ -1,21 +1,26 @@
-"""A run is stopped and resumed from its page, while a real `mcp-bench record` works on it."""
+"""A run is stopped and resumed from its page in a browser, while a real `mcp-bench record` works on it."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-import threading
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import is_being_written
+from mcp_bench.recorder.store.run_folder import LOCK, RunFolder, is_being_written
 from tests.support.bench_commands import Bench
-from tests.support.html_page import parse
+from tests.support.recorded import planned, run_info
 from tests.support.viewer import OWN, client
+from tests.support.viewer_browser import NEEDS_CHROMIUM, chromium, opened_viewer
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
 SOURCE = """
 import json, os, subprocess, sys
 
@@ -51,35 +56,65 @@ def test_a_run_is_stopped_and_resumed(bench_home: Path, tmp_path: Path) -> None:
         "record", "--agent", "script", "--agent-option", f"file={agent}", "--benchmark", "notebook",
         "--task", "colours", "--repeat", "2", "--jobs", "1", "--isolation", "none",
     )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch, bench.start(*command) as process:
+    with pytest.MonkeyPatch.context() as patch, bench.start(*command) as process, ending(process):
         for name, value in bench.environment().items():
             patch.setenv(name, value)
         assert waits.read_bytes() == b"."  # the first episode is done, the second waits
         (path,) = run_paths()
-        browser = client()
-        page = f"/runs/{path.name}"
-        assert "1 of 2" in parse(browser.get(page).text).text
-        assert browser.post(f"{page}/resume", headers=OWN).status_code == 400
-        assert browser.post(f"{page}/stop", headers=OWN).status_code == 303
-        process.communicate(timeout=SECONDS)
-        text = browser.get(page).text
-        assert f'action="{page}/resume"' in text
-        assert f'action="{page}/stop"' not in text
-        assert browser.post(f"{page}/stop", headers=OWN).status_code == 400
-        go.touch()
-        assert browser.post(f"{page}/resume", headers=OWN).status_code == 303
-        until_done(path)
-        text = browser.get(page).text
-        assert "2 of 2" in parse(text).text
-        assert f'action="{page}/resume"' not in text
+        refused = client()
+        with chromium() as browser, opened_viewer(browser, bench_home) as viewer:
+            page = viewer.page
+            stop, resume = (page.get_by_role("button", name=name) for name in ("Stop the run", "Resume"))
+            page.goto(f"{viewer.url}/runs/{path.name}")
+            expect(page.get_by_text("1 of 2")).to_be_visible()
+            expect(resume).to_have_count(0)
+            assert refused.post(f"/runs/{path.name}/resume", headers=OWN).status_code == 400
+            stop.click()
+            assert viewer.problems.pop().startswith("Stop this run?")  # answered with no
+            assert is_being_written(path)
+            viewer.accepts = ("Stop this run?",)
+            with page.expect_navigation(timeout=15_000):  # the question is answered meanwhile
+                stop.click(timeout=15_000)
+            process.communicate(timeout=SECONDS)
+            page.reload()
+            expect(stop).to_have_count(0)
+            assert refused.post(f"/runs/{path.name}/stop", headers=OWN).status_code == 400
+            go.touch()
+            resume.click()
+            # the page follows the run by itself
+            expect(page.get_by_text("2 of 2")).to_be_visible(timeout=SECONDS * 1000)
+            expect(resume).to_have_count(0)
+            assert viewer.problems == []
+    until_let_go(path)
 
 
-def until_done(path: Path) -> None:
-    """Wait until both episodes are done and the resumed command has let go of the run."""
-    (waiting,) = (one for one in threading.enumerate() if one.name == f"resumed {path.name}")
-    waiting.join(SECONDS)
+@contextmanager
+def ending(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End a command when its test fails, which would wait for it."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+def until_let_go(path: Path) -> None:
+    """Wait until the resumed command, which holds the lock of the run, has ended."""
+    with (path / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
     with RunReader(path) as reader:
         summary = reader.summary()
     assert summary is not None
     assert summary.done == 2
-    assert not is_being_written(path)
+
+
+def test_a_resume_that_fails_is_reported(bench_home: Path) -> None:
+    with RunFolder.create(run_info(planned())) as folder:
+        path = folder.path
+    (path / "recordings.db").write_bytes(b"not a database" * 1000)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in Bench(bench_home).environment().items():
+            patch.setenv(name, value)
+        answer = client().post(f"/runs/{path.name}/resume", headers=OWN)
+    assert answer.status_code == 400
+    assert f"record --resume {path.name}` failed" in answer.text
+    assert "recordings.db" in answer.text

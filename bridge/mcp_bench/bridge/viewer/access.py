@@ -10,7 +10,7 @@ address are the same *site*, so what changes something must also come from the v
 Browsers send a cookie to every port of a host (RFC 6265, section 8.5), so a page that an agent serves on
 127.0.0.1 would get it. On loopback the viewer therefore has a host name of its own, below `localhost`, which
 browsers resolve to loopback themselves (RFC 6761, section 6.3). Nobody can guess it: it is derived from the
-token, and pages send no `Referer`.
+token, and pages send no `Referer` to others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send forms with `Origin: null`
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs
@@ -29,6 +30,8 @@ from mcp_bench.recorder.store.run_folder import LOCK, is_being_written
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 _BODY = 1 << 16
+_START_SECONDS, _LOOK_SECONDS = 30.0, 0.1
+_MOST_SAID = 2_000
 LOG = "resumed-by-view.log"
 
 
@@ -77,11 +80,12 @@ class Changes:
         return RedirectResponse(Links().run(path.name), 303)
 
     async def resume(self, request: Request) -> Response:
-        """Start `mcp-bench record --resume`."""
+        """Start `mcp-bench record --resume`, and show the run when it is being recorded again."""
         path = self._path(request)
         process = await anyio.to_thread.run_sync(resume_run, path)
         # it outlives the viewer; one that ends before leaves no zombie
         Thread(target=process.wait, name=f"resumed {path.name}", daemon=True).start()
+        await anyio.to_thread.run_sync(_wait_for_start, path, process)
         return RedirectResponse(Links().run(path.name), 303)
 
     def _path(self, request: Request) -> Path:
@@ -130,6 +134,20 @@ def resume_run(path: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+
+
+def _wait_for_start(path: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a command that resumes a run has it open, for some seconds at most.
+
+    Raises:
+        WrongUseError: it failed before; the text has the end of its log.
+    """
+    end = time.monotonic() + _START_SECONDS
+    while process.poll() is None and not is_being_written(path) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    if process.poll():
+        said = (path / LOG).read_bytes()[-_MOST_SAID:].decode("utf-8", "replace").strip()
+        raise WrongUseError(f"`mcp-bench record --resume {path.name}` failed:\n{said}")
 
 
 async def _form(request: Request) -> dict[str, str]:

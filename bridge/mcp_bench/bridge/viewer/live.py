@@ -15,6 +15,7 @@ from mcp_bench.bridge.viewer.recordings import Library, signature
 SECONDS = 1.0
 """Between two looks at the run's files. Their contents are read only when they have changed."""
 KEEP_ALIVE = 15
+_CHANGED = "event: changed\ndata: \n\n"
 
 
 class Live:
@@ -33,14 +34,14 @@ class Live:
 
 async def _events(path: Path) -> AsyncIterator[str]:
     before, quiet = signature(path), 0
-    yield ": the run's files are watched\n\n"
+    yield _CHANGED  # something may have been stored since the page was made
     while True:
         await anyio.sleep(SECONDS)
         now = signature(path)
         quiet += 1
         if now != before:
             before, quiet = now, 0
-            yield "event: changed\ndata: \n\n"
+            yield _CHANGED
         elif quiet >= KEEP_ALIVE:
             quiet = 0
             yield ": still here\n\n"
