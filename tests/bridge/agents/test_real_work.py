@@ -72,6 +72,7 @@ def test_a_real_agent_does_the_work(
             "record", "--agent", agent, "--benchmark", benchmark.name, "--task", task_id, "--model", "scripted-1",
             "--base-url", url, "--timeout", "120", "--json",
         )  # fmt: skip
-    assert json.loads(done.stdout)["partial"] > 0.5  # clocks of a busy machine can miss the last tenth
+    least = 0.5 if benchmark.name.startswith("improve") else 1.0  # a busy machine's clock can miss a tenth
+    assert json.loads(done.stdout)["partial"] >= least
     made = [row["tool"] for row in bench.rows("select * from calls order by id")]
     assert made == [call.name for call in reference.calls]
