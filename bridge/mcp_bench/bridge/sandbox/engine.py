@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Protocol
 
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.servers.errors import UnknownNameError
-from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
+from mcp_bench.servers.sandbox import HOST_BASE, IMAGE_BASE, Sandbox, SandboxError, SandboxSpec
 
 __all__ = ["AUTO", "Engine", "Sandbox", "SandboxError", "SandboxSpec", "choose", "engines"]
 
@@ -18,6 +19,8 @@ class Engine(Protocol):
     """One way to run sandboxes."""
 
     name: str
+    runs_images: bool
+    """Whether a base can be an image or its archive."""
 
     def support(self) -> Support:
         """Return whether the engine works on this machine, or what is missing."""
@@ -35,13 +38,18 @@ class Engine(Protocol):
 def engines() -> dict[str, Engine]:
     """Return all engines by name, the preferred ones first."""
     from mcp_bench.bridge.sandbox.bwrap import Bwrap
+    from mcp_bench.bridge.sandbox.containers.engine import Containers
+    from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 
-    found: tuple[Engine, ...] = (Bwrap(),)
+    found: tuple[Engine, ...] = (Bwrap(), Containers(PODMAN), Containers(DOCKER))
     return {engine.name: engine for engine in found}
 
 
-def choose(name: str = AUTO) -> Engine:
+def choose(name: str = AUTO, base: str = HOST_BASE) -> Engine:
     """Return an engine that works here.
+
+    Args:
+        base: the base of the sandbox; not every engine runs images.
 
     Raises:
         SandboxError: it does not work here, or none does; the text says what to do.
@@ -53,8 +61,15 @@ def choose(name: str = AUTO) -> Engine:
     refused = []
     for engine in known.values():
         if name in (AUTO, engine.name):
+            if needs_image(base) and not engine.runs_images:
+                refused.append(f"{engine.name}: it runs no images, and the base is {base}")
+                continue
             support = engine.support()
             if support.works:
                 return engine
             refused.append(f"{engine.name}: {support.detail} ({support.advice})")
     raise SandboxError(f"no sandbox can be started here. {'; '.join(refused)}")
+
+
+def needs_image(base: str) -> bool:
+    return base.startswith(IMAGE_BASE) or Path(base).is_file()

@@ -29,7 +29,7 @@ class EpisodeSandboxes:
         Raises:
             SandboxError: no engine works here, or it could not be started.
         """
-        engine = await anyio.to_thread.run_sync(choose, self._engine)
+        engine = await anyio.to_thread.run_sync(choose, self._engine, spec.base)
         started: asyncio.Future[Sandbox] = asyncio.get_running_loop().create_future()
 
         async def hold() -> None:
