@@ -106,6 +106,7 @@ def description(spec: SandboxSpec, state: Path, uid: int | None, made: Groups) -
         "limits": spec.limits.model_dump(),
         "cgroups": [str(folder) for folder in made.folders],
         "limit_cpus": not made.cpus,
+        "namespaces": True,
         "env": {**ENVIRONMENT, **spec.env},
         "workdir": spec.workdir,
         "bwrap": program,

@@ -173,7 +173,8 @@ class Session:
                 )
             if head.get("id") == number:
                 if "error" in head:
-                    raise SandboxError(f"{subject}: {head['error']}")
+                    kind = SandboxEndedError if self.over else SandboxError
+                    raise kind(f"{subject}: {head['error']}")
                 return head, body
 
     async def _until_started(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 from importlib.resources import files
 
-from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.sandbox import READ_BYTES, Sandbox
 from mcp_bench.servers.shell_world import ShellWorld
@@ -121,13 +121,10 @@ class SweWorld(ShellWorld):
         await self._verifier.write("/opt/run/run_tests.py", script)
         listed = " ".join(map(quoted, (*paths, path)))
         site = "-S" if self._task.base == "host" else ""
-        try:
-            done = await self._verifier.run(
-                f"cd {ROOT} && python3 -I -B {site} /opt/run/run_tests.py /opt/run/report {listed}",
-                seconds=TEST_SECONDS,
-            )
-        except SandboxEndedError as error:  # by the code under test
-            return str(error)
+        done = await self._verifier.run(
+            f"cd {ROOT} && python3 -I -B {site} /opt/run/run_tests.py /opt/run/report {listed}",
+            seconds=TEST_SECONDS,
+        )
         self.test_output = done.output
         if done.timed_out:
             return f"the tests did not end within {TEST_SECONDS:.0f} s"

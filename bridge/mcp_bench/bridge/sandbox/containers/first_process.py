@@ -7,14 +7,17 @@ not dumpable (prctl(2)). It ends when its stdin does, and then the kernel ends a
 only.
 
 The first message describes the sandbox: `limits`, `env`, `workdir`, `network`, `probes`, see `keeper.Spec`;
-and `parts`, for each archive of files to begin with: whether its system folders count. Each archive follows
-as messages with `more`. Further messages, besides those of `inside.py`: `changes`; `halt`; `pack`, whose
-answer comes in messages with `piece`; `commit`: end every process, and count changes from now on.
+and `parts`, for each archive of files to begin with: whether it belongs to the base. What an agent left does
+not, and its system folders do not count. Each archive follows as messages with `more`.
+
+Further messages, besides those of `inside.py`: `changes`; `halt`; `pack`, whose answer comes in messages with
+`piece`; `commit`: the same, and changes are counted from now on. The last three end every other process.
 """
 
 import errno
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -242,13 +245,18 @@ def main() -> None:
     streams = Streams()
     try:
         spec, _ = streams.message()
-        for system in spec["parts"]:
+        files = None
+        for base in spec["parts"]:
+            if not base:
+                files = files or Files()
             archive = Archive(streams)
-            unpack(archive, anything if system else outside_system)
+            unpack(archive, anything if base else outside_system)
             archive.finish()
+        files = files or Files()
+        longest = spec["limits"]["storage"]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))  # of what comes from now on
         known = facts(spec["limits"])
-        spec["limit_cpus"] = not known["cpus"]
-        files = Files()
+        spec |= {"limit_cpus": not known["cpus"], "namespaces": False}
         probes = probe.outcomes(spec["probes"], lambda: become_command("/", spec))
         first = FirstProcess(streams, spec, files, memory=known["memory"])
     except EOFError:

@@ -93,7 +93,7 @@ def run_words(limits: SandboxLimits, *, network: bool, cgroups: bool) -> list[st
         "--cap-drop=ALL", *(f"--cap-add={name.upper()}" for name in kernel.KEPT),
         "--security-opt=no-new-privileges", f"--shm-size={limits.shared_memory}",
         *_limit("nofile", resource.RLIMIT_NOFILE, OPEN_FILES),
-        *_limit("fsize", resource.RLIMIT_FSIZE, limits.storage), "--ulimit=core=0:0",
+        "--ulimit=core=0:0",
     ]  # fmt: skip
     if cgroups:
         words += [

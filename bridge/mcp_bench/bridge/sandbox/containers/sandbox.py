@@ -137,9 +137,7 @@ class ContainerSandbox(Session):
 
     async def commit(self) -> None:
         async with self._lock:
-            if self._left is not None:  # from before the last start
-                self._base.append(self._left.rename(self._container.folder / f"base-{len(self._base)}.tar"))
-                self._left = None
+            self._left = None  # the new archive has it
             self._base.append(await self._packed(f"base-{len(self._base)}.tar", "commit"))
 
     async def aclose(self) -> None:
@@ -183,7 +181,7 @@ class ContainerSandbox(Session):
                     "env": {**ENVIRONMENT, **variables(container.program, container.image), **spec.env},
                     "workdir": spec.workdir,
                     "network": network,
-                    "parts": [system for _, system in archives],
+                    "parts": [base for _, base in archives],
                     "probes": probe.arguments(
                         str(container.folder / "state"), str(home().resolve()), 0, network=network
                     ),
