@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,7 @@ from mcp_bench.servers.sandbox import HOST_BASE, IMAGE_BASE, Sandbox, SandboxErr
 __all__ = ["AUTO", "Engine", "Sandbox", "SandboxError", "SandboxSpec", "choose", "engines"]
 
 AUTO = "auto"
+VARIABLE = "MCP_BENCH_SANDBOX"
 
 
 class Engine(Protocol):
@@ -45,10 +47,11 @@ def engines() -> dict[str, Engine]:
     return {engine.name: engine for engine in found}
 
 
-def choose(name: str = AUTO, base: str = HOST_BASE) -> Engine:
+def choose(name: str = "", base: str = HOST_BASE) -> Engine:
     """Return an engine that works here.
 
     Args:
+        name: its name; default: the one that the variable `MCP_BENCH_SANDBOX` names, or the first that works.
         base: the base of the sandbox; not every engine runs images.
 
     Raises:
@@ -56,6 +59,7 @@ def choose(name: str = AUTO, base: str = HOST_BASE) -> Engine:
         UnknownNameError: there is no such engine.
     """
     known = engines()
+    name = name or os.environ.get(VARIABLE) or AUTO
     if name != AUTO and name not in known:
         raise UnknownNameError("sandbox engine", name, (AUTO, *known))
     refused = []

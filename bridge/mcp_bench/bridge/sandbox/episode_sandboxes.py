@@ -7,7 +7,7 @@ import logging
 
 import anyio
 
-from mcp_bench.bridge.sandbox.engine import AUTO, choose
+from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxSpec
 
 _log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 class EpisodeSandboxes:
     """Starts sandboxes. A task of its own holds each, so that a world can ask from any task."""
 
-    def __init__(self, engine: str = AUTO) -> None:
+    def __init__(self, engine: str = "") -> None:
         self.enforced: list[Enforced] = []
         """What the started ones enforce."""
         self._engine = engine

@@ -27,9 +27,11 @@ def remove_leftovers_once(program: Program) -> None:
 
 def remove_leftovers(program: Program) -> list[str]:
     """Remove the containers whose owner has ended, and return their ids."""
-    listed = call(
-        program, "ps", "--all", f"--filter=label={LABEL}", "--format", f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
-    )
+    found = call(program, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={LABEL}").stdout.split()
+    if not found:
+        return []
+    shown = f'{{{{.Id}}}} {{{{index .Config.Labels "{LABEL}"}}}}'
+    listed = call(program, "inspect", "--format", shown, *(identity.decode() for identity in found))
     removed = []
     for line in listed.stdout.decode(errors="replace").splitlines():
         identity, _, whose = line.partition(" ")
