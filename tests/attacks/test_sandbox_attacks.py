@@ -12,24 +12,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
-from tests.support.requirements import needs
+from tests.support.sandbox_engines import NAMES, engine
 
-BWRAP = engines()["bwrap"]
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.system,
-    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 MIB = 1 << 20
 SMALL = SandboxLimits(processes=60, storage=64 * MIB, memory=256 * MIB, files=5000, seconds=30)
 
 
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Sandbox]:
-    with anyio.fail_after(120):
-        async with BWRAP.sandbox(SandboxSpec(limits=SMALL)) as started:
+@pytest.fixture(params=NAMES)
+async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    with anyio.fail_after(300):
+        async with engine(request.param).sandbox(SandboxSpec(limits=SMALL)) as started:
             yield started
 
 
@@ -57,10 +51,13 @@ async def test_mounts_and_namespaces_are_closed(sandbox: Sandbox) -> None:
         "echo x >/proc/sys/kernel/core_pattern",
         "echo 9 >/proc/sys/user/max_user_namespaces",
         "echo x >/usr/bin/planted",
-        "touch /dev/planted",
-        "ls /sys/fs/cgroup/memory",
+        "mkdir /sys/fs/cgroup/memory/own || mkdir /sys/fs/cgroup/own",
+        "echo -1 >/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "echo max >/sys/fs/cgroup/memory.max",
     ):
         await fails(sandbox, attempt)
+    if sandbox.enforced.engine == "bwrap":  # elsewhere /dev is the container's own, in its memory
+        await fails(sandbox, "touch /dev/planted || ls /sys/fs/cgroup/memory")
 
 
 async def test_nothing_of_the_referee_is_there(sandbox: Sandbox, bench_home: Path) -> None:
@@ -180,13 +177,14 @@ async def test_storage_is_bounded(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.full
-async def test_32_sandboxes_at_once_hold_their_limits() -> None:
+@pytest.mark.parametrize("name", NAMES)
+async def test_32_sandboxes_at_once_hold_their_limits(name: str) -> None:
     limits = SandboxLimits(processes=30, storage=32 * MIB, memory=64 * MIB, files=2000, cpus=0.5, seconds=120)
     hungry = "held = bytearray(200 << 20); held[::4096] = bytes(len(held[::4096])); print(6 * 7)"
     outcomes = list[str]()
 
     async def one(number: int) -> None:
-        async with BWRAP.sandbox(SandboxSpec(limits=limits)) as sandbox:
+        async with engine(name).sandbox(SandboxSpec(limits=limits)) as sandbox:
             await sandbox.write("mine", str(number).encode())
             forks = await sandbox.run("for n in $(seq 60); do sleep 20 & done; jobs -p | wc -l")
             assert "Resource temporarily unavailable" in forks.output

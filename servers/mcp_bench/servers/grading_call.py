@@ -1,4 +1,4 @@
-"""Grade a world with the conversation, if it reads it."""
+"""Grade a world: with the conversation, if it reads it, and also if the agent's code ended its sandbox."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp_bench.servers.contracts import ChatMessage, World
-from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.errors import SandboxEndedError
+from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.host import has_parameter
 
 
@@ -18,11 +19,19 @@ def reads_transcript(world: World) -> bool:
 async def grade_world(world: World, answer: str, transcript: Sequence[ChatMessage]) -> Grade:
     """Grade the current state of a world.
 
+    Where what the agent left ends the sandbox in which it is judged, the agent has failed: worlds let
+    `SandboxEndedError` pass.
+
     Args:
         transcript: the conversation. Only a world whose `grade` has this parameter gets it.
     """
-    if not reads_transcript(world):
-        return await world.grade(answer)
     grade: Callable[..., Any] = world.grade
-    found: Grade = await grade(answer, transcript=transcript)
+    try:
+        found: Grade = await (
+            grade(answer, transcript=transcript) if reads_transcript(world) else grade(answer)
+        )
+    except SandboxEndedError as error:
+        failed = AssertionResult(name="the sandbox lasted until the grade", passed=False, detail=str(error))
+        version: str = getattr(world, "grader_version", "")
+        return Grade(partial=0, strict=False, assertions=(failed,), grader_version=version)
     return found

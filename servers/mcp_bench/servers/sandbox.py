@@ -16,6 +16,7 @@ from mcp_bench.servers.errors import SandboxError
 
 __all__ = [
     "HOST_BASE",
+    "IMAGE_BASE",
     "READ_BYTES",
     "Answers",
     "CommandResult",
@@ -30,6 +31,8 @@ __all__ = [
 MIB = 1 << 20
 HOST_BASE = "host"
 """The base that needs no download: the programs of this machine's /usr, read-only."""
+IMAGE_BASE = "image:"
+"""What a base begins with that is the name of an image, for the engines `podman` and `docker`."""
 READ_BYTES = 10 * MIB
 OUTPUT_BYTES = 100_000
 Path = str
@@ -57,7 +60,9 @@ class SandboxSpec(Model):
     """The sandbox that a world asks for."""
 
     base: str = HOST_BASE
-    """`host`, or the path of a folder with a whole system: made by debootstrap, or exported from an image."""
+    """`host`, or the path of a folder with a whole system: made by debootstrap, or exported from an image.
+    With the engines `podman` and `docker` also `image:NAME`, an image that is on this machine, or the path of
+    an archive of such a folder."""
     layers: tuple[str, ...] = ()
     """Folders above the base, the topmost last. Nothing in them is changed."""
     workdir: str = Field(default="/work", pattern="^/")
@@ -74,7 +79,8 @@ class Enforced(Model):
     version: str
     user: str
     """Whose rights the processes have on the machine: `uid:60578` for a user that nothing else has,
-    `own-namespace` for the referee's user without any of its rights."""
+    `own-namespace` for the referee's user without any of its rights, `machine-root` for root of the machine
+    with the capabilities over its own files only (docker, as a rule): it is not sound."""
     network: Literal["none", "machine"]
     memory: Literal["cgroup", "measured"]
     """`measured`: once a second, so that it can be exceeded for that long."""

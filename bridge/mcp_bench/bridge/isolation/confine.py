@@ -98,6 +98,13 @@ NEW_PROCESSES: "dict[str, tuple[int | None, ...]]" = {
     "clone3": (435, 435, 435, 435, 435),
 }
 """System calls that start a process or a thread."""
+NEW_NAMESPACES: "dict[str, tuple[int | None, ...]]" = {
+    "unshare": (272, 310, 97, 337, 97),
+    "setns": (308, 346, 268, 375, 268),
+}
+"""System calls that change namespaces. `clone` does, too, if the flag of a user namespace is among its first
+argument; those of `clone3` are in memory, where no filter sees them."""
+CLONE_NEWUSER = 0x10000000
 BY_KIND = {
     "setpriority": (141, 97, 140, 97, 140),
     "ioprio_set": (251, 289, 30, 314, 30),
@@ -108,7 +115,7 @@ OWN_USER = {"setpriority": 2, "ioprio_set": 3}
 PRLIMIT64 = (302, 340, 261, 369, 261)
 X32 = 1 << 30
 """System calls of a third set on x86-64 have this bit; nothing uses them any more."""
-BPF_LOAD, BPF_IF_EQUAL, BPF_IF_AT_LEAST, BPF_RETURN = 0x20, 0x15, 0x35, 0x06
+BPF_LOAD, BPF_IF_EQUAL, BPF_IF_AT_LEAST, BPF_IF_SET, BPF_RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 SECCOMP_ALLOW, SECCOMP_EPERM, SECCOMP_ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -190,16 +197,21 @@ def allow(rules: int, path: str, rights: int) -> None:
 
 
 def filter_program(
-    allowed: "frozenset[str]" = frozenset(), refused: "frozenset[str]" = frozenset()
+    allowed: "frozenset[str]" = frozenset(),
+    refused: "frozenset[str]" = frozenset(),
+    *,
+    namespaces: bool = True,
 ) -> "list[tuple[int, int, int, int]]":
     """Return the filter of system calls, as instructions `(code, if true, if false, value)` (seccomp(2)).
 
     Args:
         allowed: names in `REFUSED` that are not.
         refused: names in `OF_OTHERS` that are refused even for the caller itself, and in `NEW_PROCESSES`.
+        namespaces: whether a process may make a user namespace, where the kernel lets it.
     """
     never = {name: numbers for name, numbers in REFUSED.items() if name not in allowed}
     never |= {name: numbers for name, numbers in (OF_OTHERS | NEW_PROCESSES).items() if name in refused}
+    never |= {} if namespaces else NEW_NAMESPACES
     others = {name: numbers for name, numbers in OF_OTHERS.items() if name not in refused}
     number, architecture = (BPF_LOAD, 0, 0, 0), (BPF_LOAD, 0, 0, 4)
     allow, refuse = (BPF_RETURN, 0, 0, SECCOMP_ALLOW), (BPF_RETURN, 0, 0, SECCOMP_EPERM)
@@ -219,6 +231,11 @@ def filter_program(
         # with nothing to set (argument 2), it only reads
         reads = [argument(2), (BPF_IF_EQUAL, 0, 3, 0), argument(2, 1), (BPF_IF_EQUAL, 0, 1, 0), allow, refuse]
         checks.append((PRLIMIT64[place], [argument(0), (BPF_IF_EQUAL, 0, 1, 0), allow, *reads]))
+        if not namespaces:
+            flagged = [argument(0), (BPF_IF_SET, 0, 1, CLONE_NEWUSER), refuse, allow]
+            checks += [(wanted, flagged) for wanted in column({"": NEW_PROCESSES["clone"]}, place)]
+            missing = [(BPF_RETURN, 0, 0, SECCOMP_ENOSYS)]  # libraries then use `clone`
+            checks += [(wanted, missing) for wanted in column({"": NEW_PROCESSES["clone3"]}, place)]
         block = [number]
         if name == "x86_64":
             block += [(BPF_IF_AT_LEAST, 0, 1, X32), (BPF_RETURN, 0, 0, SECCOMP_ENOSYS)]
@@ -233,9 +250,14 @@ def column(table: "dict[str, tuple[int | None, ...]]", place: int) -> "list[int]
     return [number for numbers in table.values() if (number := numbers[place]) is not None]
 
 
-def filter_calls(allowed: "frozenset[str]" = frozenset(), refused: "frozenset[str]" = frozenset()) -> None:
+def filter_calls(
+    allowed: "frozenset[str]" = frozenset(),
+    refused: "frozenset[str]" = frozenset(),
+    *,
+    namespaces: bool = True,
+) -> None:
     """Refuse system calls that Landlock has no rule for. The probes detect a kernel without seccomp(2)."""
-    program = filter_program(allowed, refused)
+    program = filter_program(allowed, refused, namespaces=namespaces)
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     filters = struct.pack("@HP", len(program), ctypes.addressof(code))
     libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)

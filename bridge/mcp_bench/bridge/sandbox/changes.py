@@ -36,6 +36,28 @@ def of(layers: "list[str]") -> "list[Change]":
 
 def walk(top: int) -> "Iterator[Change]":
     """Yield what is in a layer, parents first. Closes `top`."""
+    for path, name, folder, found in entries(top):
+        try:
+            change = one(name, folder, found)
+        except OSError:
+            continue  # it changes meanwhile
+        yield {"path": shown(path), **change}
+
+
+def shown(path: str) -> str:
+    return os.fsencode(path).decode(errors="replace")
+
+
+def entries(
+    top: int, skipped: "frozenset[str]" = frozenset()
+) -> "Iterator[tuple[str, str, int, os.stat_result | None]]":
+    """Yield what is below a folder, parents first: path, name, descriptor of its folder, and its status.
+
+    It yields None instead of the status where folders are nested more than `MOST_LEVELS` deep. Closes `top`.
+
+    Args:
+        skipped: paths to leave out, with everything below them.
+    """
     waiting: list[tuple[int, str, Iterator[str]]] = [(top, "", iter(sorted(os.listdir(top))))]
     while waiting:
         folder, prefix, names = waiting[-1]
@@ -45,15 +67,17 @@ def walk(top: int) -> "Iterator[Change]":
             waiting.pop()
             continue
         path = f"{prefix}/{name}"
+        if path in skipped:
+            continue
         try:
-            change = one(name, folder)
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             continue  # it changes meanwhile
-        yield {"path": os.fsencode(path).decode(errors="replace"), **change}
-        if change["kind"] != "folder":
+        yield path, name, folder, found
+        if not stat.S_ISDIR(found.st_mode):
             continue
         if len(waiting) >= MOST_LEVELS:
-            yield {"path": f"{path}/...", "kind": "other", "mode": 0, "size": 0}
+            yield f"{path}/...", "...", folder, None
             continue
         try:
             below = os.open(name, FOLDER, dir_fd=folder)
@@ -62,13 +86,14 @@ def walk(top: int) -> "Iterator[Change]":
         waiting.append((below, path, iter(sorted(os.listdir(below)))))
 
 
-def one(name: str, folder: int) -> Change:
+def one(name: str, folder: int, found: "os.stat_result | None") -> Change:
     """Return what one entry of a folder is.
 
     Raises:
         OSError: it is gone.
     """
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if found is None:
+        return {"kind": "other", "mode": 0, "size": 0}
     change: Change = {"mode": stat.S_IMODE(found.st_mode), "size": 0}
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
         return {"kind": "deleted", "mode": 0, "size": 0}

@@ -6,9 +6,19 @@ The line's `size` is the number of bytes. Standard library only.
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 Message = tuple[dict[str, Any], bytes]
+
+
+class Control(Protocol):
+    """A stream in both directions: a socket, or two pipes."""
+
+    def fileno(self) -> int: ...
+
+    def recv(self, size: int, /) -> bytes: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
 
 
 def packed(head: "dict[str, Any]", body: bytes = b"") -> bytes:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import anyio
 
-from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
+from mcp_bench.bridge.sandbox.engine import Engine, choose
 from mcp_bench.bridge.sandbox.remote import RunnerLostError
 from mcp_bench.bridge.sandbox.runners import Runner, configured, leased
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxSpec
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class EpisodeSandboxes:
     """Starts sandboxes. A task of its own holds each, so that a world can ask from any task."""
 
-    def __init__(self, engine: str = AUTO) -> None:
+    def __init__(self, engine: str = "") -> None:
         self.enforced: list[Enforced] = []
         """What the started ones enforce."""
         self._named = engine
@@ -43,8 +43,10 @@ class EpisodeSandboxes:
                     sandbox = await self._on_a_runner(runners, spec)
                     self.enforced.append(sandbox.enforced)
                     return sandbox
-                self._engine = await anyio.to_thread.run_sync(choose, self._named)
-        sandbox = await self._hold(self._engine.sandbox(spec))
+        engine = self._engine
+        if engine is None:
+            engine = await anyio.to_thread.run_sync(choose, self._named, spec.base)
+        sandbox = await self._hold(engine.sandbox(spec))
         self.enforced.append(sandbox.enforced)
         return sandbox
 

@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 from mcp_bench.bridge.sandbox import kernel, probe
-from mcp_bench.bridge.sandbox.channel import Incoming, packed
+from mcp_bench.bridge.sandbox.channel import Control, Incoming, packed
 from mcp_bench.bridge.sandbox.process import arrange, become_command, readable
 from mcp_bench.bridge.sandbox.program import Program
 
@@ -162,7 +162,7 @@ class Shell:
 
 
 class Inside:
-    def __init__(self, control: socket.socket, alive: int, spec: "dict[str, Any]") -> None:
+    def __init__(self, control: Control, alive: int, spec: "dict[str, Any]") -> None:
         self.control, self.alive, self.spec = control, alive, spec
         self.folder = spec["workdir"]
         os.umask(0o022)
@@ -175,7 +175,7 @@ class Inside:
         self.program: Program | None = None
         self.running: int | None = None
         """Id of the message whose command runs."""
-        self.deadline = self.kill_at = float("inf")
+        self.deadline = self.kill_at = self.look_at = float("inf")
         self.late = bytearray()
         self.reset(0)
 
@@ -189,7 +189,7 @@ class Inside:
     def serve(self) -> None:
         requests = Incoming()
         while True:
-            due = min(self.deadline, self.kill_at)
+            due = min(self.deadline, self.kill_at, self.look_at)
             reads: list[int] = [self.control.fileno(), self.alive]
             writes: list[int] = []
             if self.shell is not None:
@@ -238,7 +238,7 @@ class Inside:
         if head["op"] == "start":
             if self.program is not None:
                 self.program.end("another program was started")
-            self.program = Program(head["argv"], self.folder, self.spec, alone=head["alone"])
+            self.program = Program(head["argv"], self.folder, self.spec, alone=head["alone"], look=self.look)
         if self.program is None:
             raise ValueError("no program was started")
         return self.program.ask(
@@ -309,6 +309,10 @@ class Inside:
                     "shell_ended": ended}  # fmt: skip
             self.send(head, bytes(self.tail))
         self.running = None
+
+    def look(self) -> str:
+        """Return which limit of the whole sandbox is exceeded. Here, the keeper looks at them."""
+        return ""
 
     def look_at_time(self) -> None:
         now = time.monotonic()

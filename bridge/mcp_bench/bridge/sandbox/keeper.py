@@ -33,7 +33,7 @@ ROOT = __file__.rsplit("/", 4)[0]
 sys.path.append(ROOT)
 from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants  # noqa: E402
 from mcp_bench.bridge.process.limits import TICK_SECONDS, Watch, lower_own  # noqa: E402
-from mcp_bench.bridge.sandbox import changes, inside, kernel, skeleton  # noqa: E402
+from mcp_bench.bridge.sandbox import bubblewrap, changes, inside, kernel, skeleton  # noqa: E402
 from mcp_bench.bridge.sandbox.channel import Incoming, packed, write_all  # noqa: E402
 
 sys.path.remove(ROOT)
@@ -42,8 +42,9 @@ Spec = dict[str, Any]
 """`state`: the folder of the sandbox's files, which is its user's own. `layers`: folders that are its base,
 the topmost first. `host`: whether this machine's programs are below, read-only. `masked`: folders of /usr
 that it must not have. `uid`, `block`: the user to be, and its further ids, or null. `network`: whether it has
-the machine's. `limits`: see `mcp_bench.servers.sandbox.SandboxLimits`. `cgroups`: folders to join. `env`,
-`workdir`, `probes`: see `mcp_bench.bridge.sandbox.probe.arguments`."""
+the machine's. `limits`: see `mcp_bench.servers.sandbox.SandboxLimits`. `cgroups`: folders to join.
+`namespaces`: no filter refuses new user namespaces, the kernel's own limit does. `env`, `workdir`, `probes`:
+see `mcp_bench.bridge.sandbox.probe.arguments`."""
 
 PLACE = "/tmp"
 """Where the sandbox's folder is mounted, in the keeper's own mount namespace."""
@@ -166,7 +167,13 @@ class Keeper:
                 ours.close()
                 for descriptor in (0, 1):
                     os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
-                code = inside.run(theirs, self.joined, self.command(merged, system), self.spec, os.getppid())
+                code = inside.run(
+                    theirs,
+                    self.joined,
+                    bubblewrap.command(self.spec, merged, self.image, system, self.mounts),
+                    self.spec,
+                    os.getppid(),
+                )
             finally:
                 os._exit(code)
         theirs.close()
@@ -196,29 +203,6 @@ class Keeper:
                 os.makedirs(left, exist_ok=True)
                 folders.append(name)
         return folders
-
-    def command(self, merged: str, system: "list[str]") -> "list[str]":
-        """Return the command of bubblewrap; `system` are folders to mount from the base alone."""
-        spec = self.spec
-        argv = [spec["bwrap"], "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-                "--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv",
-                "--cap-drop", "ALL", "--bind", merged, "/", "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
-        if not spec["network"]:
-            argv += ["--unshare-net"]
-        size = ("--size", str(spec["limits"]["shared_memory"])) if spec["sized"] else ()
-        argv += [*size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-        for name in system:
-            argv += ["--ro-bind", f"{self.image}/{name}", f"/{name}"]
-        if spec["host"]:
-            argv += ["--ro-bind", "/usr", "/usr"]
-            argv += [
-                word for folder in spec["masked"] for word in ("--tmpfs", folder, "--remount-ro", folder)
-            ]
-            for name in skeleton.FROM_MACHINE:
-                argv += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-        for target, tree in sorted(self.mounts.items()):
-            argv += ["--ro-bind", f"trees/{tree}", target]
-        return [*argv, "--remount-ro", "/proc"]
 
     def halt(self) -> None:
         """End every process of the sandbox."""

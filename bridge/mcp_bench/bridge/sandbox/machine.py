@@ -58,7 +58,7 @@ def keepers_place(limits: Shares, *, host: bool, network: bool) -> Iterator[dict
             "state": state,
             "masked": list(masked()) if host else [],
             "uid": uid,
-            "block": None if uid is None else BLOCKS + (uid - UIDS.start) * BLOCK,
+            "block": None if uid is None else first_of_block(uid),
             "cgroups": [str(group) for group in made.folders],
             "limit_cpus": not made.cpus,
             "limit_memory": made.memory,
@@ -67,6 +67,11 @@ def keepers_place(limits: Shares, *, host: bool, network: bool) -> Iterator[dict
             "sized": "--size" in said_by(program, "--help"),
             "probes": probe.arguments(state, str(home().resolve()), 0 if uid else None, network=network),
         }
+
+
+def first_of_block(uid: int) -> int:
+    """Return the first of the 65536 ids that only the sandbox with this user has."""
+    return BLOCKS + (uid - UIDS.start) * BLOCK
 
 
 @cache

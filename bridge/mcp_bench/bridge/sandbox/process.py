@@ -60,7 +60,9 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     if spec["limit_cpus"]:
         os.sched_setaffinity(0, processors(spec["limits"]["cpus"], os.getppid()))
     refused = ("sched_setaffinity",) if spec["limit_cpus"] else ()
-    filter_calls(OWN_IPC, frozenset((*refused, *(NEW_PROCESSES if alone else ()))))
+    filter_calls(
+        OWN_IPC, frozenset((*refused, *(NEW_PROCESSES if alone else ()))), namespaces=spec["namespaces"]
+    )
     try:
         os.chdir(folder)
     except OSError:

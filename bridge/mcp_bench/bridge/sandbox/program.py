@@ -13,6 +13,7 @@ import select
 import signal
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from mcp_bench.bridge.sandbox.process import arrange, become_command, readable
@@ -21,6 +22,8 @@ LENGTH = struct.Struct("<Q")
 PIECE = 1 << 20
 LOG_BYTES = 4000
 """Kept of what the program wrote to stderr."""
+LOOK_SECONDS = 1.0
+"""Between two looks at the sandbox's limits while a program works."""
 MOST_PIECES = 64
 """Of its stderr, read at once."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,9 +34,17 @@ LATE = "its time was over"
 class Program:
     """A running program. It ends with the sandbox, or when it exceeds a limit."""
 
-    def __init__(self, argv: "list[str]", folder: str, spec: "dict[str, Any]", *, alone: bool) -> None:
+    def __init__(
+        self, argv: "list[str]", folder: str, spec: "dict[str, Any]", *, alone: bool,
+        look: "Callable[[], str]" = str,
+    ) -> None:  # fmt: skip
+        """Start the program.
+
+        Args:
+            look: returns which limit of the sandbox was exceeded, or an empty string.
+        """
         questions, answers, log = os.pipe(), os.pipe(), os.pipe()
-        self.alone = alone
+        self.alone, self.look = alone, look
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -102,7 +113,11 @@ class Program:
                 self.end(LATE)
                 break
             reads = [self.answers, *([self.log] if self.log >= 0 else []), *ends]
-            ready, room, _ = select.select(reads, [self.questions] if waiting else [], [], left)
+            ready, room, _ = select.select(reads, [self.questions] if waiting else [], [],
+                                           min(left, LOOK_SECONDS))  # fmt: skip
+            if over := self.look():
+                self.end(over)
+                break
             if any(end in ready for end in ends):
                 self.end(STOPPED)
                 break

@@ -34,7 +34,10 @@ SENT = (
     ("bridge/isolation", ("checkouts.py", "confine.py", "hidden.py", "landlock.py", "level.py")),
     ("bridge/isolation", ("probe.py", "support.py", "uid.py")),
     ("bridge/process", ("descendants.py", "limits.py")),
-    ("bridge/sandbox", ("cgroups.py", "changes.py", "channel.py", "elsewhere.py", "inside.py", "keeper.py")),
+    (
+        "bridge/sandbox",
+        ("bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "elsewhere.py", "inside.py", "keeper.py"),
+    ),
     ("bridge/sandbox", ("kernel.py", "leftovers.py", "machine.py", "probe.py", "process.py", "program.py")),
     ("bridge/sandbox", ("skeleton.py",)),
     ("bridge/wire", ("remove_folder.py",)),
@@ -74,6 +77,7 @@ class Remote:
     """An engine whose sandboxes are on another machine."""
 
     name = "remote"
+    runs_images = False
 
     def __init__(self, machine: str, argv: Sequence[str], on_lost: Callable[[str], None]) -> None:
         """Set up without a connection.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from mcp_bench.servers.codeworld.case import SHOWN, Case, Check
 from mcp_bench.servers.contracts import JSON
-from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.hidden_tests.fresh import left, run_fresh
 from mcp_bench.servers.sandbox import Sandbox
@@ -55,10 +55,7 @@ class CodeWorldWorld(ShellWorld):
         """Run a check in a fresh sandbox, in which no process of an earlier one is left."""
         files = {name: text.encode() for name, text in (check.files or {}).items()}
         mounts = {PLACE: files} if files else None
-        try:
-            done = await run_fresh(self.sandbox, check.command, mounts, seconds=check.seconds)
-            fault = "its time was over" if done.timed_out else check.fault(done.output)
-        except SandboxEndedError as error:  # by what the agent left
-            fault = str(error)
+        done = await run_fresh(self.sandbox, check.command, mounts, seconds=check.seconds)
+        fault = "its time was over" if done.timed_out else check.fault(done.output)
         kind: Literal["objective", "guardrail"] = "guardrail" if check.guards else "objective"
         return AssertionResult(name=check.name, passed=not fault, kind=kind, detail=fault)

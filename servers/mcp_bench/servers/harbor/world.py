@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from mcp_bench.servers.contracts import JSON
-from mcp_bench.servers.errors import SandboxEndedError, SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.harbor.demands import REWARD, Demands, passed, reward_of, tested
 from mcp_bench.servers.harbor.folder import TaskFolder
@@ -32,13 +31,8 @@ class HarborWorld(ShellWorld):
         self._task, self._demands, self._workdir = task, demands, workdir
 
     async def grade(self, answer: str) -> Grade:
-        try:
-            self.changes = self.changes or await left(self.sandbox)
-            run = await tested(self._task, self._workdir, self.sandbox)
-        except SandboxError as error:
-            if not self.sandbox.over and not isinstance(error, SandboxEndedError):
-                raise
-            return self._grade([AssertionResult(name="the tests ran", passed=False, detail=str(error))], {})
+        self.changes = self.changes or await left(self.sandbox)
+        run = await tested(self._task, self._workdir, self.sandbox)
         self.tests_printed = run.result.output[-SHOWN:]
         reward = reward_of(run)
         good = set(passed(run))

@@ -107,7 +107,7 @@ class ProofsWorld(ShellWorld):
             data = await self.sandbox.read(SOLUTION, most=MOST_BYTES)
         except SandboxError as error:
             faults = dict.fromkeys(self._judge.parts, str(error))
-        else:  # an error of the judge's sandbox is not the agent's: the episode is invalid
+        else:  # an error of the judge's sandbox, unless the proof ended it, makes the episode invalid
             self.solution = data.decode("utf-8", "replace")
             faults = await self._judge.faults(self.solution)
         checks = tuple(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcp_bench.servers.errors import SandboxEndedError, SandboxError
+from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.sandbox import Sandbox
 
 MOST_BYTES = 256 << 10
@@ -63,11 +63,8 @@ class Judge:
         statements = await self.sandbox.read(f"{TASK}/Problem.vo")
         await self.sandbox.write(f"{ANSWER}/Solution.v", solution.encode())
         before = await self._changed()
-        try:
-            if fault := await self._coq(f"coqc {PATHS} {ANSWER}/Solution.v"):
-                return self._all(f"it does not compile: {fault}")
-        except SandboxEndedError as error:
-            return self._all(f"compiling it ended the sandbox: {error}")
+        if fault := await self._coq(f"coqc {PATHS} {ANSWER}/Solution.v"):
+            return self._all(f"it does not compile: {fault}")
         changed = {path for path, _ in await self._changed() ^ before}
         if written := sorted(path for path in changed if not path.endswith(CACHES)):
             return self._all(f"compiling it changed files: {written[0]}")

@@ -1,0 +1,1 @@
+"""Sandboxes as containers of podman or docker."""

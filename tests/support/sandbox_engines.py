@@ -1,0 +1,19 @@
+"""Every engine of sandboxes that runs here, for tests of what all of them must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcp_bench.bridge.sandbox.engine import Engine, engines
+from tests.support.requirements import skip
+
+NAMES: Sequence[str] = ("bwrap", "podman", "docker")
+
+
+def engine(name: str) -> Engine:
+    """Return an engine, or skip the test where it does not work."""
+    found = engines()[name]
+    support = found.support()
+    if not support.works:
+        skip(name, support.detail)
+    return found
