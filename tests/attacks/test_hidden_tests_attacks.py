@@ -10,6 +10,7 @@ import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.harbor.world import HarborWorld
 from mcp_bench.servers.sandbox import SandboxError
 from tests.support.requirements import needs
@@ -94,7 +95,7 @@ async def graded(world: HarborWorld, command: str, solution: str = "double = Non
     await world.sandbox.write("/app/solution.py", solution.encode())
     await world.sandbox.run(command, seconds=20)
     with anyio.fail_after(240):
-        return await world.grade("")
+        return await grade_world(world, "", ())
 
 
 def unsolved(grade: Grade) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.proofs import BENCHMARK
 from mcp_bench.servers.proofs.benchmark import SPLIT
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
@@ -55,7 +56,7 @@ def graded(task: str, text: str | None, *commands: str) -> Grade:
                 await world.sandbox.write("/work/Solution.v", text.encode())
             for command in commands:
                 await world.call("bash", {"command": command})
-            return await world.grade("")
+            return await grade_world(world, "", ())
         finally:
             await lender.sandboxes.aclose()
 

@@ -14,6 +14,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.contracts import Grade
+from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.swe.benchmark import BENCHMARK
 from mcp_bench.servers.swe.instance import SweError
 from mcp_bench.servers.swe.packages import IDENTITY, packages
@@ -143,7 +144,7 @@ def played(*commands: str) -> tuple[Grade, str]:
             world = await BENCHMARK.make_world("our__halves-1", 0, host)
             for command in commands:
                 await world.call("bash", {"command": command})
-            return await world.grade(""), world.patch
+            return await grade_world(world, "", ()), world.patch
         finally:
             await sandboxes.aclose()
 

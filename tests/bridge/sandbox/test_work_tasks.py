@@ -11,6 +11,7 @@ from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.cybench.benchmark import Cybench
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.mle import BENCHMARK as MLE
 from mcp_bench.servers.mle.competitions import COMPETITIONS
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
@@ -50,7 +51,7 @@ def graded(benchmark, task: str, *calls: tuple[str, dict[str, str]]) -> tuple[li
         try:
             world = await benchmark.open(task, host=lender)
             said = [(await world.call(name, arguments)).text for name, arguments in calls]
-            return said, await world.grade("")
+            return said, await grade_world(world, "", ())
         finally:
             await lender.sandboxes.aclose()
 
