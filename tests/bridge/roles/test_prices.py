@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -125,18 +126,18 @@ async def test_a_limit_before_the_agent_begins_is_not_its_doing(endpoint, begun:
     stored: list[Asked] = []
     roles = Roles({"opponent": model}, RoleLimits(cost=1e-9), {"opponent-1": Price(input=1, output=1)})
     host = EpisodeHost(roles, seed=0, store=stored.append)
-    said = [ChatMessage(role="user", content="They offer 3.")]
-    await host.ask(
-        "opponent", said, [ToolSpec(name="offer", description="", input_schema={"type": "object"})]
-    )
-    if begun:
-        host.begin()
-    with pytest.raises(HostError):
-        await host.ask("opponent", said)
-    failure = host.take_failure()
-    assert failure is not None and (failure.reason, failure.agents_doing) == ("role_limit", begun)
-    assert [one.usage and one.usage.cost_usd for one in stored] == [host.cost]
-    await host.aclose()
+    async with aclosing(host):
+        said = [ChatMessage(role="user", content="They offer 3.")]
+        await host.ask(
+            "opponent", said, [ToolSpec(name="offer", description="", input_schema={"type": "object"})]
+        )
+        if begun:
+            host.begin()
+        with pytest.raises(HostError):
+            await host.ask("opponent", said)
+        failure = host.take_failure()
+        assert failure is not None and (failure.reason, failure.agents_doing) == ("role_limit", begun)
+        assert [one.usage and one.usage.cost_usd for one in stored] == [host.cost]
 
 
 def test_a_limit_of_cost_needs_a_cost(bench, endpoint, script) -> None:
