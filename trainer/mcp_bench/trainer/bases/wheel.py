@@ -130,9 +130,10 @@ def _download(base: KnownBase, work: Path, on_progress: OnProgress) -> Path:
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:  # pip renames and deletes at the same time
-            continue
+    for place, _, names in os.walk(folder):  # a folder that pip has just deleted is no error to it
+        for name in names:
+            try:
+                total += Path(place, name).stat().st_size
+            except FileNotFoundError:
+                continue
     return total

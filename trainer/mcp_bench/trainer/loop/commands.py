@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -64,8 +66,11 @@ def run(
 
 
 def _exit_code(argv: Sequence[str], stdout: Stream, stderr: Stream) -> int | None:
-    process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, stderr)
+    with _interrupt_later() as interrupted:  # else the command could start and get no signal
+        process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, stderr)
     try:
+        if interrupted:
+            raise KeyboardInterrupt
         return process.wait()
     except KeyboardInterrupt:
         process.interrupt()  # let it finish; a second Ctrl-C ends it at once
@@ -73,6 +78,20 @@ def _exit_code(argv: Sequence[str], stdout: Stream, stderr: Stream) -> int | Non
         raise
     finally:
         process.end()
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[list[int]]:
+    """Collect SIGINT instead of raising KeyboardInterrupt. In other threads than the main one, do nothing."""
+    got = list[int]()
+    if threading.current_thread() is not threading.main_thread():
+        yield got
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: got.append(number))
+    try:
+        yield got
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
