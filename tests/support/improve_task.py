@@ -1,4 +1,7 @@
-"""A small improvement task: sums of squares, by a loop and by a formula."""
+"""A small improvement task: sums of squares, number by number and sixteen at a time.
+
+The reference takes a tenth of the baseline's time, and not microseconds: those say little on a busy machine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ BASELINE = """def solve(n):
     return total
 """
 REFERENCE = """def solve(n):
-    return (n - 1) * n * (2 * n - 1) // 6
+    whole = n // 16 * 16
+    total = sum(16 * a * a + 240 * a + 1240 for a in range(0, whole, 16))
+    return total + sum(i * i for i in range(whole, n))
 """
 SCORER = """def question(rng, part, settings):
     return [settings["size"] + rng.randrange(settings["size"])]
