@@ -32,7 +32,7 @@ def test_a_task_is_read_from_its_folder(tmp_path: Path) -> None:
     task = read_task(write_task(tmp_path))
     assert task.definition.splits == {"train": 3}
     assert "for" in task.baseline["target.py"]
-    assert "for" not in task.reference["target.py"]
+    assert "for number" not in task.reference["target.py"]
     assert task.scorer.question(Random(1), "search", {"size": 5})
 
 
