@@ -27,6 +27,12 @@ def test_every_driver_shows_versions_that_work(driver: str, lows: list[float | N
     assert len({version.number for version in shown}) == len(shown)
 
 
+@given(st.sampled_from(sorted(DRIVERS)), st.integers(0, 3), st.randoms())
+def test_a_baseline_that_failed_is_shown(driver: str, failures: int, chance: Random) -> None:
+    versions = [Version(number, {"a.py": ""}, "", None) for number in range(failures + 1)]
+    assert DRIVERS[driver](versions, chance)[-1].number <= failures
+
+
 def numbers(driver: str, versions: list[Version]) -> list[int]:
     return [version.number for version in DRIVERS[driver](versions, Random(1))]
 

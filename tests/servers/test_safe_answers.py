@@ -15,7 +15,7 @@ CODE = (
 )
 
 
-@pytest.mark.parametrize("answer", [*CODE, "[1, print(2)]", "(" * 5000])
+@pytest.mark.parametrize("answer", [*CODE, "[1, print(2)]", "(" * 5000, "oracle_answer"])
 def test_code_is_no_literal(answer: str) -> None:
     assert not is_literal(answer)
 

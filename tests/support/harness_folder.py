@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 
-INSTRUCTIONS = 'Say "yes & no" \\ before — anything: §harness-seven.'
+INSTRUCTIONS = 'Say "yes & no" \\ before — anything: §harness-seven. Mail @alice.'
 FILES = {
     "INSTRUCTIONS.md": INSTRUCTIONS + "\n",
     "memory/once.md": "---\nepisodes: [ep_1]\n---\nOne press\nis enough.\n",

@@ -22,8 +22,14 @@ pytestmark = pytest.mark.system
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A home with runs of every split; on train a bad one, a good one, and one with a harness."""
     bench = Bench(tmp_path_factory.mktemp("experience") / "home", {"OPENAI_API_KEY": "k"})
-    for split, drop in (("train", "0.9"), ("train", "0"), ("dev", "0.5"), ("test", "0.5")):
-        options = ("--split", split, "--limit", "4", "--agent-option", f"drop={drop}")
+    for split, limit, drop in (
+        ("train", 4, "0.9"),
+        ("train", 4, "0"),
+        ("dev", 16, "0.5"),
+        ("dev", 4, "1"),
+        ("test", 4, "0.5"),
+    ):
+        options = ("--split", split, "--limit", str(limit), "--agent-option", f"drop={drop}")
         bench.run("record", "--agent", "oracle", *options)
     with ModelEndpoint([PRESSED]) as endpoint:
         bench.run(
@@ -71,8 +77,8 @@ def test_scores_and_failures_of_train_are_shown(recorded: Bench) -> None:
     dev, _, families = rest.partition("\n\n")
     assert train.startswith("train:\ncounter chat m timeout 900, retries 0, harness calm@")
     assert train.count("\nsaasworld oracle") == 2
-    assert dev.startswith("saasworld oracle")
-    assert dev.endswith("± 0.25")
+    assert dev.startswith("saasworld oracle drop=0.5")  # four tasks are too few
+    assert dev.endswith("± 0.12")
     assert "the families with the lowest scores" in families
     assert "1 of 2 episodes | saasworld " in failures
     assert errors == "(none)"

@@ -42,7 +42,7 @@ def test_equal_versions_have_equal_texts(one: dict[str, str], other: dict[str, s
         Harness("h", {p: t.replace("---", "") for p, t in texts.items()}) for texts in (one, other)
     )
     assert (first.version == second.version) == (first.files == second.files)
-    assert Harness("another name", first.files).version == first.version
+    assert Harness("another", first.files).version == first.version
 
 
 SKILL = FILES["skills/press-well/SKILL.md"]
@@ -57,6 +57,14 @@ WRONG = {
     "broken YAML": ({"tools.yaml": "press: x\n  y: ["}, r"tools.yaml:2: not YAML"),
     "a list": ({"agents.yaml": "- chat"}, "must be a mapping"),
     "no options": ({"agents.yaml": "chat: 7"}, "chat needs options"),
+    "a choice of the operator": (
+        {"agents.yaml": "acp: {command: evil}"},
+        "command belongs on the command line",
+    ),
+    "an option without a value": (
+        {"agents.yaml": "codex: {effort: }"},
+        "codex.effort needs a word or a number",
+    ),
     "an empty description": ({"tools.yaml": "press: ''"}, "press needs a description"),
     "long instructions": ({"INSTRUCTIONS.md": "x" * 20_000}, "every request carries them"),
     "a large folder": ({"skills/a/b": "x" * (MOST_BYTES + 1)}, f"at most {MOST_BYTES}"),
@@ -84,3 +92,13 @@ def test_a_folder_with_odd_files_is_refused(tmp_path: Path) -> None:
     (folder / "INSTRUCTIONS.md").write_bytes(b"\xff\xfe")
     with pytest.raises(WrongUseError, match="not UTF-8"):
         read_harness(folder)
+
+
+def test_a_name_that_reports_cannot_read_is_refused() -> None:
+    with pytest.raises(WrongUseError, match="rename it"):
+        Harness("my harness", {"INSTRUCTIONS.md": "x"})
+
+
+def test_a_skill_can_end_after_its_frontmatter() -> None:
+    found = Harness("calm", {"skills/a/SKILL.md": "---\nname: a\ndescription: b\n---"})
+    assert found.skills["a"].text == ""

@@ -2,17 +2,20 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_bench.servers.registry import load
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS, agents
 from tests.support.bench_commands import Bench
 from tests.support.harness_folder import INSTRUCTIONS, PRESSED, write_harness
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
+from tests.support.model_endpoint.script import ScriptedCall, Step, script_from_reference
 
 pytestmark = pytest.mark.system
 
@@ -90,6 +93,22 @@ def test_our_client_has_it_in_its_system_prompt(bench: Bench, tmp_path: Path) ->
     assert (again["status"], again["differences"]) == ("same", [])
 
 
+def test_a_matrix_knows_a_harness_by_its_content(bench: Bench, tmp_path: Path) -> None:
+    """A changed folder makes another cell; the same folder does not."""
+    folder = write_harness(tmp_path / "calm")
+    matrix = tmp_path / "cells.yaml"
+    matrix.write_text(
+        "name: cells\nrecord: {benchmark: counter, task: [unsolved], harness: calm}\n"
+        "agents: [{name: idle, agent: noop}]\n"
+    )
+    runs = []
+    for text in ("One rule.", "One rule.", "Another rule."):
+        (folder / "INSTRUCTIONS.md").write_text(text)
+        bench.run("record", "--config", matrix)
+        runs.append(len(list((bench.home / "runs").iterdir())))
+    assert runs == [1, 1, 2]
+
+
 def test_versions_are_compared(bench: Bench, tmp_path: Path) -> None:
     first = write_harness(tmp_path / "calm")
     second = write_harness(tmp_path / "b" / "calm", memory__once=None)
@@ -122,3 +141,22 @@ def test_a_harness_that_does_not_fit_is_refused(bench: Bench, tmp_path: Path) ->
     assert "use a harness of instructions and tips with --server" in done.stderr
     done = bench.run(*refused[:-1], tmp_path / "none", *TASK, code=2)
     assert "is no folder" in done.stderr
+
+
+def test_steps_are_labelled_although_a_skill_was_read(bench: Bench, tmp_path: Path) -> None:
+    """The world does not know the tool that read it."""
+    saasworld = load("benchmark", "saasworld")
+    task = next(iter(saasworld.tasks("train", 1)))
+    reference = saasworld.reference(task.id)
+    script = script_from_reference(task.prompt.splitlines()[0], reference.model_dump(), reasoning=False)
+    skill = Step((ScriptedCall("read_skill", {"name": "press-well"}),))
+    folder = write_harness(tmp_path / "calm", tools=None)
+    bench.environ["OPENAI_API_KEY"] = KEY
+    with ModelEndpoint([replace(script, steps=(skill, *script.steps))], api_key=KEY) as endpoint:
+        bench.run(
+            "record", "--agent", "chat", "--task", task.id, "--model", "m", "--base-url", endpoint.openai_url,
+            "--harness", folder,
+        )  # fmt: skip
+    bench.run("export", "--format", "steps", "--out", tmp_path / "rows.jsonl")
+    [row] = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert "read_skill" in json.dumps(row)

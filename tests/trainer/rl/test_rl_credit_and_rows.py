@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
+from mcp_bench.trainer.rl.collect import trainable
 from mcp_bench.trainer.rl.credit import advantages, is_flat
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
@@ -36,6 +37,14 @@ def test_turns_that_extend_each_other_are_one_row(turns: list[tuple[list[int], l
     assert row.tokens.tolist() == tokens
     assert row.sampled.tolist() == chosen
     assert row.logprobs.tolist() == [-0.5 if one else 0.0 for one in chosen]
+
+
+def test_a_cut_answer_of_a_later_row_is_not_learned_from() -> None:
+    sampled = [answer([1, 2], [3, 4]), answer([9], [5, 6], cut=True)]
+    [whole, cut] = make_rows(sampled)
+    assert whole.sampled.sum() == cut.sampled.sum() == 2
+    [kept] = trainable(sampled, cut=True)
+    assert kept.tokens.tolist() == [1, 2, 3, 4]
 
 
 @given(IDS, IDS, IDS)

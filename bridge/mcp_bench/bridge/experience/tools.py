@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import anyio
 from pydantic import Field
 
 from mcp_bench.bridge.harness.folder import Harness, stored_harness
@@ -28,13 +29,15 @@ from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Message
+from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.sdk import RefusedError, SimpleWorld, tool
 
 SHOWN, GATED = "train", "dev"
+FEWEST = 16
+"""Tasks of dev below which no score is shown: the fewer, the more it says about each."""
 MOST_TEXT = 2_000
 """Characters of one text in a conversation; the rest is left out, and that is said."""
-MOST_HITS = 1_000
 GROUPS = ("benchmark", "agent", "model", "harness")
 WAIT_SECONDS = 20.0
 """For the search index, which is made at the first search."""
@@ -70,6 +73,13 @@ class Experience(SimpleWorld):
         self._library, self._runs, self._reveal = library, runs, reveal
         self._index = SearchIndex(library)
 
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        """Answer in a thread: reading databases takes seconds, and other clients wait for the event loop."""
+        try:
+            return await anyio.to_thread.run_sync(anyio.run, super().call, name, arguments)
+        except KeyError as gone:
+            return ToolResult(text=f"{gone} was deleted meanwhile.", is_error=True)
+
     def _paths(self) -> Sequence[Path]:
         return self._library.paths() if self._runs is None else self._runs
 
@@ -101,9 +111,10 @@ class Experience(SimpleWorld):
             "train:",
             *_table(_row(row) for row in summarise(graded, GROUPS)),
         ]
-        if gated := self._graded(GATED):
+        rows = summarise(self._graded(GATED), GROUPS)
+        if gated := [row for row in rows if row["tasks"] >= FEWEST]:
             lines += ["", "dev, rounded to a standard error:"]
-            lines += _table(_rounded(row) for row in summarise(gated, GROUPS))
+            lines += _table(_rounded(row) for row in gated)
         by_family = defaultdict[str, list[StoredEpisode]](list)
         for one in graded:
             by_family[f"{one.benchmark} {family(one.task, one.domain)}"].append(one)
@@ -135,8 +146,8 @@ class Experience(SimpleWorld):
             words: all of them must be there, or words that begin with them.
         """
         self._index.refresh(WAIT_SECONDS)
-        shown = {one.id: one for one in self._episodes()}
-        hits = [hit for hit in self._index.search(words, MOST_HITS) if hit.episode in shown][:limit]
+        shown = [one.id for one in self._episodes()]
+        hits = self._index.search(words, limit, among=shown)
         lines = [
             f"{hit.episode} {hit.task} turn {hit.position} {hit.kind}: "
             f"{' '.join(hit.excerpt.replace(MARK, '**').replace(UNMARK, '**').split())}"

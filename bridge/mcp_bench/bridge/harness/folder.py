@@ -33,10 +33,15 @@ MOST_INSTRUCTION_BYTES = 16 << 10
 """Of what is always in the model's context: instructions, tips, and the list of skills."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """Of a skill (https://agentskills.io/specification)."""
+FOLDER_NAME = re.compile(r"[\w.-]+")
+"""Reports name a harness among other words."""
+OF_OPERATOR = ("command", "file", "login", "login_method")
+"""Agent options that choose what is started or lent. An agent may have written the harness, so they belong on
+the command line."""
 MOST_NAME, MOST_DESCRIPTION = 64, 1024
 INSTRUCTIONS, TOOLS, AGENTS, SKILL = "INSTRUCTIONS.md", "tools.yaml", "agents.yaml", "SKILL.md"
 KNOWN = (INSTRUCTIONS, TOOLS, AGENTS, "memory", "skills")
-FRONTMATTER = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*\n(?P<text>.*)", re.DOTALL | re.MULTILINE)
+FRONTMATTER = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n(?P<text>.*)|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,11 @@ class Harness:
     """Texts by their path in the folder, with `/`."""
 
     def __post_init__(self) -> None:
+        if not FOLDER_NAME.fullmatch(self.name):
+            raise WrongUseError(
+                f"a harness's folder has a name of letters, digits, dots, hyphens and underscores, and this "
+                f"one is {self.name!r}: rename it"
+            )
         for path in self.files:
             first = PurePosixPath(path).parts[0]
             if first not in KNOWN or (first in KNOWN[:3]) != (first == path):
@@ -163,6 +173,13 @@ class Harness:
         for agent, options in found.items():
             if not isinstance(options, dict):
                 raise WrongUseError(f"{self.name}/{AGENTS}: {agent} needs options, as `option: value`")
+            for key, value in options.items():
+                if key in OF_OPERATOR:
+                    raise WrongUseError(
+                        f"{self.name}/{AGENTS}: {key} belongs on the command line: --agent-option"
+                    )
+                if not isinstance(value, (str, int, float)):
+                    raise WrongUseError(f"{self.name}/{AGENTS}: {agent}.{key} needs a word or a number")
         return {
             str(agent): {str(key): _word(value) for key, value in options.items()}
             for agent, options in found.items()
@@ -219,7 +236,7 @@ def stored_harness(settings: Mapping[str, JsonValue]) -> Harness | None:
 def _frontmatter(where: str, text: str) -> tuple[dict[Any, Any], str]:
     """Return the YAML between the first two lines of `---`, and the text after it."""
     found = FRONTMATTER.match(text)
-    return (_parsed(where, found["yaml"]), found["text"]) if found else ({}, text)
+    return (_parsed(where, found["yaml"]), found["text"] or "") if found else ({}, text)
 
 
 def _parsed(where: str, text: str) -> dict[Any, Any]:

@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
+from mcp_bench.bridge.harness.folder import read_harness
 from mcp_bench.bridge.run.choices import OF_ROLES, Choices
 from mcp_bench.bridge.run.setup import without_login
 
@@ -30,6 +32,8 @@ def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, Json
     for name in ("base_url", *OF_ROLES[1::2]):
         if name in values:
             values[name] = without_login(getattr(choices, name))
+    if choices.harness is not None:  # its content, wherever it is
+        values["harness"] = str(read_harness(Path(choices.harness)))
     if benchmark_version is not None:
         values["benchmark_version"] = benchmark_version
     return values

@@ -167,8 +167,10 @@ class _Checks:
             BenchError: something is missing.
         """
         tasks = self.tasks(choices)
-        # the tasks are there: what can still fail depends on the agent, its options and the server alone
-        key = repr([getattr(choices, one.name) for one in fields(choices) if one.name not in _NOT_OF_AGENT])
+        # the tasks are there: what can still fail depends on the agent, its options and the server alone,
+        # and for a harness on the benchmark's tools
+        names = [one.name for one in fields(choices) if one.name not in _NOT_OF_AGENT]
+        key = repr([getattr(choices, name) for name in names] + [choices.harness and choices.benchmark])
         if key not in self._agents:
             try:
                 checked_run(choices)

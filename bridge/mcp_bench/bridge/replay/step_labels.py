@@ -11,7 +11,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
-from mcp_bench.bridge.replay.replay import Normal, result_differences
+from mcp_bench.bridge.replay.replay import Normal, of_the_world, result_differences
 from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.export.steps import Replayed, Step, step
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
@@ -64,7 +64,11 @@ async def _steps(
         before = await _assertions(world, benchmark.name)
         steps: list[Step] = []
         same = True
+        own = of_the_world(calls, world)
         for call in calls:
+            if call not in own:  # a harness answered it
+                steps.append(step(before, before, is_error=bool((call.result or {}).get("isError"))))
+                continue
             result = await session.call(call.tool, call.arguments)
             if call.result is not None:
                 same = same and not any(result_differences(call, call.result, result, normal))

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
 from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
-from mcp_bench.bridge.harness.folder import read_harness, stored_harness
+from mcp_bench.bridge.harness.folder import AGENTS, read_harness, stored_harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
@@ -40,10 +40,10 @@ from mcp_bench.recorder.store.annotations import annotate, check_annotations
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
-from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
-from mcp_bench.servers.registry import load
+from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize_line
 
 logger = logging.getLogger(__name__)
@@ -77,6 +77,9 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     """
     check_annotations(choices.run_tags, choices.note)
     harness = None if choices.harness is None else read_harness(Path(choices.harness))
+    for name in harness.agents if harness else ():
+        if name not in registered("agent"):
+            raise UnknownNameError(f"agent in {AGENTS}", name, registered("agent"))
     options = {**(harness.agents.get(choices.agent, {}) if harness else {}), **choices.options}
     setup = agent_setup(
         choices.agent,

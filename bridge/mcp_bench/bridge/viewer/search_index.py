@@ -11,7 +11,7 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,9 @@ _SEARCH = f"""
     SELECT t.run, t.episode, t.position, t.kind, snippet(texts, 0, '{MARK}', '{UNMARK}', '…', 24),
            e.task, e.agent, e.model
     FROM texts t JOIN episodes e ON e.id = t.episode
-    WHERE texts MATCH ? AND (? = '' OR t.run = ?) ORDER BY rank LIMIT ?
+    WHERE texts MATCH ? AND (? = '' OR t.run = ?)
+        AND (? IS NULL OR t.episode IN (SELECT value FROM json_each(?)))
+    ORDER BY rank LIMIT ?
 """  # noqa: S608 - constants
 _log = logging.getLogger(__name__)
 
@@ -85,12 +87,18 @@ class SearchIndex:
         """Whether no update is in progress."""
         return self._thread is None or not self._thread.is_alive()
 
-    def search(self, words: str, most: int, run: str = "") -> list[Hit]:
-        """Return the messages that contain all words, or words that begin with them, the best first."""
+    def search(self, words: str, most: int, run: str = "", among: Collection[str] | None = None) -> list[Hit]:
+        """Return the messages that contain all words, or words that begin with them, the best first.
+
+        Args:
+            run: only messages of this run.
+            among: only messages of these episodes.
+        """
         terms = [f'"{word}"*' for word in words.replace('"', " ").split() if any(map(str.isalnum, word))]
         if not terms or not self._path.exists():
             return []
-        values = (" ".join(terms), run, run, most)
+        listed = None if among is None else json.dumps(list(among))
+        values = (" ".join(terms), run, run, listed, listed, most)
         with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as db:
             try:
                 return [Hit(*row) for row in db.execute(_SEARCH, values)]

@@ -87,9 +87,12 @@ class Search:
         first = next(iter(files))
         call = self._called("write", {"path": first, "text": files[first]})
         say_assistant(reply.text, reply.reasoning, [call])
-        await self._made(call)
+        refused = (await self._made(call)).is_error
         for name in list(files)[1:]:
-            await self._call("write", {"path": name, "text": files[name]})
+            refused |= (await self._call("write", {"path": name, "text": files[name]})).is_error
+        if refused:  # what would run is not what the model wrote
+            await self._write(self.versions[-1].files)
+            return False
         await self._run(files, parents, f"from {' and '.join(map(str, parents))}")
         return True
 
@@ -104,9 +107,12 @@ class Search:
         """End the attempt with the best version."""
         best = max(self.versions, key=merit)
         if best is not self.versions[-1]:
-            for name, text in best.files.items():
-                await self._call("write", {"path": name, "text": text})
+            await self._write(best.files)
         await self._call("submit", {})
+
+    async def _write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            await self._call("write", {"path": name, "text": text})
 
     async def _call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
         call = self._called(name, arguments)

@@ -57,7 +57,7 @@ def puct(versions: Sequence[Version], rng: Random) -> list[Version]:
 
     A version's value is its rank, so that the scale of gains does not matter.
     """
-    usable = sorted((version for version in versions if version.low is not None), key=merit)
+    usable = sorted(_usable(versions), key=merit)
     tried = sum(version.children for version in usable)
 
     def bound(rank: int, version: Version) -> float:
@@ -69,10 +69,15 @@ def puct(versions: Sequence[Version], rng: Random) -> list[Version]:
 
 def evolve(versions: Sequence[Version], rng: Random) -> list[Version]:
     """Evolution: two parents from the best few, each the better of two drawn ones."""
-    fittest = sorted((version for version in versions if version.low is not None), key=merit)[-POPULATION:]
+    fittest = sorted(_usable(versions), key=merit)[-POPULATION:]
     drawn = [max(rng.choices(fittest, k=2), key=merit) for _ in range(2)]
     first, second = sorted(drawn, key=merit)
     return [second] if first is second else [first, second]
+
+
+def _usable(versions: Sequence[Version]) -> list[Version]:
+    """Return the versions with a gain, or the baseline if none has one."""
+    return [version for version in versions if version.low is not None] or [versions[0]]
 
 
 DRIVERS: dict[str, Choose] = {

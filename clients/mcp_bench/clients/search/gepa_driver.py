@@ -41,6 +41,8 @@ def _optimize(search: Search, propose: Propose, more: Callable[[], bool], seed: 
     gepa: Any = importlib.import_module("gepa")
     batch_of: Any = importlib.import_module("gepa.core.adapter").EvaluationBatch
 
+    failed = list[Exception]()
+
     class Experiment:
         """What GEPA calls an adapter."""
 
@@ -61,9 +63,12 @@ def _optimize(search: Search, propose: Propose, more: Callable[[], bool], seed: 
     def proposed(candidate: dict[str, str], _: object, components: list[str]) -> dict[str, str]:
         """Return the texts of the next version, which has been run: `evaluate` finds it."""
         version, before = search.find(candidate), len(search.versions)
-        if version is None or not more():
+        if version is None or failed or not more():
             return {name: candidate[name] for name in components}
-        anyio.from_thread.run(propose, *search.asked([version]))
+        try:
+            anyio.from_thread.run(propose, *search.asked([version]))
+        except Exception as error:  # GEPA would go on
+            failed.append(error)
         files = search.versions[-1].files if len(search.versions) > before else candidate
         return {name: files[name] for name in components}
 
@@ -80,7 +85,9 @@ def _optimize(search: Search, propose: Propose, more: Callable[[], bool], seed: 
         module_selector="all",
         reflection_minibatch_size=1,
         skip_perfect_score=False,
-        stop_callbacks=lambda _: not more(),
+        stop_callbacks=lambda _: bool(failed) or not more(),
         logger=Quiet(),
         seed=seed,
     )
+    if failed:
+        raise failed[0]

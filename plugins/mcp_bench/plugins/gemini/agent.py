@@ -105,7 +105,7 @@ class Gemini(CliAgent[GeminiSession]):
         folder.mkdir(exist_ok=True)
         document = project_settings(request) if request.native else settings(request, env)
         (folder / "settings.json").write_text(json.dumps(document), encoding="utf-8")
-        if request.system:
+        if request.system and not imports(request.system):
             place = request.workdir if request.native else folder
             (place / "GEMINI.md").write_text(request.system, encoding="utf-8")
         if not request.native:
@@ -148,9 +148,17 @@ class Gemini(CliAgent[GeminiSession]):
         return None
 
 
+def imports(text: str) -> bool:
+    """Return whether the program would take a part of its context file for the name of another file."""
+    return re.search(r"(^|\s)@[./A-Za-z]", text) is not None
+
+
 def prompt(request: LaunchRequest) -> str:
+    text = request.prompt
+    if imports(request.system):
+        text = f"{request.system}\n\n{text}"
     # It takes a prompt that starts with a slash for a command, and removes quotes around one.
-    return f"\n{request.prompt}" if request.prompt.startswith(("/", '"', "'")) else request.prompt
+    return f"\n{text}" if text.startswith(("/", '"', "'")) else text
 
 
 def project_settings(request: LaunchRequest) -> dict[str, Any]:

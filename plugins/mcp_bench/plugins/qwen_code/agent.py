@@ -23,6 +23,7 @@ from mcp_bench.plugins.contracts import (
     LentLogin,
     McpServer,
 )
+from mcp_bench.plugins.gemini.agent import imports
 from mcp_bench.plugins.needs import LoginMissingError, Needs
 from mcp_bench.plugins.output import endpoint_fault, json_lines, not_approved, not_connected, overflowed
 from mcp_bench.plugins.qwen_code.session import QwenSession, read_session, session_id
@@ -98,11 +99,11 @@ class QwenCode(CliAgent[QwenSession]):
         if request.native:
             document = project_settings(request, document)
         (folder / "settings.json").write_text(json.dumps(document), encoding="utf-8")
-        if request.system:
+        if request.system and not imports(request.system):
             place = request.workdir / "QWEN.md" if request.native else folder / NOTES
             place.write_text(request.system, encoding="utf-8")
-        if not expands(request.prompt):
-            text = json.dumps(request.prompt, ensure_ascii=False).replace("\x7f", "\\u007f")
+        if not expands(prompt(request)):
+            text = json.dumps(prompt(request), ensure_ascii=False).replace("\x7f", "\\u007f")
             command = folder / "commands" / "episode.toml"
             command.write_text(f"prompt = {text}\n", encoding="utf-8")
 
@@ -117,7 +118,8 @@ class QwenCode(CliAgent[QwenSession]):
         argv += [f"--model={request.model}"] if request.model else []
         # As plain text, a prompt gets a space before every `@`, which marks a file, so that addresses break;
         # and one that begins with a slash is taken for a command. A command of its own avoids both.
-        argv.append(f"--prompt=\n{request.prompt}" if expands(request.prompt) else "--prompt=/episode")
+        asked = prompt(request)
+        argv.append(f"--prompt=\n{asked}" if expands(asked) else "--prompt=/episode")
         return argv
 
     def stdin(self, request: LaunchRequest) -> bytes:
@@ -158,6 +160,12 @@ class QwenCode(CliAgent[QwenSession]):
 def own_folder(request: LaunchRequest) -> Path:
     """Return the folder of its settings; in the user's HOME, that of a project: the working directory."""
     return (request.workdir if request.native else request.home) / ".qwen"
+
+
+def prompt(request: LaunchRequest) -> str:
+    """Return the prompt, after instructions that the program would change in its file of instructions."""
+    head = f"{request.system}\n\n" if imports(request.system) else ""
+    return head + request.prompt
 
 
 def expands(prompt: str) -> bool:

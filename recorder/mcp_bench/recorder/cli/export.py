@@ -123,7 +123,7 @@ def export(
     Examples:
       mcp-bench export --min-partial 0.5 --out train.jsonl
       mcp-bench export --strict --agent codex --agent claude-code --best 1 --out solved.jsonl
-      mcp-bench export --benchmark game_2048 --min-par 0.8 --best 2 --out good-games.jsonl
+      mcp-bench export --benchmark game-2048 --min-par 0.8 --best 2 --out good-games.jsonl
       mcp-bench export --dedupe near --max-per-family 200 --redact secrets --out varied.jsonl
       mcp-bench export --cohort high --size 500 --out high.jsonl
       mcp-bench export --split all --run run_01kbf3x9qv2m8t0 --out everything.jsonl

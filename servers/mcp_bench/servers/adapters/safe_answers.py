@@ -16,7 +16,8 @@ LARGEST = 10**12
 LARGEST_EXPONENT = 100
 POWERS_DEEP = 2
 """Powers within powers: more of them take all memory."""
-WORDS = re.compile(r"[\w\s]*")
+WORDS = re.compile(r"[A-Z0-9_\s]*")
+"""No lower-case letters: upstream's verifiers evaluate answers where their own variables are in reach."""
 ARITHMETIC = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub,
@@ -25,7 +26,7 @@ EXPONENT = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Add, ast.Sub, ast.Div, ast
 
 
 def is_literal(answer: str) -> bool:
-    """Return whether an answer is words and numbers alone, or a Python literal such as `[[0, 1]]`."""
+    """Return whether an answer is capital letters and digits only, or a Python literal: `[[0, 1]]`."""
     if WORDS.fullmatch(answer):
         return True
     try:

@@ -127,9 +127,10 @@ class ShellWorld(SimpleWorld):
         return ToolResult(text=chosen)
 
     async def _edit(self, path: str, old: str, new: str) -> ToolResult:
-        text = (await self.sandbox.read(path)).decode("utf-8", "replace")
-        found = text.count(old)
+        data = await self.sandbox.read(path)  # as bytes: a file may have parts that are no UTF-8
+        before, after = (text.encode("utf-8", "replace") for text in (old, new))
+        found = data.count(before)
         if found != 1:
             return ToolResult(text=f"The text is there {found} times, not once.", is_error=True)
-        await self.sandbox.write(path, text.replace(old, new).encode())
+        await self.sandbox.write(path, data.replace(before, after))
         return ToolResult(text="Replaced.")

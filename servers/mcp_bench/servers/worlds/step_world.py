@@ -265,8 +265,10 @@ class StepBenchmark(SimpleBenchmark):
         world = self.make_world(task_id, 0)
         calls = tuple(ToolCall(name=world.move_tool.name, arguments=move) for move in play(world))
         score = world.score()
-        reached = score.par is not None and score.value >= score.par
-        return Reference(calls=calls) if calls and reached else None
+        if not calls or score.par is None or score.baseline is None:
+            return None
+        share = share_of_par(score.value, baseline=score.baseline, par=score.par)
+        return Reference(calls=calls) if share == 1 else None
 
     def check_id(self, task_id: str) -> None:
         """Raise an error if there is no such task, without playing its game's beginning."""

@@ -80,13 +80,13 @@ def read_attempt(reader: RunReader, episode: StoredEpisode) -> Attempt:
     valid = episode.invalid is None and episode.partial is not None and episode.taint != "tainted"
     cut = bool(sampled) and sampled[-1].cut
     return Attempt(
-        episode=episode.id, task=episode.task, rows=tuple(_trainable(sampled, cut)),
+        episode=episode.id, task=episode.task, rows=tuple(trainable(sampled, cut)),
         reward=episode.partial if valid and sampled else None, strict=bool(episode.strict), cut=cut,
         calls=episode.calls,
     )  # fmt: skip
 
 
-def _trainable(sampled: Sequence[Sampled], cut: bool) -> list[Row]:
+def trainable(sampled: Sequence[Sampled], cut: bool) -> list[Row]:
     """Return the rows. An answer that the limit cut off keeps its tokens, but is not learned from."""
     rows = make_rows(sampled)
     if cut:

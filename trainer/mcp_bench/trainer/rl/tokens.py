@@ -29,7 +29,7 @@ class Sampled:
     """Whether the limit of tokens ended it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value
 class Row:
     """A sequence to train on: answers of one episode of which each extends the one before.
 
