@@ -18,7 +18,7 @@ from mcp_bench.recorder.store.run_folder import LOCK, RunFolder, is_being_writte
 from tests.support.bench_commands import Bench
 from tests.support.recorded import planned, run_info
 from tests.support.viewer import OWN, client
-from tests.support.viewer_browser import NEEDS_CHROMIUM, chromium, opened_viewer
+from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, chromium, opened_viewer
 
 pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
 SOURCE = """
@@ -64,6 +64,7 @@ def test_a_run_is_stopped_and_resumed(bench_home: Path, tmp_path: Path) -> None:
         refused = client()
         with chromium() as browser, opened_viewer(browser, bench_home) as viewer:
             page = viewer.page
+            expect.set_options(timeout=PATIENCE_MS)
             stop, resume = (page.get_by_role("button", name=name) for name in ("Stop the run", "Resume"))
             page.goto(f"{viewer.url}/runs/{path.name}")
             expect(page.get_by_text("1 of 2")).to_be_visible()
@@ -73,8 +74,8 @@ def test_a_run_is_stopped_and_resumed(bench_home: Path, tmp_path: Path) -> None:
             assert viewer.problems.pop().startswith("Stop this run?")  # answered with no
             assert is_being_written(path)
             viewer.accepts = ("Stop this run?",)
-            with page.expect_navigation(timeout=15_000):  # the question is answered meanwhile
-                stop.click(timeout=15_000)
+            with page.expect_navigation(timeout=PATIENCE_MS):  # the question is answered meanwhile
+                stop.click(timeout=PATIENCE_MS)
             process.communicate(timeout=SECONDS)
             page.reload()
             expect(stop).to_have_count(0)

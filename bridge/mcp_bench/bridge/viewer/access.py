@@ -128,11 +128,11 @@ class ViewerAccess:
         return None
 
     def _open(self, request: Request) -> Response:
-        code, self._code = self._code, None  # a wrong code ends it, too: there is no second guess
-        shown = request.query_params.get("code", "")
+        code, shown = self._code, request.query_params.get("code", "")
         if code is None or not hmac.compare_digest(shown.encode("utf-8", "replace"), code.encode()):
             log_refused(request.scope, "wrong_token", "a code that is wrong, or was used already")
             return HTMLResponse(_ASK, 401)
+        self._code = None  # only the right one ends it: else anybody could keep the browser out
         return self._let_in(HTMLResponse(_GO_ON))
 
     async def _login(self, request: Request) -> Response:

@@ -137,13 +137,14 @@ def resume_run(path: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait_for_start(path: Path, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a command that resumes a run has it open, for some seconds at most.
+    """Wait until a command that resumes a run has checked everything and said so, for some seconds at most.
 
     Raises:
         WrongUseError: it failed before; the text has the end of its log.
     """
     end = time.monotonic() + _START_SECONDS
-    while process.poll() is None and not is_being_written(path) and time.monotonic() < end:
+    begun = f"{path.name}: ".encode()
+    while process.poll() is None and begun not in (path / LOG).read_bytes() and time.monotonic() < end:
         time.sleep(_LOOK_SECONDS)
     if process.poll():
         said = (path / LOG).read_bytes()[-_MOST_SAID:].decode("utf-8", "replace").strip()

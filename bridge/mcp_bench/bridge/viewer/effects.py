@@ -51,18 +51,18 @@ class Effects:
 def effects_of(path: Path, episode: str) -> Effects:
     """Replay an episode of the run in a folder. One replay runs at a time, and recent ones are kept."""
     with _one_at_a_time:
-        return _replayed(path, episode)
+        try:
+            return _replayed(path, episode)
+        except BenchError as error:  # not kept: its cause can go away
+            return Effects(problem=str(error))
 
 
 @lru_cache(maxsize=64)
 def _replayed(path: Path, episode: str) -> Effects:
     with RunReader(path) as reader:
         stored = reader.episode(episode)
-    try:
-        with closing(labels([(path, stored)])) as replays:
-            found = next(replays)
-    except BenchError as error:
-        return Effects(problem=str(error))
+    with closing(labels([(path, stored)])) as replays:
+        found = next(replays)
     pairs = zip(found.calls, found.steps, strict=True)
     return Effects(
         tuple(

@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from starlette.requests import Request
+
+
+def query_number(request: Request, name: str) -> int:
+    """Return a number of the address's query; 0 if it is missing or none."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
+
 
 def page_of(what: str | None) -> str:
     """Return the page of what a user named: a run, an episode, or nothing.

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import socket
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ from mcp_bench.servers.errors import UnknownNameError
 RECORDINGS = "recordings.db"
 GRADES = "grades.db"
 LOCK = "lock"
+LOOKS, LOOK_SECONDS = 10, 0.02
 _log = logging.getLogger(__name__)
 
 
@@ -309,7 +311,7 @@ def _take_lock(path: Path) -> int:
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _wait_for(lock)
         os.ftruncate(lock, 0)
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since_us": now_us()}
         os.pwrite(lock, json.dumps(owner).encode(), 0)
@@ -319,6 +321,20 @@ def _take_lock(path: Path) -> int:
             raise StorageError(f"cannot lock {path}: {error.strerror}") from error
         raise RunLockedError(f"the run {path.parent.name} is being written by {_owner(path)}") from error
     return lock
+
+
+def _wait_for(lock: int) -> None:
+    """Lock, although somebody may look at the lock at this moment (`is_being_written`).
+
+    Raises:
+        OSError: somebody else keeps it.
+    """
+    for _ in range(LOOKS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(LOOK_SECONDS)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _owner(path: Path) -> str:

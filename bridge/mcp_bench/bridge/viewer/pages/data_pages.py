@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.training.exports import KEPT, Export
@@ -50,7 +51,7 @@ class DataPages:
             for one in members
             if (not rule or one.rule == rule) and _has(words, one.episode, known.get(one.episode))
         ]
-        page = max(0, int(text) if (text := request.query_params.get("page", "")).isdigit() else 0)
+        page = query_number(request, "page")
         part = shown[page * ROWS_ON_A_PAGE : (page + 1) * ROWS_ON_A_PAGE]
         return page_of(
             "export", found=found, export=export, counts=counts, rule=rule, q=words, page=page,

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from mcp_bench.bridge.viewer import words
 from mcp_bench.bridge.viewer.call_copies import COPIES
 from mcp_bench.bridge.viewer.conversation import KINDS, calls_of, conversation
+from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
@@ -90,7 +91,7 @@ class EpisodePages:
 
     def frames(self, request: Request) -> HTMLResponse:
         """The frames of the episode, each one cut."""
-        after = int(request.query_params.get("after") or 0)
+        after = query_number(request, "after")
         shown: list[dict[str, Any]] = []
         more = None
         with self._opened(request) as (reader, episode):

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from mcp_bench.bridge.viewer.links import Links
+from mcp_bench.bridge.viewer.links import Links, query_number
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.words import verdict
@@ -36,7 +36,7 @@ class RunPages:
     def runs(self, request: Request) -> HTMLResponse:
         """All runs, newest first, filtered by words."""
         words = request.query_params.get("q", "").lower().split()
-        page = max(0, _number(request, "page"))
+        page = query_number(request, "page")
         paths = self._library.paths()
         start = page * RUNS_ON_A_PAGE
         if words:
@@ -68,7 +68,7 @@ class RunPages:
         by_name = {path.name: path for path in paths}
         found = grid(self._library.outcomes([by_name[run.id] for run in chosen]))
         size = found.tasks_on_a_page
-        page = min(_number(request, "page"), max(0, len(found.rows) - 1) // size)
+        page = min(query_number(request, "page"), max(0, len(found.rows) - 1) // size)
         return page_of(
             "grid", grid=found, rows=found.rows[page * size : (page + 1) * size], page=page, size=size,
             benchmark=benchmark, benchmarks=sorted(benchmarks), named=named,
@@ -126,11 +126,6 @@ def _matches(run: Run, words: Sequence[str]) -> bool:
         [run.id, found.agent, found.model or "", found.benchmark, *found.tags, found.note]
     ).lower()
     return all(word in text for word in words)
-
-
-def _number(request: Request, name: str) -> int:
-    text = request.query_params.get(name, "")
-    return int(text) if text.isdigit() and len(text) < 9 else 0
 
 
 # Tasks against runs ------------------------------------------------------------------------------
