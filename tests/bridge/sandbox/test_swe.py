@@ -57,6 +57,11 @@ FORGE = """
 import sys, _pytest.reports
 _pytest.reports.TestReport.outcome = property(lambda self: "passed", lambda self, value: None)
 """
+XFAIL = """
+def half(number):
+    import pytest
+    pytest.xfail("as expected")
+"""
 MEDDLE = r"""
 cat >conftest.py <<'X'
 import pytest
@@ -185,9 +190,17 @@ def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
         (SHADOW,),
         (edit(FORGE),),
         (edit("import os\nos._exit(0)"),),
+        (edit(XFAIL),),
         (edit("import os\nos.kill(-1, 9)"),),
     ],
-    ids=["tests and tools", "shadowed modules", "forged report", "early exit", "it kills everything"],
+    ids=[
+        "tests and tools",
+        "shadowed modules",
+        "forged report",
+        "early exit",
+        "an expected failure",
+        "it kills everything",
+    ],
 )
 def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[str, ...]) -> None:
     grade, _ = played(*commands)
