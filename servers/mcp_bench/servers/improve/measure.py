@@ -172,7 +172,10 @@ def losses(labels: list[Any], predictions: Any, loss: Callable[[Any, Any], float
     Raises:
         CrashError: there is not one usable prediction for each label.
     """
-    listed = predictions.tolist() if hasattr(predictions, "tolist") else predictions
+    try:
+        listed = predictions.tolist() if hasattr(predictions, "tolist") else predictions
+    except Exception as error:  # such as characters beyond Unicode in an array of text
+        raise CrashError("wrong_answer", f"the predictions cannot be read: {error}") from error
     if not isinstance(listed, list) or len(listed) != len(labels):
         raise CrashError("wrong_answer", f"it must return a list of {len(labels)} predictions")
     found = []
