@@ -24,7 +24,7 @@ from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.improve.candidate import CrashError, crash_class
 from mcp_bench.servers.improve.inside import values
 from mcp_bench.servers.improve.kept import Kept
-from mcp_bench.servers.improve.measure import Measured, bits, difference, losses
+from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
 from mcp_bench.servers.sandbox import Enforced, Sandbox
@@ -209,6 +209,9 @@ def test_predictions_that_cannot_be_read_are_the_candidates_fault() -> None:
     text = np.frombuffer(b"\xff\xff\xff\x7f" * 2, "<U1")  # no such character
     with pytest.raises(CrashError, match="cannot be read"):
         losses([1, 2], text, lambda *_: 0.0)
+    with pytest.raises(CrashError, match="a value of the type ndarray"):
+        losses([1], [text], lambda label, prediction: label - prediction.tolist())
+    assert judged(lambda *_: difference(["a"] * 2, text, 0), None, None, text).endswith("SystemError")
 
 
 def test_a_loss_of_zero_has_a_logarithm() -> None:

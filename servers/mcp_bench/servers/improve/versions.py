@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 
 from mcp_bench.servers.contracts import JSON
@@ -87,15 +88,16 @@ def similarity(one: Files, other: Files) -> float:
     return sum(ratios) / len(ratios)
 
 
-def _shared(one: list[str], other: list[str]) -> float:
+def _shared(one: Counter[str], other: Counter[str]) -> float:
     """Return the overlap of two multisets: its time is linear, whatever an agent writes."""
-    both, whole = Counter(one) & Counter(other), len(one) + len(other)
-    return 2 * both.total() / whole if whole else 1.0
+    whole = one.total() + other.total()
+    return 2 * (one & other).total() / whole if whole else 1.0
 
 
-def plain(text: str) -> list[str]:
+@lru_cache(maxsize=128)
+def plain(text: str) -> Counter[str]:
     """Return the lines of a program without comments and layout, or its own lines if it is no Python."""
     try:
-        return ast.unparse(ast.parse(text)).splitlines()
+        return Counter(ast.unparse(ast.parse(text)).splitlines())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text.splitlines()
+        return Counter(text.splitlines())
