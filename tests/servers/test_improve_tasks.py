@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import cast
 
+import anyio
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.improve import estimate
+from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.improve.candidate import CrashError, crash_class
 from mcp_bench.servers.improve.inside import values
-from mcp_bench.servers.improve.measure import bits, difference, losses
+from mcp_bench.servers.improve.kept import Kept
+from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
+from mcp_bench.servers.sandbox import Enforced, Sandbox
 from tests.support.improve_kinds import write_kind
 from tests.support.improve_task import write_task
 
@@ -73,6 +81,28 @@ def test_a_prompt_has_a_place_for_its_input(tmp_path: Path) -> None:
         read_task(folder)
 
 
+def test_samples_of_prompts_are_shared_where_the_task_has_the_model(tmp_path: Path) -> None:
+    folder = write_kind(tmp_path, "text")
+    file = folder / "task.yaml"
+    file.write_text(f"{file.read_text()}share: home\n")
+    assert read_task(folder).model
+    (folder / "model.py").unlink()
+    with pytest.raises(WrongUseError, match=r"task.yaml:\d+: share: home needs a model.py"):
+        read_task(folder)
+
+
+def test_samples_of_another_model_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    task = read_task(write_kind(tmp_path, "text"))
+    enforced = Enforced(
+        engine="x", version="1", user="x", network="none", memory="cgroup", cpus="cgroup", base="x"
+    )
+    Kept(task, "small.train.0", 0, enforced).add(task.baseline, {"candidate": [1.0]})
+    assert Kept(task, "small.train.0", 0, enforced).read(task.baseline) == {"candidate": [1.0]}
+    other = replace(task, model=f"{task.model}#")
+    assert Kept(other, "small.train.0", 0, enforced).read(task.baseline) == {}
+
+
 def test_every_family_is_in_one_place() -> None:
     """No family is in `test` and in another split, and every task has data for search and for grading."""
     tasks = Improve().folders
@@ -108,6 +138,24 @@ def test_values_come_back_as_they_were(value: object) -> None:
 def test_bytes_that_are_no_value_are_refused(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         values.unpack(data)
+
+
+def packed_arrays(count: int, array: object) -> bytes:
+    """Return a list that names the same array several times."""
+    [text, part] = [json.dumps([{"$array": 0}] * count).encode(), values.pack(array)]
+    (size,) = values.LENGTH.unpack_from(part, 2 * values.LENGTH.size)
+    sizes = b"".join(map(values.LENGTH.pack, (2, len(text), size)))
+    return sizes + text + part[-size:]
+
+
+def test_an_array_is_used_once_and_not_huge_without_numbers() -> None:
+    assert values.unpack(packed_arrays(1, np.arange(3)))[0].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="magic string"):
+        values.unpack(packed_arrays(2, np.arange(3)))
+    assert values.unpack(values.pack(np.zeros((7, 0)))).shape == (7, 0)
+    for shape in ((1 << 40, 0), (0, 1 << 40)):
+        with pytest.raises(ValueError, match=r"its shape .* is huge"):
+            values.unpack(values.pack(np.lib.stride_tricks.as_strided(np.zeros(0), shape, (0, 0))))
 
 
 def test_objects_are_no_values() -> None:
@@ -155,6 +203,53 @@ def test_predictions_are_judged_one_by_one() -> None:
     for junk in (None, [1], [1, "x"], {"a": 1}, [1, float("nan")], [1, None]):
         with pytest.raises(CrashError):
             losses([1, 2], junk, loss)
+
+
+def test_predictions_that_cannot_be_read_are_the_candidates_fault() -> None:
+    text = np.frombuffer(b"\xff\xff\xff\x7f" * 2, "<U1")  # no such character
+    with pytest.raises(CrashError, match="cannot be read"):
+        losses([1, 2], text, lambda *_: 0.0)
+    with pytest.raises(CrashError, match="a value of the type ndarray"):
+        losses([1], [text], lambda label, prediction: label - prediction.tolist())
+    assert judged(lambda *_: difference(["a"] * 2, text, 0), None, None, text).endswith("SystemError")
+
+
+def test_a_loss_of_zero_has_a_logarithm() -> None:
+    samples = {"baseline": [4.0] * 9, "candidate": [0.0] * 9}
+    metric = Metric(name="loss", scale="log")
+    assert estimate.gain(metric, samples, "candidate", clock=False).low > 20
+    swapped = {"baseline": samples["candidate"], "candidate": samples["baseline"]}
+    assert estimate.gain(metric, swapped, "candidate", clock=False).high < -20
+
+
+@pytest.mark.parametrize("kind", ["timeout", "over_limit", "wrong_answer"])
+def test_a_crash_that_the_machine_can_cause_keeps_the_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The same files can be run again. After any other crash they cannot, and have no metric."""
+    good = Measured({"baseline": [4.0] * 9, "candidate": [2.0] * 9})
+    bad = Measured({"baseline": [4.0] * 9}, {"candidate": CrashError(kind, "why")})
+    results = iter([bad, good, bad, good] if kind != "wrong_answer" else [good, bad])
+
+    async def measured(*_: object) -> Measured:
+        return next(results)
+
+    monkeypatch.setattr(worlds, "measure", measured)
+    sandbox = cast("Sandbox", None)
+    world = worlds.ImproveWorld(
+        read_task(write_task(tmp_path)), "sums.train.0", 0, dict.fromkeys(("baseline", "candidate"), sandbox)
+    )
+    texts = [anyio.run(world.call, "run", {}).text for _ in range(4)]
+    if kind == "wrong_answer":
+        assert "wrong_answer" in texts[1]
+        assert all("crashed before" in text for text in texts[2:])
+        assert "version 0: wrong_answer" in anyio.run(world.call, "history", {}).text
+    else:
+        assert texts[0].startswith(f"{kind}\nwhy\n3 of 4 runs")
+        assert "better than the baseline" in texts[1]
+        assert "What was measured before stays: version 0: 2 (" in texts[2]
+        assert "better than the baseline" in texts[3]
+        assert world.crashes == 2
 
 
 def test_bits_need_probabilities() -> None:
@@ -206,3 +301,11 @@ def test_comments_and_layout_are_no_novelty() -> None:
     assert versions.add(same, "").novelty == 0
     assert versions.add(same, "again").number == 1
     assert versions.add({"a.py": "print('all new')"}, "").novelty > 0.5
+
+
+def test_novelty_of_a_large_text_is_cheap() -> None:
+    """The same lines over and over: what made a search for common runs of lines cubic."""
+    one, other = ("\n".join(["a", "b"] * 15_000 + [end]) for end in ("x y", "y z"))
+    assert similarity({"a": one}, {"a": other}) == pytest.approx(1, abs=0.001)
+    assert similarity({"a": "a\nb b\na"}, {"a": "a\nc c\na"}) == pytest.approx(2 / 3)
+    assert similarity({"a": ""}, {"a": ""}) == 1

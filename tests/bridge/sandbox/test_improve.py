@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,7 +84,8 @@ async def test_an_attempt_from_reading_to_the_grade(tmp_path: Path) -> None:
         assert "did you mean target.py?" in await said("read", path="targt.py")
         assert "0 times" in await said("edit", path="target.py", old="x", new="y")
         assert "60000 are allowed" in await said("write", path="target.py", text="#" * 70_000)
-        assert "cannot be told from the baseline" in await said("run") or "version 0" in await said("history")
+        assert "Version 0: time" in await said("run")
+        assert re.fullmatch(r"version 0: [0-9.e-]+ \(the baseline\)", await said("history"))
         await said("edit", path="target.py", old="range(n)", new="range(n")
         assert "syntax" in await said("run", note="broken")
         assert "crashed before" in await said("run")
@@ -138,6 +140,18 @@ async def test_a_timed_candidate_can_write_no_file(tmp_path: Path, place: str) -
         found = await world.call("run", {})
         assert found.is_error
         assert "Error: [Errno" in found.text, found.text
+
+
+async def test_a_timed_candidate_can_keep_no_shared_memory(tmp_path: Path) -> None:
+    program = (
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.shmget(77, 4096, 0o1600) < 0 and ctypes.get_errno() == 1\n"
+        "assert libc.msgget(77, 0o1600) < 0 and libc.semget(77, 1, 0o1600) < 0\n"
+    )
+    async with opened(Improve(write_task(tmp_path)), "sums.train.0") as world:
+        await world.call("write", {"path": "target.py", "text": program + REFERENCE})
+        found = await world.call("run", {})
+        assert not found.is_error, found.text
 
 
 @pytest.mark.parametrize("kind", [*KINDS])

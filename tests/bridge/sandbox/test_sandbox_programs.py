@@ -72,6 +72,20 @@ async def test_work_in_a_child_is_refused_or_counted(sandbox: Sandbox) -> None:
     assert "can't start new thread" in (await sandbox.ask([b""], seconds=30)).log
 
 
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_program_is_stopped_between_two_questions(sandbox: Sandbox, alone: bool) -> None:
+    """It does not work on while another program is timed."""
+    spin = "while not select.select([0], [], [], 0)[0]: pass"
+    await started(sandbox, f"import select\nwhile True:\n {spin}\n put(get())", alone=alone)
+    work = "python3 -c 'import time\nwhile time.process_time() < 0.6: pass'"
+    for _ in range(2):  # after the first answer, and after another one
+        assert (await sandbox.run(work)).code == 0
+        found = await sandbox.ask([b"x"], seconds=60)
+        assert found.bodies == (b"x",)
+        assert found.cpu_seconds[0] < 0.2 + 0.6 * (not alone)  # by /proc, the work of the shell counts, too
+    await sandbox.start(["true"], seconds=30)  # a stopped program can be ended
+
+
 @pytest.mark.parametrize(
     ("program", "ended"),
     [

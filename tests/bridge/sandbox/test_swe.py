@@ -57,6 +57,11 @@ FORGE = """
 import sys, _pytest.reports
 _pytest.reports.TestReport.outcome = property(lambda self: "passed", lambda self, value: None)
 """
+XFAIL = """
+def half(number):
+    import pytest
+    pytest.xfail("as expected")
+"""
 MEDDLE = r"""
 cat >conftest.py <<'X'
 import pytest
@@ -185,13 +190,39 @@ def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
         (SHADOW,),
         (edit(FORGE),),
         (edit("import os\nos._exit(0)"),),
+        (edit(XFAIL),),
         (edit("import os\nos.kill(-1, 9)"),),
     ],
-    ids=["tests and tools", "shadowed modules", "forged report", "early exit", "it kills everything"],
+    ids=[
+        "tests and tools",
+        "shadowed modules",
+        "forged report",
+        "early exit",
+        "an expected failure",
+        "it kills everything",
+    ],
 )
 def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[str, ...]) -> None:
     grade, _ = played(*commands)
     assert (grade.strict, grade.partial) == (False, 0)
+
+
+def test_a_failure_that_a_test_expects_counts_as_passed(folder: Path) -> None:
+    """By a marker of its own: one test runs and fails, the other one is not run."""
+    path = folder / "tasks.jsonl"
+    task = json.loads(path.read_text())
+    marked = "".join(
+        f"+\n+\n+@__import__('pytest').mark.xfail(run={run})\n+def test_{run}():\n+    assert half(4) == 3\n"
+        for run in (True, False)
+    )
+    task["test_patch"] = TEST_PATCH.replace("+3,7", "+3,17") + marked
+    names = [f"tests/test_halves.py::test_{name}" for name in ("double", True, False)]
+    task["PASS_TO_PASS"] = json.dumps(names)
+    path.write_text(json.dumps(task) + "\n")
+    call = BENCHMARK.reference("our__halves-1")
+    assert call is not None
+    grade, _ = played(str(call.calls[0].arguments["command"]))
+    assert grade.strict, grade
 
 
 def test_a_solution_counts_beside_files_that_do_not(folder: Path) -> None:

@@ -43,8 +43,8 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     """Give up what a process of the sandbox must not have.
 
     Args:
-        alone: the process can start no thread and no other process, and, where the kernel has Landlock, leave
-            no file to a later one.
+        alone: the process can start no thread and no other process, and leave nothing to a later one: no IPC
+            object and, where the kernel has Landlock, no file.
     """
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -61,7 +61,9 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
         os.sched_setaffinity(0, processors(spec["limits"]["cpus"], os.getppid()))
     refused = ("sched_setaffinity",) if spec["limit_cpus"] else ()
     filter_calls(
-        OWN_IPC, frozenset((*refused, *(NEW_PROCESSES if alone else ()))), namespaces=spec["namespaces"]
+        frozenset() if alone else OWN_IPC,
+        frozenset((*refused, *(NEW_PROCESSES if alone else ()))),
+        namespaces=spec["namespaces"],
     )
     try:
         os.chdir(folder)

@@ -4,8 +4,9 @@ A question and an answer are 8 bytes with the length (little-endian), then the b
 without a question: the program is ready. Standard library only.
 
 The clock is the kernel's, read from outside the program: it counts what all threads of the process used
-(clock_getcpuclockid(3)). A program that may start other processes is counted by /proc, in steps of 10 ms: all
-processes of the sandbox, and those that were waited for.
+(clock_getcpuclockid(3)). Between two requests, the program is stopped: it does not work on while another one
+is timed. A program that may start other processes is counted by /proc, in steps of 10 ms: all processes of
+the sandbox, and those that were waited for.
 """
 
 import os
@@ -79,6 +80,7 @@ class Program:
             ends: descriptors; when one of them has something to read, the program is ended.
         """
         began, used, answers = time.monotonic(), [], list[bytes]()
+        self.send(signal.SIGCONT)
         deadline, start = began + seconds, 0
         for size in [None] if sizes is None else sizes:
             question = b"" if size is None else LENGTH.pack(size) + body[start : start + size]
@@ -91,6 +93,7 @@ class Program:
             self.counted = now
             answers.append(answer)
         self.listen()
+        self.send(signal.SIGSTOP)
         head = {"sizes": [len(answer) for answer in answers], "cpu": used, "ended": self.ended,
                 "wall": time.monotonic() - began, "log": self.words.decode(errors="replace")}  # fmt: skip
         return head, b"".join(answers)
@@ -168,6 +171,14 @@ class Program:
                 started, ticks = times_of(name)
                 self.ticks[name, started] = max(ticks, self.ticks.get((name, started), 0))
         return sum(self.ticks.values()) / TICKS
+
+    def send(self, number: int) -> None:
+        """Send a signal to its process group, unless it has ended."""
+        if not self.ended:
+            try:
+                os.killpg(self.pid, number)
+            except OSError:  # it has no group of its own before its first answer, and needs none
+                pass
 
     def end(self, reason: str = "") -> None:
         """Kill it and say why. Without a reason, it has closed its streams by itself."""

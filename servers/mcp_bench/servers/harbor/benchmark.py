@@ -142,10 +142,10 @@ class Harbor(SimpleBenchmark):
 
 
 def _spec(folder: TaskFolder, base: str, image: Image) -> SandboxSpec:
-    told = folder.section("environment")
-    memory = max(int(told.get("memory_mb") or 2048), 512)
-    storage = max(int(told.get("storage_mb") or 2048), 512)
+    wanted = folder.section("environment")
+    memory = max(int(wanted.get("memory_mb") or 2048), 512)
+    storage = max(int(wanted.get("storage_mb") or 2048), 512)
     limits = SandboxLimits(
-        cpus=float(told.get("cpus") or 1), memory=memory * MIB, storage=storage * MIB, processes=512
+        cpus=float(wanted.get("cpus") or 1), memory=memory * MIB, storage=storage * MIB, processes=512
     )
     return SandboxSpec(base=base, workdir=image.workdir, env=dict(image.env), limits=limits)

@@ -45,7 +45,8 @@ async def demands_of(task: TaskFolder, base: str, workdir: str, opened: Opened) 
     """Return what a task demands; find it out if that is not known yet.
 
     Raises:
-        SandboxError: the task is of no use: its own solution fails, or doing nothing passes.
+        SandboxError: the task is of no use: its own solution fails, or doing nothing passes; or its tests did
+            not end in time.
     """
     kept = home() / "harbor" / "demands"
     key = sha256(f"{SCHEME} {base} {task.digest()}".encode()).hexdigest()
@@ -91,14 +92,23 @@ async def _measured(task: TaskFolder, workdir: str, opened: Opened) -> Demands:
 
 async def _graded(task: TaskFolder, workdir: str, sandbox: Sandbox) -> TestRun:
     await left(sandbox)
-    return await tested(task, workdir, sandbox)
+    run = await tested(task, workdir, sandbox)
+    if run.result.timed_out:  # this can be the machine's fault: nothing is kept
+        raise SandboxError(
+            f"task {task.id!r} cannot be graded here: its tests did not end within {_seconds(task):.0f} s"
+        )
+    return run
 
 
 async def tested(task: TaskFolder, workdir: str, sandbox: Sandbox) -> TestRun:
     """Run the hidden tests of a task over the files in a sandbox."""
     return await run_tests(
-        sandbox, task.script, task.tests, folder=workdir, seconds=task.seconds("test", 600), env=task.test_env
+        sandbox, task.script, task.tests, folder=workdir, seconds=_seconds(task), env=task.test_env
     )
+
+
+def _seconds(task: TaskFolder) -> float:
+    return task.seconds("test", 600)
 
 
 def passed(run: TestRun) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.improve.task_file import Metric
 
 DRAWS = 4000
+LEAST = 1e-9
+"""Of a value whose logarithm is taken: a perfect candidate can have a loss of 0."""
 LEVEL = 0.95
 Samples = Mapping[str, Sequence[float]]
 """By candidate, a value for each item, in the order of the items."""
@@ -79,7 +81,7 @@ def smallest_gain(metric: Metric, samples: Samples, *, clock: bool) -> float:
 def _logs(samples: Samples, name: str) -> _Array:
     """Return for each pair the log of how many times faster the candidate was."""
     base, items = np.asarray(samples[BASELINE], float), np.asarray(samples[name], float)
-    logs: _Array = np.log(np.maximum(base, 1e-9) / np.maximum(items, 1e-9))
+    logs: _Array = np.log(np.maximum(base, LEAST) / np.maximum(items, LEAST))
     return logs
 
 
@@ -107,7 +109,8 @@ def _gains(metric: Metric, samples: Samples, name: str) -> tuple[float, _Array]:
     after, afters = _metrics(metric, items, draws)
     sign = 1.0 if metric.direction == "minimize" else -1.0
     if metric.scale == "log":
-        return sign * float(np.log(before / after)), sign * np.log(befores / afters)
+        whole = math.log(max(before, LEAST) / max(after, LEAST))
+        return sign * whole, sign * np.log(np.maximum(befores, LEAST) / np.maximum(afters, LEAST))
     return sign * (before - after), sign * (befores - afters)
 
 

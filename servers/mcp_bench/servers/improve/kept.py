@@ -38,6 +38,7 @@ class Kept:
             (task.folder / "scorer.py").read_text(encoding="utf-8"),
             digest(task.baseline),
             digest(task.readonly),
+            task.model,
             task_id,
             VERSION,
             *versions(task.definition.experiment.packages),

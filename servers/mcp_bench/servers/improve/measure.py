@@ -172,7 +172,10 @@ def losses(labels: list[Any], predictions: Any, loss: Callable[[Any, Any], float
     Raises:
         CrashError: there is not one usable prediction for each label.
     """
-    listed = predictions.tolist() if hasattr(predictions, "tolist") else predictions
+    try:
+        listed = predictions.tolist() if hasattr(predictions, "tolist") else predictions
+    except Exception as error:  # such as characters beyond Unicode in an array of text
+        raise CrashError("wrong_answer", f"the predictions cannot be read: {error}") from error
     if not isinstance(listed, list) or len(listed) != len(labels):
         raise CrashError("wrong_answer", f"it must return a list of {len(labels)} predictions")
     found = []
@@ -180,9 +183,9 @@ def losses(labels: list[Any], predictions: Any, loss: Callable[[Any, Any], float
         try:
             one = float(loss(label, prediction))
         except Exception as error:
-            raise CrashError("wrong_answer", f"a prediction is {prediction!r:.80}: {error}") from error
+            raise CrashError("wrong_answer", f"a prediction is {_shown(prediction)}: {error}") from error
         if not math.isfinite(one):
-            raise CrashError("numeric", f"the loss of the prediction {prediction!r:.80} is {one}")
+            raise CrashError("numeric", f"the loss of the prediction {_shown(prediction)} is {one}")
         found.append(one)
     return found
 
@@ -295,7 +298,14 @@ def judged(check: Callable[[Any, Any, Any], str], hidden: Any, expected: Any, an
     try:
         return check(hidden, expected, answer)
     except Exception as error:
-        return f"{answer!r:.80} cannot be compared: {type(error).__name__}"
+        return f"{_shown(answer)} cannot be compared: {type(error).__name__}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # an array of text with characters beyond Unicode
+        return f"a value of the type {type(value).__name__}"
 
 
 def difference(expected: Any, answer: Any, tolerance: float) -> str:

@@ -2,7 +2,7 @@
 
 my-task/
     task.yaml      what is measured, and how
-    README.md      what an agent is told of it
+    README.md      what an agent reads of it
     target/        the files that can be edited; the baseline
     reference/     better files of the same names; the oracle's solution
     scorer.py      data, and what is right: it never leaves the trusted side
@@ -174,6 +174,11 @@ def read_task(folder: Path) -> ImproveTask:
         readonly={name: _text(folder / "target" / name) for name in definition.readonly},
         model=_text(folder / MODEL) if (folder / MODEL).is_file() else "",
     )
+    if definition.share == "home" and definition.experiment.kind == "text" and not task.model:
+        raise WrongUseError(
+            f"{file.path}:{file.line(['share'])}: share: home needs a {MODEL}: the operator's model "
+            "can be another one in each recording. Remove the key, or write share: attempt"
+        )
     if not (folder / "reference").is_dir():
         raise WrongUseError(f"{folder / 'reference'}: a task needs a reference: files better than the target")
     for what, files in (("target", task.baseline), ("reference", task.reference)):

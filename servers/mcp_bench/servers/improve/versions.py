@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import difflib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 
 from mcp_bench.servers.contracts import JSON
@@ -28,7 +29,11 @@ class Version:
     metric: Estimate | None = None
     gain: Estimate | None = None
     crash: str = ""
-    """Why it has no metric: the class of the crash, and the lines that help."""
+    """Why its last run gave no metric: the class of the crash, and the lines that help."""
+
+    @property
+    def crash_class(self) -> str:
+        return self.crash.partition("\n")[0]
 
     def stored(self) -> dict[str, JSON]:
         """Return what the sealed state keeps of it. Its files are in the recorded calls."""
@@ -38,7 +43,7 @@ class Version:
 
     def words(self) -> str:
         """Return the version in one line."""
-        result = self.crash.partition("\n")[0] if self.metric is None else f"{self.metric.value:.5g}"
+        result = self.crash_class if self.metric is None else f"{self.metric.value:.5g}"
         return f"version {self.number}: {result or 'not run'}{f' ({self.note})' if self.note else ''}"
 
 
@@ -75,17 +80,24 @@ def digest(files: Files) -> str:
 
 
 def similarity(one: Files, other: Files) -> float:
-    """Return how much two versions share, from 0 to 1. Comments and layout of Python do not count."""
-    ratios = [
-        difflib.SequenceMatcher(None, plain(one[name]), plain(other.get(name, "")), autojunk=False).ratio()
-        for name in one
-    ]
+    """Return which part of their lines two versions share, from 0 to 1, in any order.
+
+    Comments and layout of Python do not count.
+    """
+    ratios = [_shared(plain(one[name]), plain(other.get(name, ""))) for name in one]
     return sum(ratios) / len(ratios)
 
 
-def plain(text: str) -> list[str]:
+def _shared(one: Counter[str], other: Counter[str]) -> float:
+    """Return the overlap of two multisets: its time is linear, whatever an agent writes."""
+    whole = one.total() + other.total()
+    return 2 * (one & other).total() / whole if whole else 1.0
+
+
+@lru_cache(maxsize=128)
+def plain(text: str) -> Counter[str]:
     """Return the lines of a program without comments and layout, or its own lines if it is no Python."""
     try:
-        return ast.unparse(ast.parse(text)).splitlines()
+        return Counter(ast.unparse(ast.parse(text)).splitlines())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text.splitlines()
+        return Counter(text.splitlines())

@@ -21,6 +21,8 @@ from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.simple import SimpleWorld
 
 SHOWN_CHARACTERS = 30_000
+OF_THE_MACHINE = ("timeout", "over_limit")
+"""Classes of crashes that a busy machine can cause, too: the same files can be run again."""
 
 
 def _tool(name: str, description: str, required: Sequence[str] = (), **properties: JSON) -> ToolSpec:
@@ -173,16 +175,17 @@ class ImproveWorld(SimpleWorld):
             return _refused(f"All {budget.processor_seconds:g} s of processors are used. Submit a version.")
         version = self._versions.add(self.files, note)
         before = version.novelty if version.number else 0.0
-        if version.crash and version.metric is None:
+        if version.crash and version.metric is None and version.crash_class not in OF_THE_MACHINE:
             return ToolResult(text=f"The same files crashed before.\n{version.crash}", is_error=True)
         clock = self._task.definition.experiment.kind in CLOCKED
         if clock or version.metric is None:
             self.runs += 1
             await self._search(version, clock=clock)
         left = f"{budget.runs - self.runs} of {budget.runs} runs are left."
-        if version.metric is None:
+        if version.crash:
             self.crashes += 1
-            return ToolResult(text=f"{version.crash}\n{left}", is_error=True)
+            kept = "" if version.metric is None else f"What was measured before stays: {version.words()}.\n"
+            return ToolResult(text=f"{version.crash}\n{kept}{left}", is_error=True)
         return ToolResult(text="\n".join([*self._feedback(version, clock=clock, novelty=before), left]))
 
     async def _search(self, version: Version, *, clock: bool) -> None:
@@ -204,8 +207,10 @@ class ImproveWorld(SimpleWorld):
         if CANDIDATE in found.crashes:
             crash = found.crashes[CANDIDATE]
             version.crash = f"{crash.kind}\n{crash.text}".strip()
-            version.metric = version.gain = None
+            if crash.kind not in OF_THE_MACHINE:
+                version.metric = version.gain = None
             return
+        version.crash = ""
         for name, values in found.values.items():
             version.samples[name] = [*version.samples.get(name, ()), *values]
         if self._kept is not None:
@@ -234,7 +239,7 @@ class ImproveWorld(SimpleWorld):
             f"[{estimate.low:.5g}, {estimate.high:.5g}], {metric.direction}d; "
             f"the baseline has {base.value:.5g}.",
             "It is better than the baseline." if better.low > 0 else "It is worse than the baseline."
-            if better.high < 0 else "It cannot be told from the baseline.",
+            if better.high < 0 else "It cannot be distinguished from the baseline.",
         ]  # fmt: skip
         kind = "log-ratio" if metric.scale == "log" else "difference"
         interval = f"{better.value:.4g} [{better.low:.4g}, {better.high:.4g}]"

@@ -129,7 +129,7 @@ class SweWorld(ShellWorld):
             return f"the tests' sandbox was ended: {self._verifier.over}"
         if run.outcomes is None:
             return f"the tests left no signed report: {self.test_output[-SHOWN:]}"
-        # an expected failure is as good as a success
+        # a failure that the test itself expects, by a marker, is as good as a success
         found = {name: "passed" if how == "xfailed" else how for name, how in run.outcomes.items()}
         if (found.pop(f"{path}::test_{word}", ""), found.pop(f"{path}::test_{word[::-1]}_", "")) != (
             "failed", "passed"

@@ -10,6 +10,8 @@ import struct
 from typing import Any
 
 LENGTH = struct.Struct("<Q")
+MOST_EMPTY = 1 << 20
+"""Lists that an array without numbers can become."""
 
 
 def pack(value: Any) -> bytes:
@@ -60,7 +62,9 @@ def unpack(data: bytes) -> Any:
             if set(found) == {"$bytes"}:
                 return parts[1 + int(found["$bytes"])]
             if set(found) == {"$array"}:
-                return array(parts[1 + int(found["$array"])])
+                place = 1 + int(found["$array"])
+                once, parts[place] = parts[place], b""
+                return array(once)
             return found
 
         return json.loads(parts[0], object_hook=part)
@@ -74,7 +78,7 @@ def array(data: bytes) -> Any:
     """Return an array in numpy's own format.
 
     Raises:
-        ValueError: it has objects, or not as many bytes as its shape says.
+        ValueError: it has objects, not as many bytes as its shape says, or is empty beside a huge dimension.
     """
     from numpy.lib import format as npy
 
@@ -83,4 +87,6 @@ def array(data: bytes) -> Any:
     shape, _, dtype = read(file)
     if dtype.hasobject or not dtype.itemsize or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError("the array has objects, or another size than its shape")
+    if not math.prod(shape) and math.prod(max(size, 1) for size in shape) > MOST_EMPTY:
+        raise ValueError(f"the array is empty, and its shape {shape} is huge")
     return npy.read_array(io.BytesIO(data), allow_pickle=False)
