@@ -13,7 +13,7 @@ import pytest
 from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
-from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
 from tests.support.sandbox_engines import NAMES, engine
 
@@ -140,6 +140,54 @@ async def test_a_sandbox_whose_processes_were_killed_goes_on(sandbox: Sandbox) -
     else:  # a container's first process cannot be killed from inside
         assert (await sandbox.run("kill -INT 1; kill -9 1; kill -9 -1; kill -9 $$")).shell_ended
     assert await said(sandbox, "cat file") == "kept\n"
+
+
+async def test_the_end_of_all_processes_fails_no_later_call() -> None:
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            await sandbox.run(f"sleep {MARK} & (while [ ! -e go ]; do sleep 0.05; done; kill -9 -1) &")
+            while not sleepers():
+                await anyio.lowlevel.checkpoint()
+            await sandbox.write("go", b"")
+            while sleepers():
+                await anyio.lowlevel.checkpoint()
+            for _ in range(20):  # the keeper notices meanwhile
+                assert "/work/go" in [change.path for change in await sandbox.changes()]
+            await sandbox.halt()
+
+
+@pytest.mark.parametrize(
+    "left", ["mv /root/.local /root/x; ln -s {outside} /root/.local", "rm -rf /bin; mkfifo /bin"]
+)
+async def test_judged_code_that_kills_everything_ends_the_sandbox(tmp_path: Path, left: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # the sandbox's user could come here
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            await sandbox.renew({"/root/.local/bin": {"env": b""}})
+            with pytest.raises(SandboxEndedError, match="every process was killed"):
+                await sandbox.run(f"({left.format(outside=outside)}) 2>/dev/null; kill -9 -1; sleep 60")
+                await sandbox.run("sleep 60")
+            assert list(outside.iterdir()) == []
+            assert sandbox.over == "every process was killed"
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_a_sandbox_that_cannot_start_again_is_over() -> None:
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            with pytest.raises(SandboxEndedError):
+                await sandbox.run("rm /bin; mkfifo /bin; kill -9 -1; sleep 60")
+                await sandbox.run("sleep 60")
+            with pytest.raises(SandboxEndedError, match="does not start again"):
+                await sandbox.run("true")
+                await sandbox.run("true")
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
 
 
 async def test_what_is_enforced_is_known(sandbox: Sandbox) -> None:

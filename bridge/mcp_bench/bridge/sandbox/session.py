@@ -167,6 +167,8 @@ class Session:
         while True:
             head, body = await self._message()
             if "died" in head:
+                if head["id"] < number:  # that was before this message
+                    continue
                 raise SandboxEndedError(
                     "every process in the sandbox was killed, the command's shell too. It was started again "
                     "over its files"
