@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
+from mcp_bench.bridge.sandbox import episode_sandboxes
 from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
@@ -53,10 +55,19 @@ async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) 
     async def progress(text: str) -> None:
         pieces.append(text)
 
-    result = await sandbox.run("echo one; echo two >&2; sleep 0.2; echo three", progress=progress)
+    result = await sandbox.run("echo one; echo two >&2; echo three", progress=progress)
     assert (result.output, result.code) == ("one\ntwo\nthree\n", 0)
-    assert len(pieces) >= 2
     assert "".join(pieces) == result.output
+    pieces.clear()
+    with anyio.CancelScope() as endless:
+
+        async def until_the_second(text: str) -> None:
+            pieces.append(text)
+            if len(pieces) == 2:
+                endless.cancel()
+
+        await sandbox.run("while :; do echo more; sleep 0.1; done", progress=until_the_second)
+    assert endless.cancelled_caught
     long = await sandbox.run(
         "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end", output_bytes=1000
     )
@@ -67,6 +78,7 @@ async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) 
 
 
 async def test_a_command_ends_with_its_time(sandbox: Sandbox) -> None:
+    await sandbox.run("true")  # the shell has started
     slow = await sandbox.run("echo before; sleep 60; echo after", seconds=0.2)
     assert (slow.timed_out, slow.shell_ended) == (True, False)
     assert slow.output.startswith("before\n")
@@ -126,7 +138,7 @@ async def test_a_new_start_keeps_files_and_no_process(sandbox: Sandbox) -> None:
         await said(sandbox, 'echo "[$word]"; cd /tests; ./run.sh; ls -a /logs/out') == "[]\nhidden\n.\n..\n"
     )
     assert (await sandbox.run("echo x >/tests/new || rm -r /tests || umount /tests")).code != 0
-    assert await said(sandbox, "ls /proc | grep -c '^[0-9]'") < "9"
+    assert int(await said(sandbox, "ls /proc | grep -c '^[0-9]'")) < 9
     after = {change.path: change for change in await sandbox.changes()}
     assert after["/work/file"] == next(change for change in left if change.path == "/work/file")
 
@@ -186,6 +198,23 @@ async def test_a_sandbox_that_cannot_start_again_is_over() -> None:
             with pytest.raises(SandboxEndedError, match="does not start again"):
                 await sandbox.run("true")
                 await sandbox.run("true")
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_sparse_files_end_it_instead_of_being_read(sandbox: Sandbox) -> None:
+    await sandbox.run("truncate -s 30M one; cp --sparse=always one two")
+    assert {"/work/one", "/work/two"} <= {change.path for change in await sandbox.changes()}
+    await sandbox.run("for n in $(seq 1000); do ln one one$n; done")
+    with pytest.raises(SandboxEndedError, match="storage: its files are too long"):
+        await sandbox.changes()
+
+
+async def test_an_error_of_a_new_start_is_raised_at_once() -> None:
+    with anyio.fail_after(30):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            with pytest.raises(SandboxError, match=r"cannot be started: .*File name too long"):
+                await sandbox.renew({"/" + "long" * 100: {}})
             await sandbox.renew()
             assert await said(sandbox, "echo usable") == "usable\n"
 
@@ -266,6 +295,32 @@ async def test_processes_are_limited_and_do_not_end_it(sandbox: Sandbox) -> None
     assert result.timed_out or "Resource temporarily unavailable" in result.output
     await sandbox.renew()
     assert await said(sandbox, "echo $(( 1 + 1 ))") == "2\n"
+
+
+async def test_a_cancelled_start_leaves_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = list[str]()
+    begun = anyio.Event()
+
+    class Slow:
+        @asynccontextmanager
+        async def sandbox(self, spec: SandboxSpec) -> AsyncIterator[None]:
+            try:
+                begun.set()
+                await anyio.sleep_forever()
+                yield
+            finally:
+                steps.append("removed")
+
+    monkeypatch.setattr(episode_sandboxes, "configured", lambda: ())
+    monkeypatch.setattr(episode_sandboxes, "choose", lambda *names: Slow())
+    held = episode_sandboxes.EpisodeSandboxes()
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(held.start, SandboxSpec())
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        await held.aclose()
+    assert steps == ["removed"]
 
 
 def test_an_unknown_engine_gets_suggestions() -> None:

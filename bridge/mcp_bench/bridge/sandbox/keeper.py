@@ -301,7 +301,8 @@ class Keeper:
                 case "changes":
                     numbers = range(self.first, self.number + 1)
                     uppers = [f"files/upper-{number}" for number in numbers]
-                    send(answer, json.dumps(changes.of(uppers)).encode())
+                    found = changes.of(uppers, 2 * self.spec["limits"]["storage"])
+                    send(answer, json.dumps(found).encode())
                     return
                 case "discard":
                     sys.path.append(ROOT)
@@ -313,6 +314,9 @@ class Keeper:
                     return
                 case _:
                     answer["error"] = self.over or "the sandbox has ended"
+        except changes.TooLongError as error:
+            self.exceeded(str(error))
+            return
         except OSError as error:
             answer["error"] = str(error)
         send(answer)

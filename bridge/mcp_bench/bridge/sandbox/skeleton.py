@@ -54,7 +54,7 @@ def make(place: str, *, network: bool) -> None:
 
 
 def make_tree(tree: str, files: "list[tuple[str, int, int]]", body: bytes) -> None:
-    """Make a new folder with `files`: path, mode and size of each; `body` has their contents in this order."""
+    """Make a new folder with `files`: path, mode and size of each; `body` has their contents, in order."""
     start = 0
     os.makedirs(tree)
     for name, mode, size in files:
