@@ -55,21 +55,30 @@ def ssh_server(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # without it, sshd of root does not start
-    port = free_port()
-    (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
     key = " ".join((folder / "host.pub").read_text().split()[:2])
-    (folder / "known").write_text(f"[127.0.0.1]:{port} {key}\n")
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "config"], stderr=log)
-    try:
-        for _ in range(600):
-            if server.poll() is not None:
-                raise RuntimeError((folder / "log").read_text())
-            if "Server listening" in (folder / "log").read_text():
-                break
-            with suppress(subprocess.TimeoutExpired):
-                server.wait(0.1)
-        yield port, server
-    finally:
-        server.kill()
-        server.wait()
+    for _ in range(5):  # another program can take the port first
+        port = free_port()
+        (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
+        (folder / "known").write_text(f"[127.0.0.1]:{port} {key}\n")
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "config"], stderr=log)
+        try:
+            if listens(server, folder / "log"):
+                yield port, server
+                return
+        finally:
+            server.kill()
+            server.wait()
+    raise RuntimeError((folder / "log").read_text())
+
+
+def listens(server: subprocess.Popen[bytes], log: Path) -> bool:
+    """Wait until a server listens; return whether it does."""
+    for _ in range(600):
+        if server.poll() is not None:
+            return False
+        if "Server listening" in log.read_text():
+            return True
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(0.1)
+    return False

@@ -12,7 +12,7 @@ from mcp_bench.servers.codeworld import BENCHMARK as CODEWORLD
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.harbor import BENCHMARK as HARBOR
 from tests.support.agents.node_clis import node_environ
-from tests.support.bench_commands import Bench
+from tests.support.bench_commands import RPC, Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 from tests.support.requirements import needs
@@ -88,6 +88,20 @@ def test_it_solves_the_task_there(bench: Bench, tmp_path: Path, agent, model, wo
     )
     assert "sandbox" in said
     assert ("/work" if benchmark is CODEWORLD else "/app") in said
+
+
+def test_an_agent_that_kills_everything_is_graded(bench: Bench) -> None:
+    program = bench.home.parent / "agent.py"
+    program.write_text(RPC + "import os\nserver = Server()\nserver.connect()\nos.kill(-1, 9)\n")
+    bench.environ["MCP_BENCH_ISOLATION"] = "auto"
+    with ModelEndpoint([]) as endpoint:
+        done = bench.run(
+            "record", "--agent", "script", "--agent-option", f"file={program}", "--benchmark", "codeworld",
+            "--task", TASK, "--tools", "all", "--base-url", endpoint.openai_url, "--json",
+        )  # fmt: skip
+    assert json.loads(done.stdout)["strict"] == 0
+    [episode] = bench.rows("select * from episodes")
+    assert (episode["invalid"], episode["exit_code"]) == (None, -9)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
+from mcp_bench.bridge.sandbox import episode_sandboxes
 from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
-from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
 from tests.support.sandbox_engines import NAMES, engine
 
@@ -53,10 +55,19 @@ async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) 
     async def progress(text: str) -> None:
         pieces.append(text)
 
-    result = await sandbox.run("echo one; echo two >&2; sleep 0.2; echo three", progress=progress)
+    result = await sandbox.run("echo one; echo two >&2; echo three", progress=progress)
     assert (result.output, result.code) == ("one\ntwo\nthree\n", 0)
-    assert len(pieces) >= 2
     assert "".join(pieces) == result.output
+    pieces.clear()
+    with anyio.CancelScope() as endless:
+
+        async def until_the_second(text: str) -> None:
+            pieces.append(text)
+            if len(pieces) == 2:
+                endless.cancel()
+
+        await sandbox.run("while :; do echo more; sleep 0.1; done", progress=until_the_second)
+    assert endless.cancelled_caught
     long = await sandbox.run(
         "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end", output_bytes=1000
     )
@@ -67,6 +78,7 @@ async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) 
 
 
 async def test_a_command_ends_with_its_time(sandbox: Sandbox) -> None:
+    await sandbox.run("true")  # the shell has started
     slow = await sandbox.run("echo before; sleep 60; echo after", seconds=0.2)
     assert (slow.timed_out, slow.shell_ended) == (True, False)
     assert slow.output.startswith("before\n")
@@ -126,7 +138,7 @@ async def test_a_new_start_keeps_files_and_no_process(sandbox: Sandbox) -> None:
         await said(sandbox, 'echo "[$word]"; cd /tests; ./run.sh; ls -a /logs/out') == "[]\nhidden\n.\n..\n"
     )
     assert (await sandbox.run("echo x >/tests/new || rm -r /tests || umount /tests")).code != 0
-    assert await said(sandbox, "ls /proc | grep -c '^[0-9]'") < "9"
+    assert int(await said(sandbox, "ls /proc | grep -c '^[0-9]'")) < 9
     after = {change.path: change for change in await sandbox.changes()}
     assert after["/work/file"] == next(change for change in left if change.path == "/work/file")
 
@@ -140,6 +152,71 @@ async def test_a_sandbox_whose_processes_were_killed_goes_on(sandbox: Sandbox) -
     else:  # a container's first process cannot be killed from inside
         assert (await sandbox.run("kill -INT 1; kill -9 1; kill -9 -1; kill -9 $$")).shell_ended
     assert await said(sandbox, "cat file") == "kept\n"
+
+
+async def test_the_end_of_all_processes_fails_no_later_call() -> None:
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            await sandbox.run(f"sleep {MARK} & (while [ ! -e go ]; do sleep 0.05; done; kill -9 -1) &")
+            while not sleepers():
+                await anyio.lowlevel.checkpoint()
+            await sandbox.write("go", b"")
+            while sleepers():
+                await anyio.lowlevel.checkpoint()
+            for _ in range(20):  # the keeper notices meanwhile
+                assert "/work/go" in [change.path for change in await sandbox.changes()]
+            await sandbox.halt()
+
+
+@pytest.mark.parametrize(
+    "left", ["mv /root/.local /root/x; ln -s {outside} /root/.local", "rm -rf /bin; mkfifo /bin"]
+)
+async def test_judged_code_that_kills_everything_ends_the_sandbox(tmp_path: Path, left: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # the sandbox's user could come here
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            await sandbox.renew({"/root/.local/bin": {"env": b""}})
+            with pytest.raises(SandboxEndedError, match="every process was killed"):
+                await sandbox.run(f"({left.format(outside=outside)}) 2>/dev/null; kill -9 -1; sleep 60")
+                await sandbox.run("sleep 60")
+            assert list(outside.iterdir()) == []
+            assert sandbox.over == "every process was killed"
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_a_sandbox_that_cannot_start_again_is_over() -> None:
+    with anyio.fail_after(120):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            with pytest.raises(SandboxEndedError):
+                await sandbox.run("rm /bin; mkfifo /bin; kill -9 -1; sleep 60")
+                await sandbox.run("sleep 60")
+            with pytest.raises(SandboxEndedError, match="does not start again"):
+                await sandbox.run("true")
+                await sandbox.run("true")
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_sparse_files_end_it_instead_of_being_read(sandbox: Sandbox) -> None:
+    await sandbox.run("truncate -s 30M one; cp --sparse=always one two")
+    assert {"/work/one", "/work/two"} <= {change.path for change in await sandbox.changes()}
+    await sandbox.run("for n in $(seq 1000); do ln one one$n; done")
+    with pytest.raises(SandboxEndedError, match="storage: its files are too long"):
+        await sandbox.changes()
+
+
+async def test_an_error_of_a_new_start_is_raised_at_once() -> None:
+    with anyio.fail_after(30):
+        async with engine("bwrap").sandbox(SandboxSpec(limits=SMALL)) as sandbox:
+            with pytest.raises(SandboxError, match=r"cannot be started: .*File name too long"):
+                await sandbox.renew({"/" + "long" * 100: {}})
+            await sandbox.renew()
+            assert await said(sandbox, "echo usable") == "usable\n"
 
 
 async def test_what_is_enforced_is_known(sandbox: Sandbox) -> None:
@@ -218,6 +295,32 @@ async def test_processes_are_limited_and_do_not_end_it(sandbox: Sandbox) -> None
     assert result.timed_out or "Resource temporarily unavailable" in result.output
     await sandbox.renew()
     assert await said(sandbox, "echo $(( 1 + 1 ))") == "2\n"
+
+
+async def test_a_cancelled_start_leaves_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = list[str]()
+    begun = anyio.Event()
+
+    class Slow:
+        @asynccontextmanager
+        async def sandbox(self, spec: SandboxSpec) -> AsyncIterator[None]:
+            try:
+                begun.set()
+                await anyio.sleep_forever()
+                yield
+            finally:
+                steps.append("removed")
+
+    monkeypatch.setattr(episode_sandboxes, "configured", lambda: ())
+    monkeypatch.setattr(episode_sandboxes, "choose", lambda *names: Slow())
+    held = episode_sandboxes.EpisodeSandboxes()
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(held.start, SandboxSpec())
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        await held.aclose()
+    assert steps == ["removed"]
 
 
 def test_an_unknown_engine_gets_suggestions() -> None:

@@ -55,11 +55,13 @@ for name in ("home", "tests", "benchmark", "packages", "state", "user"):
     attempt(f"read {name}", lambda: printed(f"ls -A {PLACES[name]}/ || head -c1 {PLACES[name]}"))
 attempt(
     "find a grade",
-    lambda: printed("find / -xdev -name 'grades.db*' -o -xdev -name recordings.db 2>/dev/null"),
+    lambda: printed(
+        "find / -path /proc -prune -o -name 'grades.db*' -print -o -name recordings.db -print 2>/dev/null"
+    ),
 )
 attempt(
     "find hidden tests",
-    lambda: printed("find / -xdev -path /proc -prune -o -name 'test_outputs*' -print 2>/dev/null"),
+    lambda: printed("find / -path /proc -prune -o -name 'test_outputs*' -print 2>/dev/null"),
 )
 attempt("see the referee", lambda: b"mcp_bench.bridge" in printed("cat /proc/[0-9]*/cmdline"))
 attempt("signal the referee", lambda: os.kill(PLACES["pid"], 0) or PLACES["pid"])
@@ -72,7 +74,7 @@ attempt(
     "sockets besides its own",
     lambda: [
         line
-        for line in printed("find / -xdev -type s 2>/dev/null").decode().split()
+        for line in printed("find / -path /proc -prune -o -type s -print 2>/dev/null").decode().split()
         if not line.startswith(own)
     ],
 )

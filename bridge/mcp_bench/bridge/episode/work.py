@@ -44,7 +44,7 @@ from mcp_bench.recorder.conversations.user_turns import LEFT, with_heard
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import ToolSpec, World
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, SandboxEndedError
 from mcp_bench.servers.mcp_server.server import WorldSession
 from mcp_bench.servers.sandbox import SandboxError
 
@@ -290,6 +290,8 @@ async def end_inside(door: Door, attempt: Attempt) -> None:
     try:
         with anyio.CancelScope(shield=True):
             await door.sandbox.halt()
+    except SandboxEndedError:
+        return  # by what the agent did
     except SandboxError as error:
         if not door.sandbox.over:
             attempt.invalidate("world_failed", str(error))

@@ -147,13 +147,11 @@ class BwrapSandbox(Session):
             await self._quick({"op": "place", "tree": tree, "files": listed}, body, subject=folder)
         async with self._lock:
             self.over = ""
-            await self._ask({"op": "renew", "mounts": trees, "fresh": fresh})
-            await self._until_started()
+            await self._until_started(await self._ask({"op": "renew", "mounts": trees, "fresh": fresh}))
 
     async def commit(self) -> None:
         async with self._lock:
-            await self._ask({"op": "commit"})
-            await self._until_started()
+            await self._until_started(await self._ask({"op": "commit"}))
 
     async def discard(self) -> None:
         """Remove files that only the sandbox's root can remove."""

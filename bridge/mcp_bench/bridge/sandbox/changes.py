@@ -19,12 +19,44 @@ MOST_LEVELS = 1000
 OPAQUE = "user.overlay.opaque"
 
 
-def of(layers: "list[str]") -> "list[Change]":
-    """Return the changes of some layers, the topmost last, sorted by path."""
+class TooLongError(Exception):
+    """The files are too long to be read: sparse ones cost their maker nothing."""
+
+
+class Reading:
+    """Bounds what is read of files: holes, and further names of the same file. Other bytes the disk has."""
+
+    def __init__(self, most: int) -> None:
+        self._left, self._met = most, set[int]()
+
+    def count(self, found: os.stat_result) -> None:
+        """Count a file that is to be read.
+
+        Raises:
+            TooLongError: this and the ones before it are too long.
+        """
+        stored = 0 if found.st_ino in self._met else found.st_blocks * 512
+        self._met.add(found.st_ino)
+        self._left -= max(0, found.st_size - stored)
+        if self._left < 0:
+            raise TooLongError("storage: its files are too long to be compared")
+
+
+def of(layers: "list[str]", most: int) -> "list[Change]":
+    """Return the changes of some layers, the topmost last, sorted by path.
+
+    Args:
+        layers: folders.
+        most: limit for the files' length, beyond what is stored.
+
+    Raises:
+        TooLongError: they are longer.
+    """
     found: dict[str, Change] = {}
+    reading = Reading(most)
     for layer in layers:
         top, earlier = os.open(layer, FOLDER), sorted(found)
-        for change in walk(top):
+        for change in walk(top, reading):
             path = change["path"]
             if change["kind"] != "folder" or change.get("replaced"):  # everything below it is gone
                 first, last = bisect_left(earlier, path + "/"), bisect_left(earlier, path + "0")  # after "/"
@@ -34,11 +66,11 @@ def of(layers: "list[str]") -> "list[Change]":
     return [found[path] for path in sorted(found)]
 
 
-def walk(top: int) -> "Iterator[Change]":
+def walk(top: int, reading: Reading) -> "Iterator[Change]":
     """Yield what is in a layer, parents first. Closes `top`."""
     for path, name, folder, found in entries(top):
         try:
-            change = one(name, folder, found)
+            change = one(name, folder, found, reading)
         except OSError:
             continue  # it changes meanwhile
         yield {"path": shown(path), **change}
@@ -86,11 +118,12 @@ def entries(
         waiting.append((below, path, iter(sorted(os.listdir(below)))))
 
 
-def one(name: str, folder: int, found: "os.stat_result | None") -> Change:
+def one(name: str, folder: int, found: "os.stat_result | None", reading: Reading) -> Change:
     """Return what one entry of a folder is.
 
     Raises:
         OSError: it is gone.
+        TooLongError: it is too long to be read.
     """
     if found is None:
         return {"kind": "other", "mode": 0, "size": 0}
@@ -103,6 +136,7 @@ def one(name: str, folder: int, found: "os.stat_result | None") -> Change:
         return {**change, "kind": "folder", **({"replaced": True} if opaque(name, folder) else {})}
     if not stat.S_ISREG(found.st_mode):
         return {**change, "kind": "other"}
+    reading.count(found)
     return {**change, "kind": "file", "size": found.st_size, "sha256": digest(name, folder, found.st_size)}
 
 

@@ -78,8 +78,13 @@ class EpisodeSandboxes:
                 else:
                     started.set_exception(error)
 
-        self._held.append(asyncio.create_task(hold()))
-        return await started
+        task = asyncio.create_task(hold())
+        self._held.append(task)
+        try:
+            return await started
+        except BaseException:  # nobody gets what it would start
+            task.cancel()
+            raise
 
     async def aclose(self) -> None:
         """End all sandboxes."""

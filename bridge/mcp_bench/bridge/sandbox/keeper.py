@@ -16,7 +16,8 @@ Messages from the referee, besides those that `inside.py` answers:
 - `discard`: remove all files.
 
 Messages to the referee: `started`, with what is enforced; `failed`, with the reason; `over`, with the limit
-that was exceeded; `died` after all processes were killed from inside; and answers, with their message's `id`.
+that was exceeded; `died` after all processes were killed from inside, with the `id` of the last message that
+they got; and answers, with their message's `id`.
 """
 
 import json
@@ -27,6 +28,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 ROOT = __file__.rsplit("/", 4)[0]
@@ -75,6 +77,10 @@ class Keeper:
         self.incoming = Incoming()
         self.link: socket.socket | None = None
         self.restarts = 0
+        self.again = False
+        """It was started again over its files, after every process was killed."""
+        self.passed = 0
+        """Id of the last message that the process inside got."""
         self.over = ""
         self.watch: Watch | None = None
         self.look_at = 0.0
@@ -156,7 +162,7 @@ class Keeper:
             os.makedirs(name, exist_ok=True)
         system = self.restore_system(upper) if self.number > self.first else []
         for target in self.mounts:  # folders of ours, whatever link the agent has left there
-            os.makedirs(upper + target, exist_ok=True)
+            skeleton.make_folders(upper, target)
         kernel.overlay(self.lower, upper, work, merged)
         self.mounted = merged
         ours, theirs = socket.socketpair()
@@ -193,10 +199,6 @@ class Keeper:
         folders = []
         for name in SYSTEM:
             ours, left = f"{self.image}/{name}", f"{upper}/{name}"
-            if os.path.islink(left) or os.path.isfile(left):  # from before a restart
-                os.unlink(left)
-            elif os.path.isdir(left) and os.path.islink(ours):
-                shutil.rmtree(left)
             if os.path.islink(ours):
                 os.symlink(os.readlink(ours), left)
             elif os.path.isdir(ours):
@@ -224,7 +226,7 @@ class Keeper:
             fresh: start without them, over the base alone.
         """
         self.halt()
-        self.over = ""
+        self.over, self.again = "", False
         if fresh:
             left = range(self.first, self.number + 1)
             self.lower = self.lower[len(left) - 1 :]
@@ -245,31 +247,30 @@ class Keeper:
         self.renew({})
 
     def died(self) -> None:
-        """Start again after every process was killed from inside."""
+        """Start again after every process was killed from inside, or end: never over files of judged code."""
         self.halt()
         self.restarts += 1
-        if self.restarts > MOST_RESTARTS:
+        if self.mounts or self.number > self.first:
+            self.exceeded("every process was killed")
+        elif self.restarts > MOST_RESTARTS:
             self.exceeded(
                 f"restarts: the sandbox's processes were all killed more than {MOST_RESTARTS} times"
             )
         else:
-            self.start()
+            send({"died": True, "id": self.passed})
+            self.again = True
+            try:
+                self.start()
+            except OSError as error:
+                self.not_again(str(error))
+
+    def not_again(self, reason: str) -> None:
+        self.exceeded(f"every process was killed, and it does not start again over its files: {reason}")
 
     def exceeded(self, text: str) -> None:
         self.over = text
         self.halt()
         send({"over": text})
-
-    def place(self, head: "dict[str, Any]", body: bytes) -> None:
-        tree, start = f"trees/{head['tree']}", 0
-        os.makedirs(tree)
-        for name, mode, size in head["files"]:
-            path = f"{tree}/{name}"
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(body[start : start + size])
-            os.chmod(path, mode)
-            start += size
 
     def discard(self) -> None:
         from pathlib import Path  # slow to import
@@ -294,22 +295,28 @@ class Keeper:
                     self.commit()
                     return
                 case "place":
-                    self.place(head, body)
+                    skeleton.make_tree(f"trees/{head['tree']}", head["files"], body)
                 case "halt":
                     self.halt()
                 case "changes":
                     numbers = range(self.first, self.number + 1)
                     uppers = [f"files/upper-{number}" for number in numbers]
-                    send(answer, json.dumps(changes.of(uppers)).encode())
+                    found = changes.of(uppers, 2 * self.spec["limits"]["storage"])
+                    send(answer, json.dumps(found).encode())
                     return
                 case "discard":
                     sys.path.append(ROOT)
                     self.discard()
                 case _ if self.link is not None:
-                    self.link.sendall(packed(head, body))
+                    self.passed = head["id"]
+                    with suppress(OSError):  # it has ended: `died` answers
+                        self.link.sendall(packed(head, body))
                     return
                 case _:
                     answer["error"] = self.over or "the sandbox has ended"
+        except changes.TooLongError as error:
+            self.exceeded(str(error))
+            return
         except OSError as error:
             answer["error"] = str(error)
         send(answer)
@@ -342,10 +349,12 @@ class Keeper:
         except OSError:
             chunk = b""
         if not chunk:
-            send({"died": True})
             self.died()
             return
         for head, body in self.incoming.feed(chunk):
+            if self.again and "failed" in head:
+                self.not_again(head["failed"])
+                return
             send({**head, **({"facts": self.facts} if "started" in head else {})}, body)
 
     def reap(self) -> None:

@@ -114,6 +114,8 @@ class Remote:
                         await sandbox.settle(spec)
                         yield sandbox
                     finally:
+                        with anyio.CancelScope(shield=True):
+                            await sandbox.discard()
                         await requests.aclose()  # the other side ends by itself, and removes what it made
                         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                             await process.wait()
@@ -147,7 +149,12 @@ class RemoteSandbox(BwrapSandbox):
                 for name in (await self._said("missing"))[0]["missing"]:
                     await self._write(packed({}, await anyio.to_thread.run_sync(archive, {"": layers[name]})))
                 place, _ = await self._said("place")
-                await self.begin(description(spec, place["place"], place["layers"]), self.machine)
+                try:
+                    await self.begin(description(spec, place["place"], place["layers"]), self.machine)
+                except RunnerLostError:
+                    raise
+                except SandboxError as error:  # nothing of a candidate has run yet
+                    raise self._gone(str(error)) from error
         except TimeoutError:
             raise self._gone(f"no sandbox within {CONNECT_SECONDS:.0f} s") from None
 

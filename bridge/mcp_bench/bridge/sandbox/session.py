@@ -167,6 +167,8 @@ class Session:
         while True:
             head, body = await self._message()
             if "died" in head:
+                if head["id"] < number:  # that was before this message
+                    continue
                 raise SandboxEndedError(
                     "every process in the sandbox was killed, the command's shell too. It was started again "
                     "over its files"
@@ -177,11 +179,20 @@ class Session:
                     raise kind(f"{subject}: {head['error']}")
                 return head, body
 
-    async def _until_started(self) -> dict[str, Any]:
+    async def _until_started(self, number: int = 0) -> dict[str, Any]:
+        """Return what is enforced.
+
+        Args:
+            number: of the message that starts it.
+
+        Raises:
+            SandboxError: it does not start.
+        """
         with anyio.move_on_after(REPLY_SECONDS):
-            while STARTED not in (found := await self._message())[0]:
-                pass
-            return found[0]
+            while STARTED not in (head := (await self._message())[0]):
+                if head.get("id") == number and "error" in head:
+                    raise SandboxError(f"a sandbox cannot be started: {head['error']}")
+            return head
         raise SandboxError(f"the sandbox did not start within {REPLY_SECONDS:.0f} s")
 
     async def _message(self) -> Message:

@@ -1,6 +1,12 @@
-"""The files around the machine's own /usr, for a sandbox without a base of its own. Standard library only."""
+"""Make a sandbox's files: those around the machine's own /usr, if it has no base; what is mounted, and where.
+
+Standard library only.
+"""
 
 import os
+from contextlib import suppress
+
+from mcp_bench.bridge.sandbox.changes import FOLDER
 
 LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 FOLDERS = {"etc": 0o755, "home": 0o755, "mnt": 0o755, "opt": 0o755, "root": 0o700, "run": 0o755, "srv": 0o755,
@@ -45,3 +51,35 @@ def make(place: str, *, network: bool) -> None:
     for name, text in {**FILES, "resolv.conf": resolv}.items():
         with open(f"{place}/etc/{name}", "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def make_tree(tree: str, files: "list[tuple[str, int, int]]", body: bytes) -> None:
+    """Make a new folder with `files`: path, mode and size of each; `body` has their contents, in order."""
+    start = 0
+    os.makedirs(tree)
+    for name, mode, size in files:
+        path = f"{tree}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(body[start : start + size])
+        os.chmod(path, mode)
+        start += size
+
+
+def make_folders(top: str, path: str) -> None:
+    """Make a folder and its parents below `top`. No link is followed.
+
+    Raises:
+        OSError: something else is at one of the places.
+    """
+    held = os.open(top, FOLDER)
+    try:
+        for name in path.split("/"):
+            if name:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=held)
+                below = os.open(name, FOLDER, dir_fd=held)
+                os.close(held)
+                held = below
+    finally:
+        os.close(held)

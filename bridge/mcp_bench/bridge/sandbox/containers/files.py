@@ -74,12 +74,20 @@ class Files:
             path for path in self.before if path not in there and there.get(path.rpartition("/")[0], False)
         ]
 
-    def listed(self) -> "list[Change]":
-        """Return the changes, sorted by path; see `mcp_bench.servers.sandbox.FileChange`."""
+    def listed(self, most: int) -> "list[Change]":
+        """Return the changes, sorted by path; see `mcp_bench.servers.sandbox.FileChange`.
+
+        Args:
+            most: see `changes.of`.
+
+        Raises:
+            TooLongError: the files are too long to be read.
+        """
+        reading = changes.Reading(most)
         found: list[Change] = []
         for one in self.changed():
             try:
-                change = changes.one(one.name, one.folder, one.found)
+                change = changes.one(one.name, one.folder, one.found, reading)
             except OSError:
                 continue
             found.append({"path": one.path, **change, **({"replaced": True} if one.replaced else {})})

@@ -37,6 +37,7 @@ from mcp_bench.bridge.process.limits import (  # noqa: E402
     over_by_processes,
 )
 from mcp_bench.bridge.sandbox import kernel, probe  # noqa: E402
+from mcp_bench.bridge.sandbox.changes import TooLongError  # noqa: E402
 from mcp_bench.bridge.sandbox.channel import Control, Incoming, Message, packed, write_all  # noqa: E402
 from mcp_bench.bridge.sandbox.containers.files import Files, unpack  # noqa: E402
 from mcp_bench.bridge.sandbox.inside import Inside  # noqa: E402
@@ -125,7 +126,10 @@ class FirstProcess(Inside):
         try:
             match head["op"]:
                 case "changes":
-                    self.send({"id": head["id"]}, json.dumps(self.files.listed()).encode())
+                    self.send(
+                        {"id": head["id"]},
+                        json.dumps(self.files.listed(2 * self.spec["limits"]["storage"])).encode(),
+                    )
                 case "halt":
                     self.halt(ENDED)
                     self.send({"id": head["id"]})
@@ -140,6 +144,8 @@ class FirstProcess(Inside):
                     self.send({"id": head["id"], "error": self.halted})
                 case _:
                     super().handle(head, body)
+        except TooLongError as error:
+            self.exceeded(str(error))
         except OSError as error:
             if error.errno == errno.EFBIG:
                 self.exceeded(str(error.strerror))
