@@ -91,6 +91,8 @@ ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a
 
 
 async def graded(world: HarborWorld, command: str, solution: str = "double = None\n") -> Grade:
+    if world.sandbox.over:  # the solution before killed everything, the one that answers, too
+        await world.sandbox.renew()
     await world.sandbox.write("/tmp/all_pass.py", ALL_PASS.encode())
     await world.sandbox.write("/app/solution.py", solution.encode())
     await world.sandbox.run(command, seconds=20)

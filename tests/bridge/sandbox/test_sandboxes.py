@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -378,3 +378,15 @@ def sleepers() -> list[str]:
         if words[:2] == [b"sleep", MARK.encode()]:
             found.append(place.parent.name)
     return found
+
+
+async def test_files_can_be_judged_again_after_code_killed_everything(sandbox: Sandbox) -> None:
+    """The end of the sandbox before is not taken for the end of the new one."""
+    await sandbox.write("/work/kept", b"1")
+    for _ in range(5):
+        await sandbox.renew()
+        with suppress(SandboxEndedError):  # the shell can be quicker to answer
+            await sandbox.run("kill -9 -1")
+        await sandbox.renew()
+        assert not sandbox.over
+        assert await sandbox.read("/work/kept") == b"1"

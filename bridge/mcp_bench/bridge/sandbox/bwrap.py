@@ -151,6 +151,7 @@ class BwrapSandbox(Session):
 
     async def commit(self) -> None:
         async with self._lock:
+            self.over = ""
             await self._until_started(await self._ask({"op": "commit"}))
 
     async def discard(self) -> None:

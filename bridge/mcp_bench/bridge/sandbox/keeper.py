@@ -16,8 +16,8 @@ Messages from the referee, besides those that `inside.py` answers:
 - `discard`: remove all files.
 
 Messages to the referee: `started`, with what is enforced; `failed`, with the reason; `over`, with the limit
-that was exceeded; `died` after all processes were killed from inside, with the `id` of the last message that
-they got; and answers, with their message's `id`.
+that was exceeded; `died` after all processes were killed from inside; and answers. All have an `id`: of the
+message that they answer; `over`, of the last message before it; `died`, of the last that the processes got.
 """
 
 import json
@@ -81,6 +81,10 @@ class Keeper:
         """It was started again over its files, after every process was killed."""
         self.passed = 0
         """Id of the last message that the process inside got."""
+        self.handled = 0
+        """Id of the last message."""
+        self.renewed = 0
+        """Id of the message that started the sandbox."""
         self.over = ""
         self.watch: Watch | None = None
         self.look_at = 0.0
@@ -226,7 +230,7 @@ class Keeper:
             fresh: start without them, over the base alone.
         """
         self.halt()
-        self.over, self.again = "", False
+        self.over, self.again, self.renewed = "", False, self.handled
         if fresh:
             left = range(self.first, self.number + 1)
             self.lower = self.lower[len(left) - 1 :]
@@ -270,7 +274,7 @@ class Keeper:
     def exceeded(self, text: str) -> None:
         self.over = text
         self.halt()
-        send({"over": text})
+        send({"over": text, "id": self.handled})
 
     def discard(self) -> None:
         from pathlib import Path  # slow to import
@@ -285,6 +289,7 @@ class Keeper:
 
     def handle(self, head: "dict[str, Any]", body: bytes) -> None:
         """Answer one message of the referee."""
+        self.handled = head["id"]
         answer: dict[str, Any] = {"id": head["id"]}
         try:
             match head["op"]:
@@ -355,7 +360,7 @@ class Keeper:
             if self.again and "failed" in head:
                 self.not_again(head["failed"])
                 return
-            send({**head, **({"facts": self.facts} if "started" in head else {})}, body)
+            send({**head, **({"facts": self.facts, "id": self.renewed} if "started" in head else {})}, body)
 
     def reap(self) -> None:
         try:

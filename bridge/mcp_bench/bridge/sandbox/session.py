@@ -166,9 +166,12 @@ class Session:
         """
         while True:
             head, body = await self._message()
+            if "over" in head:
+                self.over = head["over"]
+            if head.get("id", number) < number:  # an ended sandbox answers this message, too
+                continue
+            self._raise_over(head)
             if "died" in head:
-                if head["id"] < number:  # that was before this message
-                    continue
                 raise SandboxEndedError(
                     "every process in the sandbox was killed, the command's shell too. It was started again "
                     "over its files"
@@ -189,10 +192,15 @@ class Session:
             SandboxError: it does not start.
         """
         with anyio.move_on_after(REPLY_SECONDS):
-            while STARTED not in (head := (await self._message())[0]):
-                if head.get("id") == number and "error" in head:
+            while True:
+                head, _ = await self._message()
+                if head.get("id", number) < number:  # the sandbox before was ended
+                    continue
+                self._raise_over(head)
+                if "error" in head:
                     raise SandboxError(f"a sandbox cannot be started: {head['error']}")
-            return head
+                if STARTED in head:
+                    return head
         raise SandboxError(f"the sandbox did not start within {REPLY_SECONDS:.0f} s")
 
     async def _message(self) -> Message:
@@ -202,12 +210,14 @@ class Session:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise self._lost() from None
         head, body = self._waiting.pop(0)
-        if "over" in head:
-            self.over = head["over"]
-            raise SandboxEndedError(f"the sandbox was ended: {self.over}")
         if "failed" in head:
             raise SandboxError(f"a sandbox cannot be started: {head['failed']}")
         return head, body
+
+    def _raise_over(self, head: dict[str, Any]) -> None:
+        if "over" in head:
+            self.over = head["over"]
+            raise SandboxEndedError(f"the sandbox was ended: {self.over}")
 
     def _lost(self) -> SandboxError:
         words = self._log.read_text(errors="replace").strip().rpartition("\n")[2]

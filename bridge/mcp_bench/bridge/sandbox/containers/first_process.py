@@ -114,7 +114,7 @@ class FirstProcess(Inside):
     def __init__(self, streams: Streams, spec: "dict[str, Any]", files: Files, *, memory: bool) -> None:
         alive, self.held = os.pipe()  # never ends before this process does
         super().__init__(streams, alive, spec)
-        self.files, self.halted = files, ""
+        self.files, self.halted, self.handled = files, "", 0
         self.measured = {**spec["limits"], "processes": 2 * spec["limits"]["processes"] + 64}
         if memory:  # the kernel's own limit
             self.measured["memory"] = sys.maxsize
@@ -123,6 +123,7 @@ class FirstProcess(Inside):
         self.look_at = time.monotonic()
 
     def handle(self, head: "dict[str, Any]", body: bytes) -> None:
+        self.handled = head["id"]
         try:
             match head["op"]:
                 case "changes":
@@ -172,7 +173,7 @@ class FirstProcess(Inside):
     def exceeded(self, text: str) -> None:
         self.halted = ""
         self.halt(text)
-        self.send({"over": text})
+        self.send({"over": text, "id": self.handled})
 
     def look_at_time(self) -> None:
         super().look_at_time()
