@@ -26,11 +26,12 @@ class BrokenRowsError(BenchError):
 
 @dataclass(frozen=True)
 class Row:
-    """One conversation. `place` is `FILE:LINE`."""
+    """One conversation. `place` is `FILE:LINE`; `task`, the id of its task, or empty."""
 
     place: str
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
+    task: str = ""
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
@@ -94,7 +95,7 @@ def _row(place: str, line: bytes) -> Row:
         except ValueError as error:
             raise ValueError(f"messages[{number}]: {error}") from None
     _check_filled(messages, tools)
-    return Row(place, messages, tools or None)
+    return Row(place, messages, tools or None, str(row.get("task") or ""))
 
 
 def _no_number(word: str) -> NoReturn:

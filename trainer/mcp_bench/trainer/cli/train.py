@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.trainer.cli.base import base
+from mcp_bench.trainer.cli.inspect import inspect
 from mcp_bench.trainer.cli.rl import rl
 from mcp_bench.trainer.cli.sft import sft
 from mcp_bench.trainer.cli.tiny_base import tiny_base
@@ -26,6 +27,7 @@ def train() -> None:
 
 
 train.add_command(base)
+train.add_command(inspect)
 train.add_command(rl)
 train.add_command(sft)
 train.add_command(tiny_base)
