@@ -137,6 +137,11 @@ def test_broken_pairs(change: dict[str, Any], said: str, start: Path, tmp_path: 
         run("dpo", "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start))
 
 
+def test_rft_needs_recordings() -> None:
+    with pytest.raises(WrongUseError, match="a --run, or use --resume"):
+        run("rft", "tiny-cpu")
+
+
 def test_rows_that_are_no_pairs(start: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(1))
     with pytest.raises(BenchError, match="write pairs with: mcp-bench export --pairs"):

@@ -57,11 +57,13 @@ def run_options(data: str) -> Callable[[Any], Any]:
     """
     first = click.option("--data", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=data)
 
-    def add(command: Any) -> Any:
-        command = reduce(lambda inner, option: option(inner), reversed((first, *OPTIONS)), command)
-        return click.argument("recipe", required=False)(command)
+    return lambda command: recipe_and_options(first(command))
 
-    return add
+
+def recipe_and_options(command: Any) -> Any:
+    """Add the argument RECIPE, and the options besides `--data`."""
+    command = reduce(lambda inner, option: option(inner), reversed(OPTIONS), command)
+    return click.argument("recipe", required=False)(command)
 
 
 def run(
