@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.trainer.cli.loop import loop
+from mcp_bench.trainer.cli.loop import ALGORITHMS, loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
+from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, Algorithm
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.algorithms import Name
 from tests.support.interrupted import interrupted
 
 pytestmark = pytest.mark.system
@@ -88,6 +90,11 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         (["--recipe", "tiny-cpu", "--teacher-option", "slps=0.2"], "no option 'slps' (did you mean slips?)"),
         (["--recipe", "tiny-cpu", "--teacher-option", "slips"], "'slips' is not of the form KEY=VALUE"),
         (["--recipe", "tiny-cpu", "--teacher", "oracel"], "oracel"),
+        (["--recipe", "tiny-cpu", "--algorithm", "dpo", "--attempts", "1"], "use --attempts 2 or more"),
+        (
+            ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "lora.rank=4"],
+            "without lora",
+        ),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
@@ -130,8 +137,15 @@ def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.
     assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 
 
+def test_online_algorithms_are_those_of_train_rl() -> None:
+    known = {*get_args(Algorithm)} - {*IMITATION, *PAIRS}
+    assert known == {*get_args(Name)} - {"rft"}  # of a loop, `rft` imitates stored attempts
+    assert get_args(Algorithm) == ALGORITHMS
+
+
 @pytest.mark.full  # the demo's test covers one turn
-def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["sft", "rft", "grpo"])
+def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path, algorithm: str) -> None:
     """Base, teacher and two turns with the model's own attempts, on real servers, without thresholds."""
     turns = 2
     files = {}
@@ -141,7 +155,7 @@ def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
     out = tmp_path / "loop"
     asked = [f"--{split}={path}" for split, path in files.items()]
     small = ["--set", "training.epochs=1", "--base-steps", "3", "--attempts", "1", "--min-partial", "0"]
-    small += ["--max-tokens", "16"]
+    small += ["--max-tokens", "16", "--algorithm", algorithm, "--rl-steps", "1"]
     begun = command("--recipe", "tiny-cpu", "--turns", str(turns), *asked, *small, "--out", str(out))
     assert f"--resume {out}" in interrupted(begun, "$ mcp-bench train sft")
     assert {path.stem for path in (out / "turn-1").glob("*.json")} == {
@@ -165,7 +179,10 @@ def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path) -> None:
         assert (measured["dev"]["episodes"], measured["dev"]["invalid"]) == (2, 0)
         assert list(measured["test"]["families"]) == ["simple-form-opening.1"]
     last = history["turns"][-1]
-    assert len(last["curate"]["runs"]) == turns
+    if algorithm == "grpo":
+        assert last["train"]["steps"] == 1
+    else:
+        assert len(last["curate"]["runs"]) == (turns if algorithm == "sft" else 1)
     assert last["flips"]["dev"]["common_tasks"] == 2
     assert Path(last["train"]["model"], "model.safetensors").is_file()
 

@@ -180,7 +180,9 @@ def loop(
     benchmark: str = "saasworld", teacher: str = "oracle", teacher_model: str | None = None,
     teacher_options: Mapping[str, Any] | None = None, min_partial: float = 0.5, attempts: int = 2,
     temperature: float = 0.8, patience: int = 2, seed: int = 0,
-    max_tokens: int | None = None, base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop",
+    algorithm: Literal["sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo"] = "sft",
+    margin: float = 0.3, rl_steps: int = 20, max_tokens: int | None = None, base_steps: int | None = None,
+    reasoning: Literal["keep", "drop"] = "drop",
     jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
     constrain_calls: bool = False, overrides: Overrides | None = None, out: str | Path | None = None,
     report: Report = print,
@@ -204,6 +206,9 @@ def loop(
         temperature: Sampling temperature of these attempts.
         patience: Stop after this many turns in a row without promotion.
         seed: Seed of the base model and the attempts.
+        algorithm: How turns after the first learn; see `mcp_bench.trainer.loop.settings.Algorithm`.
+        margin: Minimum difference between the grades of a pair (dpo, kto).
+        rl_steps: Policy updates of a turn that learns online.
         max_tokens: Maximum tokens per answer.
         base_steps: Training steps of the base model that is made if the recipe has none.
         reasoning: Whether training rows keep the agents' reasoning.
@@ -231,7 +236,7 @@ def loop(
         "min_partial": min_partial, "attempts": attempts, "temperature": temperature, "patience": patience,
         "seed": seed, "max_tokens": max_tokens,
         "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
-        "constrain_calls": constrain_calls,
+        "constrain_calls": constrain_calls, "algorithm": algorithm, "margin": margin, "rl_steps": rl_steps,
     }  # fmt: skip
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Loop: {folder.path}")

@@ -45,8 +45,13 @@ class Prepared:
     untrainable: list[str] = field(default_factory=list)
 
     @property
+    def lengths(self) -> list[int]:
+        """The tokens that each row costs in training."""
+        return [len(example.tokens) for example in self.examples]
+
+    @property
     def tokens(self) -> int:
-        return sum(len(example.tokens) for example in self.examples)
+        return sum(self.lengths)
 
     @property
     def trained_tokens(self) -> int:
@@ -78,7 +83,7 @@ def prepare(
     """
     prepared = Prepared()
     for row in rows:
-        example = _tokenise(row, tokenizer, templates)
+        example = tokenise(row, tokenizer, templates)
         if mask_failed:
             example = _without_failed(example, row, tokenizer, templates)
         if len(example.tokens) > max_length:
@@ -98,7 +103,12 @@ def prepare(
     return prepared
 
 
-def _tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
+def tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
+    """Return the tokens of a row, and which of them are the assistant's.
+
+    Raises:
+        BenchError: the template fails on this row.
+    """
     if not templates.marked:
         return _tokenise_unmarked(row, tokenizer, templates)
     try:

@@ -28,6 +28,7 @@ from pydantic import (
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
 from mcp_bench.trainer.architecture import Architecture
 from mcp_bench.trainer.bases import located
+from mcp_bench.trainer.preference.settings import Preference
 from mcp_bench.trainer.recipe_section import Section
 from mcp_bench.trainer.rl.settings import RL
 
@@ -158,6 +159,8 @@ class Recipe(Section):
     training: Training
     generation: Generation | None = None
     hardware: Hardware
+    preference: Preference = Preference()
+    """Learning from pairs of attempts (`mcp-bench train dpo`, `train kto`)."""
     rl: RL = RL()
     """Learning from reward (`mcp-bench train rl`)."""
 

@@ -167,3 +167,15 @@ def _memory(recipe: Recipe) -> Iterator[str]:
         f"needs about {need / GIB:.1f} GiB per device, which has {recipe.hardware.memory_gib:g} GiB (10 % "
         f"are reserved for fragmentation). The largest part is {largest}: {advice}"
     )
+
+
+def whole_on_one_device(recipe: Recipe) -> None:
+    """Refuse recipes that cannot learn from reward.
+
+    Raises:
+        WrongUseError: the recipe has adapters, or several devices.
+    """
+    if recipe.lora is not None:
+        raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
+    if recipe.hardware.devices > 1:
+        raise WrongUseError("learning from reward runs on one device: set hardware.devices=1")

@@ -7,10 +7,10 @@ with nulls, and chat templates print those. Here arguments stay as recorded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -18,6 +18,7 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 ROLES = ("system", "user", "assistant", "tool")
 SHOWN = 10
+T = TypeVar("T")
 
 
 class BrokenRowsError(BenchError):
@@ -26,15 +27,25 @@ class BrokenRowsError(BenchError):
 
 @dataclass(frozen=True)
 class Row:
-    """One conversation. `place` is `FILE:LINE`."""
+    """One conversation. `place` is `FILE:LINE`; `task`, the id of its task, or empty."""
 
     place: str
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
+    task: str = ""
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """Read all conversations of the files, in order; see `read_objects`."""
+    return read_objects(paths, _row)
+
+
+def read_objects(paths: Iterable[Path], parse: Callable[[str, dict[str, Any]], T]) -> list[T]:
     """Read all rows of the files, in order.
+
+    Args:
+        paths: files with a JSON object on each line, plain or compressed.
+        parse: makes a row of its place, `FILE:LINE`, and its object, or raises ValueError.
 
     Raises:
         WrongUseError: a file cannot be read, or there are no rows.
@@ -45,7 +56,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     for name in names:
         for place, line in _lines(Path(name)):
             try:
-                rows.append(_row(place, line))
+                rows.append(parse(place, _object(line)))
             except (ValueError, RecursionError) as error:
                 faults.append(sanitize_line(f"{place}: {error}"))
     if faults:
@@ -72,29 +83,42 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
         raise WrongUseError(f"cannot read {path} after line {number}: {error}") from error
 
 
-def _row(place: str, line: bytes) -> Row:
-    """Parse one line.
+def _object(line: bytes) -> dict[str, Any]:
+    row = json.loads(line, parse_constant=_no_number)
+    if not isinstance(row, dict):
+        raise ValueError("a row must be an object with messages and tools")
+    return row
+
+
+def _row(place: str, row: dict[str, Any]) -> Row:
+    """Return one row.
 
     Raises:
         ValueError: the row is malformed; the text says how.
     """
-    row = json.loads(line, parse_constant=_no_number)
-    if not isinstance(row, dict):
-        raise ValueError("a row must be an object with messages and tools")
     if "messages" not in row:
         raise ValueError(
             f"no messages (keys: {', '.join(row)}); write it with: mcp-bench export --format trl"
         )
-    messages, tools = _objects("messages", row["messages"]), _objects("tools", row.get("tools") or [])
-    if not messages:
+    return conversation(place, row["messages"], row.get("tools"), str(row.get("task") or ""))
+
+
+def conversation(place: str, messages: object, tools: object, task: str = "") -> Row:
+    """Return a row of its messages and tools.
+
+    Raises:
+        ValueError: they are malformed; the text says how.
+    """
+    said, known = _objects("messages", messages), _objects("tools", tools or [])
+    if not said:
         raise ValueError("messages is empty")
-    for number, message in enumerate(messages):
+    for number, message in enumerate(said):
         try:
             _check_message(message)
         except ValueError as error:
             raise ValueError(f"messages[{number}]: {error}") from None
-    _check_filled(messages, tools)
-    return Row(place, messages, tools or None)
+    _check_filled(said, known)
+    return Row(place, said, known or None, task)
 
 
 def _no_number(word: str) -> NoReturn:

@@ -10,12 +10,14 @@ import click
 
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 
+ALGORITHMS = ("sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo")
 EPILOG = """\b
 Examples:
   mcp-bench tasks saasworld --split train --tag level-1 --limit 100 --ids > ids.txt
   mcp-bench loop --recipe tiny-cpu --turns 1 --train ids.txt --dev dev-ids.txt --test 0
   mcp-bench loop --recipe my.yaml --turns 3 --train ids.txt --dev dev-ids.txt --out loop
   mcp-bench loop --recipe qwen3.5-9b-lora-1gpu --teacher codex --turns 3 --train 500 --dev 100
+  mcp-bench loop --recipe tiny-cpu --turns 2 --algorithm grpo --rl-steps 40 --train 300 --dev 50
   mcp-bench loop --resume loop
   mcp-bench loop --show loop-0 --show loop-1
 """
@@ -37,6 +39,19 @@ Examples:
 @click.option(
     "--teacher-option", "teacher_options", multiple=True, metavar="KEY=VALUE",
     help="Agent option of the teacher, such as slips=0.2 (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--algorithm", type=click.Choice(ALGORITHMS), default="sft", show_default=True,
+    help="How turns after the first learn. sft: from the teacher's and the best own attempts; rft: from the "
+    "own only; dpo, kto: from pairs of them; the others: online, as `train rl`.",
+)  # fmt: skip
+@click.option(
+    "--margin", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True,
+    help="With dpo and kto: minimum difference between the grades of a pair.",
+)  # fmt: skip
+@click.option(
+    "--rl-steps", type=click.IntRange(min=1), default=20, show_default=True,
+    help="Policy updates of a turn that learns online.",
 )  # fmt: skip
 @click.option(
     "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
@@ -70,8 +85,8 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
 
     The teacher attempts the training tasks. Its successful attempts are exported; a model is trained on them,
     served, and measured on `dev` and `test` like any other agent. From the second turn on, the model's own
-    best attempts are added. A model is promoted if it fixes at least as many `dev` tasks as it breaks and its
-    mean score on them is higher.
+    best attempts are added, or the model learns as --algorithm says. A model is promoted if it fixes at least
+    as many `dev` tasks as it breaks and its mean score on them is higher.
 
     Ctrl-C stops the loop. --resume continues with the first unfinished step.
     """

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.trainer.cli.base import base
+from mcp_bench.trainer.cli.inspect import inspect
+from mcp_bench.trainer.cli.preference import dpo, kto
+from mcp_bench.trainer.cli.rft import rft
 from mcp_bench.trainer.cli.rl import rl
 from mcp_bench.trainer.cli.sft import sft
 from mcp_bench.trainer.cli.tiny_base import tiny_base
@@ -26,6 +29,10 @@ def train() -> None:
 
 
 train.add_command(base)
+train.add_command(dpo)
+train.add_command(inspect)
+train.add_command(kto)
+train.add_command(rft)
 train.add_command(rl)
 train.add_command(sft)
 train.add_command(tiny_base)

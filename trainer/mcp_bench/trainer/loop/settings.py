@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
@@ -34,6 +34,14 @@ class TrialSettings(BaseModel):
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 
 
+Algorithm = Literal["sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo"]
+"""How later turns learn. `sft`: the base imitates the teacher and the best own attempts. `rft`: the base
+imitates the own attempts only. `dpo` and `kto`: the best model learns from pairs of its attempts. The others:
+the best model learns online, by `train rl`."""
+PAIRS = ("dpo", "kto")
+IMITATION = ("sft", "rft")
+
+
 class LoopSettings(TrialSettings):
     """Models train on attempts at `train`. Scores on `dev` decide; scores on `test` are only reported."""
 
@@ -51,6 +59,18 @@ class LoopSettings(TrialSettings):
     patience: PositiveInt = 2
     """The loop ends after this many turns in a row without promotion."""
     seed: int = 0
+    algorithm: Algorithm = "sft"
+    """Of the turns after the first, which imitates the teacher."""
+    margin: float = Field(default=0.3, gt=0, le=1)
+    """Least difference between the grades of a pair."""
+    rl_steps: PositiveInt = 20
+    """Policy updates of a turn that learns online."""
+
+    @model_validator(mode="after")
+    def _pairs_need_two(self) -> Self:
+        if self.algorithm in PAIRS and self.attempts < 2:
+            raise ValueError(f"{self.algorithm} compares attempts at the same task: use --attempts 2 or more")
+        return self
 
 
 def task_ids(benchmark: str, split: str, wanted: str | int | Path | Sequence[str]) -> list[str]:

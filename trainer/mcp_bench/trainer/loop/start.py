@@ -10,8 +10,10 @@ from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
-from mcp_bench.trainer.loop.settings import LoopSettings, task_ids
+from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.refusals import whole_on_one_device
 
 
 def begin(
@@ -34,6 +36,8 @@ def begin(
     }
     settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
     _check_teacher(settings)
+    if settings.turns > 1 and settings.algorithm not in (*IMITATION, *PAIRS):
+        whole_on_one_device(load_recipe(recipe, overrides)[1])
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.loop.commands import export, record
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
-from mcp_bench.trainer.loop.training import make_base, train_model
+from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
 
 
 class Steps:
@@ -51,6 +52,13 @@ class Steps:
         chosen += ["--dedupe", "exact", "--reasoning", settings.reasoning]
         return {**export(data, chosen), "runs": list(runs)}
 
+    def pair(self, turn: int, run: str) -> Outcome:
+        """Export pairs of the model's attempts: the best and the worst at each task."""
+        data, settings = self.folder.turn(turn) / "pairs.jsonl", self.settings
+        chosen = ["--run", run, "--pairs", "--margin", str(settings.margin)]
+        chosen += ["--min-partial", str(settings.min_partial), "--reasoning", settings.reasoning]
+        return {**export(data, chosen), "runs": [run]}
+
     def base(self, data: Path) -> Outcome:
         """Make a tiny base model for a recipe without one."""
         out = self.folder.path / "base"
@@ -62,6 +70,26 @@ class Steps:
         over = [f"model.base={json.dumps(str(base))}"] if base else []
         trained = train_model(self.folder.recipe, data, self.folder.turn(turn) / "train", over)
         return {**trained, "base": base and str(base)}
+
+    def prefer(self, turn: int, data: Path, model: Path) -> Outcome:
+        """Train a model on pairs of its attempts, or resume that."""
+        out = self.folder.turn(turn) / "train"
+        over = [f"model.base={json.dumps(str(model))}"]
+        trained = train_model(self.folder.recipe, data, out, over, self.settings.algorithm)
+        return {**trained, "base": str(model)}
+
+    def learn(self, turn: int, model: Path) -> Outcome:
+        """Let a model learn from the rewards of its attempts, or resume that."""
+        settings, place = self.settings, self.folder.turn(turn)
+        ids = place / "tasks.txt"
+        write_atomic(ids, "".join(f"{task}\n" for task in settings.train))
+        options = {
+            "algorithm": settings.algorithm, "benchmark": settings.benchmark, "steps": settings.rl_steps,
+            "jobs": settings.jobs, "seed": settings.seed + turn,
+        }  # fmt: skip
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        learned = learn_online(self.folder.recipe, model, ids, place / "learn", words)
+        return {**learned, "base": str(model)}
 
     def measure(self, turn: int, model: Path) -> Outcome:
         """Record the model on `dev` and `test`, greedily, through the same wire as any agent."""

@@ -22,17 +22,55 @@ def make_base(recipe: Path, data: Sequence[Path], out: Path, seed: int, steps: i
     run(["train", "tiny-base", "--recipe", str(recipe), *files, "--out", str(out), *more])
 
 
-def train_model(recipe: Path, data: Path, out: Path, overrides: Sequence[str]) -> Outcome:
-    """Train a model with a recipe, or resume that. Return the paths and the figures of the run."""
+def train_model(
+    recipe: Path, data: Path, out: Path, overrides: Sequence[str], method: str = "sft"
+) -> Outcome:
+    """Train a model with a recipe, or resume that. Return the paths and the figures of the run.
+
+    Args:
+        recipe: the recipe's file.
+        data: rows, or pairs.
+        out: the run's folder.
+        overrides: values of the recipe, as KEY=VALUE.
+        method: sft, dpo or kto.
+    """
     launcher = launcher_arguments(load_recipe(str(recipe), overrides)[1])
     if (out / "data.json").is_file():
-        run(["train", "sft", "--resume", str(out)], launcher=launcher)
+        run(["train", method, "--resume", str(out)], launcher=launcher)
     else:
         shutil.rmtree(out, ignore_errors=True)
         over = [word for value in overrides for word in ("--set", value)]
-        command = ["train", "sft", str(recipe), "--data", str(data), "--out", str(out), *over]
+        command = ["train", method, str(recipe), "--data", str(data), "--out", str(out), *over]
         run(command, launcher=launcher)
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
+
+
+def learn_online(recipe: Path, start: Path, tasks: Path, out: Path, options: Sequence[str]) -> Outcome:
+    """Let a model learn from reward, or resume that. Return the result and the figures of the run.
+
+    Args:
+        recipe: the recipe's file.
+        start: the model to start from.
+        tasks: a file with the ids of training tasks.
+        out: the run's folder.
+        options: more options of `mcp-bench train rl`.
+    """
+    if (out / "settings.json").is_file():
+        run(["train", "rl", "--resume", str(out)])
+    else:
+        shutil.rmtree(out, ignore_errors=True)
+        named = ["--start", str(start), "--tasks", str(tasks), "--out", str(out)]
+        run(["train", "rl", str(recipe), *named, *options])
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    rewards = [line["reward"] for line in lines if line["reward"] is not None]
+    return {
+        "model": str(out / "model"),
+        "start": str(start),
+        "steps": len(lines),
+        "episodes": sum(line["episodes"] for line in lines),
+        "first_reward": rewards[0] if rewards else None,
+        "last_reward": rewards[-1] if rewards else None,
+    }
 
 
 def _figures(out: Path) -> Outcome:

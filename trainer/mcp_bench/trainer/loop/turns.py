@@ -9,7 +9,7 @@ from typing import Any
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.scores import SPLITS
-from mcp_bench.trainer.loop.settings import LoopSettings
+from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
 
@@ -19,8 +19,8 @@ Report = Callable[[str], object]
 def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict[str, Any]:
     """Run the remaining steps of a loop and return its history: base scores, turns and best model.
 
-    Each turn trains the base on all successful attempts so far: the teacher's and, from the second turn on,
-    the promoted model's own best. Scores on `test` are reported and never used.
+    The first turn trains the base on the teacher's successful attempts. Later turns do what the algorithm
+    says (see `mcp_bench.trainer.loop.settings.Algorithm`). Scores on `test` are reported and never used.
 
     Raises:
         StepFailedError: a command failed or was stopped. Calling again continues with it.
@@ -38,8 +38,6 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict
     best, since = start, 0
     turns: list[dict[str, Any]] = []
     for turn in range(1, settings.turns + 1):
-        if turn > 1:
-            runs.append(_attempt(folder, steps, turn, Path(best["model"])))
         done = _turn(folder, steps, turn, runs, base, best)
         turns.append(done)
         report(f"turn {turn}: {_line(done['measure'])}: {_word(done)} ({done['gate']['why']})")
@@ -60,11 +58,27 @@ def _attempt(folder: LoopFolder, steps: Steps, turn: int, model: Path) -> str:
     return str(folder.step(turn, "attempt", lambda: steps.attempt(turn, model))["run"])
 
 
+def _trained(
+    folder: LoopFolder, steps: Steps, turn: int, runs: list[str], base: Path, best: Path
+) -> tuple[Outcome, Outcome]:
+    """Return the results of the steps `curate` and `train` of a turn; `runs` gets the run of its attempts."""
+    algorithm = steps.settings.algorithm if turn > 1 else "sft"
+    if algorithm not in (*IMITATION, *PAIRS):
+        return {}, folder.step(turn, "train", lambda: steps.learn(turn, best))
+    if turn > 1:
+        runs.append(_attempt(folder, steps, turn, best))
+    if algorithm in PAIRS:
+        curated = folder.step(turn, "curate", lambda: steps.pair(turn, runs[-1]))
+        return curated, folder.step(turn, "train", lambda: steps.prefer(turn, Path(curated["data"]), best))
+    own = runs[1:] if algorithm == "rft" else runs
+    curated = folder.step(turn, "curate", lambda: steps.curate(turn, own))
+    return curated, folder.step(turn, "train", lambda: steps.train(turn, Path(curated["data"]), base))
+
+
 def _turn(
     folder: LoopFolder, steps: Steps, turn: int, runs: list[str], base: Path, best: Outcome
 ) -> dict[str, Any]:
-    curated = folder.step(turn, "curate", lambda: steps.curate(turn, runs))
-    trained = folder.step(turn, "train", lambda: steps.train(turn, Path(curated["data"]), base))
+    curated, trained = _trained(folder, steps, turn, runs, base, Path(best["model"]))
     measured = folder.step(turn, "measure", lambda: steps.measure(turn, Path(trained["model"])))
     changed = folder.step(turn, "flips", lambda: steps.compare(best, measured))
     gate = folder.step(turn, "gate", lambda: _gate(best, measured, changed))

@@ -12,6 +12,7 @@ from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
+from mcp_bench.trainer.refusals import whole_on_one_device
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
@@ -33,10 +34,7 @@ def begin(
         UnknownNameError: the recipe, the benchmark or a task is unknown.
     """
     _, loaded = load_recipe(recipe, overrides)
-    if loaded.lora is not None:
-        raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
-    if loaded.hardware.devices > 1:
-        raise WrongUseError("learning from reward runs on one device: set hardware.devices=1")
+    whole_on_one_device(loaded)
     folder = Path(located(str(start)))
     if is_adapter(folder):
         raise WrongUseError(f"{start} is an adapter: serve-model merges it; give the merged model's folder")

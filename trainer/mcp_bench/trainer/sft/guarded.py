@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.utils.data import Sampler
+from transformers import Trainer
 from trl.kernels.chunked_logprob import _use_triton
 from trl.trainer import utils
 from trl.trainer.sft_trainer import SFTTrainer
@@ -38,8 +39,9 @@ def _scores_less(device: torch.device) -> bool:
     return device.type == "cpu" or _use_triton(device)
 
 
-class GuardedTrainer(SFTTrainer):
-    """Checks the loss of each batch before the optimizer step, and each step before it is saved."""
+class Guarded(Trainer):
+    """Goes before one of TRL's trainers: checks the loss of each batch before the optimizer step, and each
+    step before it is saved."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class GuardedTrainer(SFTTrainer):
         order: Sampler[int] | None,
         **kwargs: Any,
     ) -> None:
-        """Create a trainer; arguments other than these are those of `SFTTrainer`.
+        """Create a trainer; arguments other than these are those of TRL's trainer.
 
         Args:
             guard: checks losses and gradients.
@@ -67,7 +69,7 @@ class GuardedTrainer(SFTTrainer):
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []
-        loss = super().training_step(model, inputs, *args, **kwargs)  # type: ignore[no-untyped-call]
+        loss = super().training_step(model, inputs, *args, **kwargs)
         self._guard.check_batch(loss.item(), rows)
         self._step_rows += rows
         return loss
@@ -83,7 +85,7 @@ class GuardedTrainer(SFTTrainer):
         self._on_step({"step": step, "steps": self.state.max_steps, **logs}, rows)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)  # type: ignore[no-untyped-call]
+        super()._save_checkpoint(model, trial)
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
@@ -93,3 +95,7 @@ class GuardedTrainer(SFTTrainer):
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Write no model card; TRL's does not describe our data."""
+
+
+class GuardedTrainer(Guarded, SFTTrainer):
+    """Imitation."""

@@ -20,6 +20,8 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text
 
+SFT = "sft"
+
 
 class RunFolder:
     """The files of a run."""
@@ -32,8 +34,17 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
 
-    def make(self, recipe: Recipe, tokenizer: str, sources: Iterable[Path], prepared: Prepared) -> None:
+    def make(
+        self, recipe: Recipe, tokenizer: str, sources: Iterable[Path], prepared: Prepared, method: str = SFT
+    ) -> None:
         """Create the folder of a new run.
+
+        Args:
+            recipe: the recipe.
+            tokenizer: folder or Hub name.
+            sources: the training files.
+            prepared: their rows.
+            method: the command of `mcp-bench train` that trains: sft, dpo or kto.
 
         Raises:
             WrongUseError: the folder is not empty.
@@ -46,6 +57,7 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self.recipe.write_text(recipe_text(recipe))
         content = {
+            "method": method,
             "tokenizer": anchored(tokenizer),
             "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
             "rows": len(prepared.examples),
@@ -58,16 +70,21 @@ class RunFolder:
         }
         write_atomic(self.data, json.dumps(content, indent=1) + "\n")
 
-    def read(self) -> tuple[Recipe, str, list[Path]]:
+    def read(self, method: str = SFT) -> tuple[Recipe, str, list[Path]]:
         """Return recipe, tokenizer and training files of an existing run.
 
         Raises:
-            WrongUseError: the folder has no run, or a training file is missing or has changed.
+            WrongUseError: the folder has no run or one of another method, or a training file is missing or
+                has changed.
         """
         if not self.data.is_file():
             raise WrongUseError(f"no training run in {self.path}: data.json is missing")
         _, recipe = load_recipe(str(self.recipe))
         content = json.loads(self.data.read_text())
+        if (own := content.get("method", SFT)) != method:
+            raise WrongUseError(
+                f"{self.path} has a run of `train {own}`: mcp-bench train {own} --resume {self.path}"
+            )
         paths = []
         for file in content["files"]:
             path = Path(file["path"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,13 +13,17 @@ from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
 from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.model import check_weights
-from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.sft.run_folder import SFT, RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready
+
+MakeReady = Callable[[Recipe, str, Sequence[Path]], Ready]
+"""See `mcp_bench.trainer.sft.train.make_ready`."""
 
 
 def begin(
-    recipe: str, data: Sequence[Path], tokenizer: str | None, overrides: Sequence[str], out: Path | None
-) -> tuple[RunFolder, Ready]:
+    recipe: str, data: Sequence[Path], tokenizer: str | None, overrides: Sequence[str], out: Path | None,
+    method: str = SFT, make: MakeReady = make_ready,
+) -> tuple[RunFolder, Ready]:  # fmt: skip
     """Check recipe and rows, and make the folder of a new run.
 
     Args:
@@ -28,6 +32,8 @@ def begin(
         tokenizer: folder or Hub name. Default: the base model's.
         overrides: values of the recipe, as KEY=VALUE.
         out: the folder. Default: a new one in `$MCP_BENCH_HOME/training`.
+        method: the command of `mcp-bench train` that trains.
+        make: reads and checks the rows.
 
     Raises:
         BenchError: recipe, rows or tokenizer cannot be used, or the folder is not empty.
@@ -40,23 +46,23 @@ def begin(
         raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
     folder = RunFolder(out or new_folder(recipe))
     check(loaded)
-    ready = make_ready(loaded, name, data)
+    ready = make(loaded, name, data)
     if processes.rank() == 0:
-        folder.make(loaded, name, data, ready.prepared)
+        folder.make(loaded, name, data, ready.prepared, method)
     return folder, ready
 
 
-def again(folder: RunFolder) -> Ready | None:
+def again(folder: RunFolder, method: str = SFT, make: MakeReady = make_ready) -> Ready | None:
     """Return the checked input of a run that was stopped; None if it is complete.
 
     Raises:
         BenchError: the folder has no run, or its data changed.
     """
-    loaded, name, sources = folder.read()
+    loaded, name, sources = folder.read(method)
     if folder.model.is_dir():
         return None
     check(loaded)
-    return make_ready(loaded, name, sources)
+    return make(loaded, name, sources)
 
 
 def check(recipe: Recipe) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.checkpoints import last_complete, number
 from mcp_bench.trainer.sft.guards import DivergedError, LossGuard
@@ -51,7 +52,13 @@ class Outcome:
     stopped: bool
 
 
-def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Outcome:
+MakeTrainer = Callable[[RunFolder, Ready, int, int, Sequence[str], Any], Any]
+"""See `make_trainer`."""
+
+
+def train(
+    folder: RunFolder, ready: Ready, report_to: Sequence[str] = (), make: MakeTrainer | None = None
+) -> Outcome:
     """Train to the end or until a signal arrives, starting from the last complete checkpoint if there is one.
 
     If memory runs out, each device processes fewer sequences at once and accumulates more gradients, so that
@@ -65,7 +72,7 @@ def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Out
     sequences, accumulate = training.sequences_per_device, training.accumulate
     while True:
         try:
-            return _attempt(folder, ready, sequences, accumulate, report_to)
+            return _attempt(folder, ready, sequences, accumulate, report_to, make or make_trainer)
         except (RuntimeError, MemoryError) as error:
             if not isinstance(error, MemoryError) and not any(word in str(error) for word in MEMORY_ERRORS):
                 raise
@@ -79,8 +86,9 @@ def train(folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Out
 
 
 def _attempt(
-    folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str]
-) -> Outcome:
+    folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str],
+    make: MakeTrainer,
+) -> Outcome:  # fmt: skip
     from transformers import PrinterCallback
 
     from mcp_bench.trainer.sft.interrupt import StopAfterStep
@@ -92,7 +100,7 @@ def _attempt(
         folder.keep_metrics(number(checkpoint) if checkpoint else 0)
     stopping = StopAfterStep()
     progress = Progress(on_gpu=recipe.hardware.device != "cpu", shown=processes.rank() == 0)
-    lengths = [len(example.tokens) for example in examples]
+    lengths = ready.prepared.lengths
 
     def on_step(line: dict[str, Any], rows: Sequence[int]) -> None:
         # packed rows have no indices; TRL counts their tokens from the start of the run
@@ -102,7 +110,7 @@ def _attempt(
             with folder.metrics.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, **figures}) + "\n")
 
-    trainer = make_trainer(folder, ready, sequences, accumulate, report_to, on_step)
+    trainer = make(folder, ready, sequences, accumulate, report_to, on_step)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stopping)
     stops = stop_tokens(examples, ready.tokenizer)
@@ -150,12 +158,7 @@ def make_trainer(
     fit_head(recipe.architecture.vocab_size)
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
-    optimizers: tuple[Any, None] = (None, None)
-    if training.optimizer == "muon":
-        from mcp_bench.trainer.sft.muon import MuonAdamW
-
-        rates = {"lr": training.learning_rate, "muon_lr": training.muon_learning_rate}
-        optimizers = (MuonAdamW(model, **rates, weight_decay=training.weight_decay), None)
+    optimizers = make_optimizers(recipe, model, training.learning_rate)
     order = None
     if recipe.data.group_by_length and not packing:
         lengths = [len(example.tokens) for example in ready.prepared.examples]
@@ -183,6 +186,17 @@ def make_trainer(
     )
 
 
+def make_optimizers(recipe: Recipe, model: Any, rate: float) -> tuple[Any, None]:
+    """Return TRL's argument `optimizers` for a recipe: Muon, or TRL's own."""
+    if recipe.training.optimizer != "muon":
+        return (None, None)
+    from mcp_bench.trainer.sft.muon import MuonAdamW
+
+    training = recipe.training
+    scaled = training.muon_learning_rate * rate / training.learning_rate
+    return (MuonAdamW(model, lr=rate, muon_lr=scaled, weight_decay=training.weight_decay), None)
+
+
 def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready:
     """Read and check the input of a run before a model is loaded.
 
@@ -194,27 +208,49 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     """
     from mcp_bench.trainer.data import prepare
     from mcp_bench.trainer.rows import read_rows
-    from mcp_bench.trainer.sft.model import stop_tokens
-    from mcp_bench.trainer.templates import check_templates, choose_templates
-    from mcp_bench.trainer.tokenizer import load_tokenizer
 
     rows = read_rows(sources)
-    loaded = load_tokenizer(tokenizer)
-    if loaded.pad_token is None:
-        loaded.pad_token = loaded.eos_token
-    if loaded.eos_token is None:
-        raise WrongUseError(f"the tokenizer in {tokenizer} has no end-of-text token: set its eos_token")
-    templates = choose_templates(loaded, recipe.model)
-    check_templates(loaded, templates, rows)
+    loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
     prepared = prepare(
         rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
     )
-    if not stop_tokens(prepared.examples[:SAMPLED], loaded):
+    return checked(Ready(recipe, prepared, loaded, templates))
+
+
+def tokenizer_with_templates(recipe: Recipe, name: str, rows: Sequence[Row]) -> tuple[Any, Templates]:
+    """Return a tokenizer with a padding token, and templates that agree on all rows.
+
+    Raises:
+        TemplateSkewError: training and serving templates disagree.
+        WrongUseError: the tokenizer or its template cannot be used.
+    """
+    from mcp_bench.trainer.templates import check_templates, choose_templates
+    from mcp_bench.trainer.tokenizer import load_tokenizer
+
+    loaded = load_tokenizer(name)
+    if loaded.pad_token is None:
+        loaded.pad_token = loaded.eos_token
+    if loaded.eos_token is None:
+        raise WrongUseError(f"the tokenizer in {name} has no end-of-text token: set its eos_token")
+    templates = choose_templates(loaded, recipe.model)
+    check_templates(loaded, templates, rows)
+    return loaded, templates
+
+
+def checked(ready: Ready) -> Ready:
+    """Return the input, whose turns end with a token that a model can learn to stop with.
+
+    Raises:
+        WrongUseError: they do not.
+    """
+    from mcp_bench.trainer.sft.model import stop_tokens
+
+    if not stop_tokens(ready.prepared.examples[:SAMPLED], ready.tokenizer):
         raise WrongUseError(
             "no turn of the assistant ends with a special token, so the model would not learn to stop: set "
             "model.chat_template to a template that ends turns with one"
         )
-    return Ready(recipe, prepared, loaded, templates)
+    return ready
 
 
 def _where_to_go(folder: RunFolder) -> str:

@@ -40,40 +40,49 @@ def sft_config(
     """
     from trl.trainer.sft_config import SFTConfig
 
-    training, hardware = recipe.training, recipe.hardware
     return SFTConfig(
-        output_dir=str(checkpoints),
-        num_train_epochs=training.epochs,
+        **arguments(recipe, checkpoints, accumulate=accumulate, report_to=report_to, layers=layers),
         per_device_train_batch_size=sequences,
-        gradient_accumulation_steps=accumulate,
-        learning_rate=training.learning_rate,
-        lr_scheduler_type=training.scheduler,
-        warmup_steps=training.warmup_ratio,
-        weight_decay=training.weight_decay,
-        max_grad_norm=training.max_grad_norm,
-        bf16=training.precision != "fp32",
-        activation_checkpointing=training.checkpointing == "offload"
-        or (training.checkpointing == "on" and hardware.sharding == "none"),
-        activation_offloading=training.checkpointing == "offload",
-        seed=training.seed,
-        use_cpu=hardware.device == "cpu",
-        dataloader_pin_memory=hardware.device != "cpu",
+        learning_rate=recipe.training.learning_rate,
         # longer rows have been dropped already, so TRL need not truncate
         max_length=recipe.data.max_length if recipe.data.packing else None,
         packing=recipe.data.packing,
         dataset_kwargs={"skip_prepare_dataset": not recipe.data.packing},
         remove_unused_columns=recipe.data.packing,
-        logging_steps=1,
-        logging_nan_inf_filter=False,  # would hide what LossGuard checks
-        save_strategy="steps",
-        save_steps=training.save_every,
-        save_total_limit=KEPT,
-        report_to=list(report_to) or "none",
-        project="mcp-bench",
-        run_name=checkpoints.parent.name,
-        disable_tqdm=True,
-        **_sharding(recipe, layers),
     )
+
+
+def arguments(
+    recipe: Recipe, checkpoints: Path, *, accumulate: int, report_to: Sequence[str], layers: Sequence[str]
+) -> dict[str, Any]:
+    """Return the settings for a recipe that all of TRL's trainers have; see `sft_config`."""
+    training, hardware = recipe.training, recipe.hardware
+    return {
+        "output_dir": str(checkpoints),
+        "num_train_epochs": training.epochs,
+        "gradient_accumulation_steps": accumulate,
+        "lr_scheduler_type": training.scheduler,
+        "warmup_steps": training.warmup_ratio,
+        "weight_decay": training.weight_decay,
+        "max_grad_norm": training.max_grad_norm,
+        "bf16": training.precision != "fp32",
+        "activation_checkpointing": training.checkpointing == "offload"
+        or (training.checkpointing == "on" and hardware.sharding == "none"),
+        "activation_offloading": training.checkpointing == "offload",
+        "seed": training.seed,
+        "use_cpu": hardware.device == "cpu",
+        "dataloader_pin_memory": hardware.device != "cpu",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,  # would hide what LossGuard checks
+        "save_strategy": "steps",
+        "save_steps": training.save_every,
+        "save_total_limit": KEPT,
+        "report_to": list(report_to) or "none",
+        "project": "mcp-bench",
+        "run_name": checkpoints.parent.name,
+        "disable_tqdm": True,
+        **_sharding(recipe, layers),
+    }
 
 
 def _sharding(recipe: Recipe, layers: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""`train dpo` and `train kto`: what they learn, from which tokens, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.preference.train import make_ready
+from mcp_bench.trainer.recipe import load_recipe
+from tests.support.training.short_training import NAMES, curve, rows, save_tokenizer, settings, write_rows
+
+pytestmark = pytest.mark.component
+
+
+def call(name: str) -> dict[str, Any]:
+    function = {"name": "find", "arguments": {"name": name}}
+    return {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+
+
+def pairs(count: int = 8) -> list[dict[str, Any]]:
+    """Return questions with an attempt that asks for the right name, and one that asks for the next."""
+    made = []
+    for number, row in enumerate(rows(count)):
+        wrong = NAMES[(number + 1) % len(NAMES)]
+        result = {"role": "tool", "tool_call_id": "c", "name": "find", "content": f"Found {wrong}."}
+        made.append(
+            {
+                "prompt": row["messages"][:1],
+                "chosen": row["messages"][1:],
+                "rejected": [call(wrong), result, {"role": "assistant", "content": "Done."}],
+                "tools": row["tools"],
+            }
+        )
+    return made
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of random weights, which serves as the start."""
+    folder = tmp_path_factory.mktemp("start")
+    tokenizer = save_tokenizer(folder / "tokenizer")
+    data = write_rows(folder / "train.jsonl", rows(4))
+    run("sft", "tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", folder / "run", *settings())
+    return folder / "run" / "model"
+
+
+def run(*words: object) -> Result:
+    result = CliRunner().invoke(train, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def options(start: Path, **changed: object) -> list[str]:
+    return settings(
+        model__base=str(start), model__architecture=None, preference__learning_rate=1e-3,
+        training__epochs=4, **changed,
+    )  # fmt: skip
+
+
+def margins(start: Path, data: Path, model: Path) -> float:
+    """Return by how much a model prefers the chosen attempts more than the start does, in nats."""
+    from transformers import AutoModelForCausalLM
+
+    _, recipe = load_recipe("tiny-cpu", [f"model.base={start}", "model.architecture=null"])
+    prepared = make_ready(recipe, str(start), [data]).prepared
+    found = []
+    for folder in (start, model):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+        total = 0.0
+        for sign, examples in ((1, prepared.examples), (-1, prepared.rejected)):  # type: ignore[attr-defined]
+            for example in examples:
+                with torch.inference_mode():
+                    logs = loaded(torch.tensor([list(example.tokens)])).logits[0].log_softmax(-1)
+                each = logs[:-1].gather(1, torch.tensor(list(example.tokens))[1:, None])[:, 0]
+                total += sign * float(each[torch.tensor(list(example.trained)[1:]) == 1].sum())
+        found.append(total / len(prepared.examples))
+    return found[1] - found[0]
+
+
+@pytest.mark.parametrize("method", ["dpo", "kto"])
+def test_the_better_attempt_becomes_more_likely(method: str, start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", pairs())
+    out = tmp_path / "run"
+    result = run(method, "tiny-cpu", "--data", data, "--out", out, "--json", *options(start))
+    assert json.loads(result.stdout)["model"] == str(out / "model")
+    losses = [loss for _, loss, _ in curve(out)]
+    assert losses[0] == pytest.approx(0.6931 if method == "dpo" else 0.5, abs=1e-3)  # the start itself
+    assert losses[-1] < losses[0] - 0.01
+    assert margins(start, data, out / "model") > 0.5
+    assert (out / "model" / "chat_template.jinja").is_file()  # ready to serve
+
+
+def test_results_of_tools_have_no_loss(start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", pairs(1))
+    _, recipe = load_recipe("tiny-cpu", [f"model.base={start}", "model.architecture=null"])
+    ready = make_ready(recipe, str(start), [data])
+    [example] = ready.prepared.rejected  # type: ignore[attr-defined]
+    trained = [token for token, flag in zip(example.tokens, example.trained, strict=True) if flag]
+    text = ready.tokenizer.decode(trained)
+    assert "Done." in text
+    assert "find" in text
+    assert "Found" not in text
+    assert "Found" in ready.tokenizer.decode(list(example.tokens))
+
+
+def test_a_run_is_resumed_by_its_own_command(start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", pairs(4))
+    out = tmp_path / "run"
+    run("dpo", "tiny-cpu", "--data", data, "--out", out, *options(start))
+    with pytest.raises(WrongUseError, match="mcp-bench train dpo --resume"):
+        run("kto", "--resume", out)
+    assert "already complete" in run("dpo", "--resume", out).stderr
+    (out / "model").rename(tmp_path / "first")
+    run("dpo", "--resume", out)  # from the last checkpoint
+    first = (tmp_path / "first" / "model.safetensors").read_bytes()
+    assert (out / "model" / "model.safetensors").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rejected": None}, "rejected is not a list"),
+        ({"chosen": [{"role": "nobody"}]}, r"messages\[1\]: role is 'nobody'"),
+        ({"chosen": []}, "no assistant tokens"),
+    ],
+)
+def test_broken_pairs(change: dict[str, Any], said: str, start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", [{**pairs(1)[0], **change}])
+    with pytest.raises(BenchError, match=said):
+        run("dpo", "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start))
+
+
+def test_rft_needs_recordings() -> None:
+    with pytest.raises(WrongUseError, match="a --run, or use --resume"):
+        run("rft", "tiny-cpu")
+
+
+def test_rows_that_are_no_pairs(start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows(1))
+    with pytest.raises(BenchError, match="write pairs with: mcp-bench export --pairs"):
+        run("dpo", "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start))

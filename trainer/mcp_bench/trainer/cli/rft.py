@@ -1,0 +1,54 @@
+"""`mcp-bench train rft`: learn from a model's own best attempts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcp_bench.trainer.cli.training_run import recipe_and_options, run
+
+EPILOG = """\b
+Examples:
+  mcp-bench record --agent chat --base-url URL --model tuned --split train --limit 300 --repeat 4
+  mcp-bench train rft tiny-cpu --run run_01kbf3x9qv2m8t0 --set model.base=tuned/model --out better
+  mcp-bench train rft my.yaml --run run_01kbf3x9qv2m8t0 --min-partial 0.8 --best 2
+  mcp-bench train rft --resume better
+"""
+
+
+@click.command(epilog=EPILOG)
+@recipe_and_options
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN",
+    help="Recording of the model's attempts, by its id or a unique prefix (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--min-partial", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+    help="Least share of a task's assertions that an attempt must meet.",
+)  # fmt: skip
+@click.option(
+    "--best", type=click.IntRange(1), default=1, show_default=True, help="Most attempts at each task."
+)  # fmt: skip
+def rft(runs: tuple[str, ...], min_partial: float, best: int, **choices: Any) -> None:
+    """Fine-tune a model on its own best attempts (rejection sampling, RFT).
+
+    The attempts are exported to OUT.jsonl, and trained on as `mcp-bench train sft` does. The base of the
+    recipe is what learns: the model that made the attempts, or the one that it was trained from.
+    """
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.loop.commands import export
+    from mcp_bench.trainer.sft.start import new_folder
+
+    if choices["resume"] is not None:
+        run("sft", data=(), **choices)
+        return
+    if choices["recipe"] is None or not runs:
+        raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and a --run, or use --resume")
+    out: Path = choices["out"] or new_folder(choices["recipe"])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    data = out.with_name(f"{out.name}.jsonl")
+    named = [word for name in runs for word in ("--run", name)]
+    export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
+    run("sft", data=(data,), **{**choices, "out": out})

@@ -1,0 +1,157 @@
+"""What the commands that train on files share: their options, and their course."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_bench.trainer.data import Prepared
+    from mcp_bench.trainer.sft.run_folder import RunFolder
+    from mcp_bench.trainer.sft.train import Outcome
+
+Method = Literal["sft", "dpo", "kto"]
+OPTIONS = (
+    click.option(
+        "--tokenizer", metavar="NAME", help="Folder or Hub name of the tokenizer. Default: the base model's."
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a value of the recipe, such as training.epochs=3 (repeatable).",
+    ),
+    click.option(
+        "--out",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder for the run. Default: a new one in $MCP_BENCH_HOME/training.",
+    ),
+    click.option(
+        "--resume",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Resume a run from its last complete checkpoint, with its stored recipe and data.",
+    ),
+    click.option(
+        "--report-to",
+        multiple=True,
+        type=click.Choice(["wandb", "tensorboard", "trackio"]),
+        help="Also log to this service (repeatable). Its package must be installed.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+)
+
+
+def run_options(data: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds the argument RECIPE and the options.
+
+    Args:
+        data: the help of `--data`.
+    """
+    first = click.option("--data", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=data)
+
+    return lambda command: recipe_and_options(first(command))
+
+
+def recipe_and_options(command: Any) -> Any:
+    """Add the argument RECIPE, and the options besides `--data`."""
+    command = reduce(lambda inner, option: option(inner), reversed(OPTIONS), command)
+    return click.argument("recipe", required=False)(command)
+
+
+def run(
+    method: Method, *, recipe: str | None, data: tuple[Path, ...], tokenizer: str | None,
+    overrides: tuple[str, ...], out: Path | None, resume: Path | None, report_to: tuple[str, ...],
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Train a new run or resume one, and exit: with 0 when it is complete, with 1 when it was stopped."""
+    from mcp_bench.trainer.cpu_threads import limit_spinning
+
+    limit_spinning()
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.preference.train import make_ready as make_pairs
+    from mcp_bench.trainer.preference.train import train_on_pairs
+    from mcp_bench.trainer.sft import processes
+    from mcp_bench.trainer.sft.run_folder import RunFolder
+    from mcp_bench.trainer.sft.start import again, begin
+    from mcp_bench.trainer.sft.train import make_ready, train
+
+    make = make_ready if method == "sft" else make_pairs
+    if resume is not None:
+        folder = RunFolder(resume)
+        _only_resume(recipe, data, tokenizer, overrides, out)
+        resumed = again(folder, method, make)
+        if resumed is None:
+            if processes.rank() == 0:
+                _print_done(folder, as_json)
+            return
+        ready = resumed
+    else:
+        if recipe is None:
+            raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
+        folder, ready = begin(recipe, data, tokenizer, overrides, out, method, make)
+    if processes.rank() == 0:
+        _announce(folder, ready.prepared, "rows" if method == "sft" else "pairs")
+    if method == "sft":
+        outcome = train(folder, ready, report_to)
+    else:
+        outcome = train_on_pairs(method, folder, ready, report_to)
+    if processes.rank() == 0:
+        _conclude(method, folder, outcome, as_json)
+    raise SystemExit(1 if outcome.stopped else 0)
+
+
+def _conclude(method: Method, folder: RunFolder, outcome: Outcome, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(_document(folder, outcome.step, outcome.steps, outcome.loss)))
+    if outcome.stopped:
+        click.echo(
+            f"Stopped after step {outcome.step} of {outcome.steps}. Resume with: mcp-bench train {method} "
+            f"--resume {folder.path}",
+            err=True,
+        )
+        return
+    click.echo(f"Done: {folder.model} (loss {outcome.loss:.4f} after {outcome.steps} steps)", err=True)
+
+
+def _print_done(folder: RunFolder, as_json: bool) -> None:
+    click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
+    if as_json:
+        *_, last = folder.read_metrics()
+        click.echo(json.dumps(_document(folder, last["step"], last["step"], last["loss"])))
+
+
+def _only_resume(recipe: str | None, *others: Sequence[object] | object) -> None:
+    from mcp_bench.servers.errors import WrongUseError
+
+    if recipe is not None or any(others):
+        raise WrongUseError(
+            "--resume takes recipe, data and folder from the run: leave out RECIPE and the other options"
+        )
+
+
+def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:
+    from mcp_bench.servers.sanitize import sanitize
+
+    dropped = len(prepared.too_long), len(prepared.untrainable)
+    lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without trainable tokens" if any(dropped) else ""
+    share = prepared.trained_tokens / prepared.tokens
+    click.echo(
+        sanitize(
+            f"{len(prepared.examples)} {noun}, {prepared.tokens:,} tokens ({share:.0%} trained on){lost}. "
+            f"Run: {folder.path}"
+        ),
+        err=True,
+    )
+
+
+def _document(folder: RunFolder, step: int, steps: int, loss: float) -> dict[str, object]:
+    model = str(folder.model) if step >= steps else None
+    return {"run": str(folder.path), "model": model, "step": step, "steps": steps, "loss": loss}

@@ -1,0 +1,118 @@
+"""Train a recipe on preference pairs: check the input, run TRL's DPO or KTO, save a model to serve.
+
+The run's folder, its checkpoints and its end are those of `train sft`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.preference.pairs import PreparedPairs, prepare_pairs, read_pairs
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.sft.guards import LossGuard
+from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.sft.train import (
+    Outcome,
+    Ready,
+    checked,
+    make_optimizers,
+    tokenizer_with_templates,
+    train,
+)
+
+Method = Literal["dpo", "kto"]
+
+
+def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready:
+    """Read and check the input of a run before a model is loaded.
+
+    Raises:
+        BenchError: a file, a pair, the tokenizer, its template or the recipe cannot be used.
+    """
+    if recipe.data.packing:
+        raise WrongUseError("data.packing joins rows, and pairs must stay apart: set it to false")
+    pairs = read_pairs(sources)
+    rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
+    loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
+    prepared = prepare_pairs(pairs, loaded, templates, recipe.data.max_length)
+    return checked(Ready(recipe, prepared, loaded, templates))
+
+
+def train_on_pairs(method: Method, folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Outcome:
+    """Train to the end or until a signal arrives; see `mcp_bench.trainer.sft.train.train`."""
+    return train(folder, ready, report_to, make={"dpo": _dpo, "kto": _kto}[method])
+
+
+def _dpo(
+    folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str], on_step: Any
+) -> Any:
+    """Return TRL's trainer for DPO; a step has as many pairs as `train sft` has rows."""
+    from trl.trainer.dpo_config import DPOConfig
+
+    from mcp_bench.trainer.preference.trainers import GuardedDPO, PairBatch, pair_rows
+
+    settings = ready.recipe.preference
+    return _trainer(
+        GuardedDPO, DPOConfig, PairBatch, pair_rows(_pairs(ready)), folder, ready, accumulate, report_to,
+        on_step, per_device_train_batch_size=sequences, beta=settings.beta, loss_type=[settings.loss],
+    )  # fmt: skip
+
+
+def _kto(
+    folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str], on_step: Any
+) -> Any:
+    """Return TRL's trainer for KTO; both attempts of a pair are in the same batch."""
+    from trl.trainer.kto_config import KTOConfig
+
+    from mcp_bench.trainer.preference.trainers import AttemptBatch, GuardedKTO, attempt_rows
+
+    recipe = ready.recipe
+    return _trainer(
+        GuardedKTO, KTOConfig, AttemptBatch, attempt_rows(_pairs(ready), recipe.training.seed), folder, ready,
+        accumulate, report_to, on_step, per_device_train_batch_size=2 * sequences,
+        beta=recipe.preference.beta, desirable_weight=recipe.preference.desirable,
+        undesirable_weight=recipe.preference.undesirable, train_sampling_strategy="sequential",
+    )  # fmt: skip
+
+
+def _trainer(
+    kind: Any, config: Any, batch: Any, rows: Any, folder: RunFolder, ready: Ready, accumulate: int,
+    report_to: Sequence[str], on_step: Any, **own: Any,
+) -> Any:  # fmt: skip
+    from transformers.utils.logging import disable_progress_bar
+
+    from mcp_bench.trainer.sft.guarded import fit_head
+    from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
+    from mcp_bench.trainer.sft.trainer_inputs import arguments
+
+    recipe = ready.recipe
+    disable_progress_bar()
+    fit_head(recipe.architecture.vocab_size)
+    model = load_model(recipe, ready.tokenizer)
+    rate = recipe.preference.learning_rate
+    shared = arguments(
+        recipe, folder.checkpoints, accumulate=accumulate, report_to=report_to, layers=layer_classes(model)
+    )
+    return kind(
+        model=model,
+        args=config(
+            **shared, **own, learning_rate=rate, max_length=None, remove_unused_columns=False,
+            precompute_ref_log_probs=True,
+        ),
+        train_dataset=rows,
+        data_collator=batch(ready.tokenizer.pad_token_id),
+        processing_class=ready.tokenizer,
+        peft_config=adapter(recipe) if recipe.lora else None,
+        optimizers=make_optimizers(recipe, model, rate),
+        guard=LossGuard([example.place for example in ready.prepared.examples]),
+        on_step=on_step,
+        order=None,
+    )  # fmt: skip
+
+
+def _pairs(ready: Ready) -> PreparedPairs:
+    assert isinstance(ready.prepared, PreparedPairs)  # noqa: S101 - made by make_ready
+    return ready.prepared
