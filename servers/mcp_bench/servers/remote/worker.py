@@ -100,7 +100,7 @@ class Worker:
         self._tools: tuple[Sequence[ToolSpec], list[JSON]] = (), []
         self._numbers = itertools.count(1)
         self._scopes: dict[int, anyio.CancelScope] = {}
-        self._sending = anyio.Lock()
+        self._sending = anyio.Lock(fast_acquire=True)
         self._questions = Questions(self._send)
         self._one_thread = anyio.CapacityLimiter(1)  # benchmarks need not be thread-safe
         self._methods: dict[str, Callable[..., Awaitable[JSON]]] = {
@@ -228,7 +228,7 @@ class Worker:
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await open_world(self.benchmark, task_id, seed=seed, host=WorkerHost(self._questions))
         tools = self._listed(opened.tools())
-        self._worlds[world] = opened, anyio.Lock()
+        self._worlds[world] = opened, anyio.Lock(fast_acquire=True)
         return {
             "tools": tools,
             "methods": [method for method in OPTIONAL if hasattr(opened, method)],
