@@ -164,11 +164,12 @@ class RemoteBenchmark:
         lender = Lender(host)
         try:
             opened = await connection.arequest("open", None, lender, world=number, task_id=task_id, seed=seed)
+            tools = await connection.tools_of(number, opened)
         except anyio.get_cancelled_exc_class():
             # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise
-        return RemoteWorld(connection, number, opened, lender)
+        return RemoteWorld(connection, number, opened, tools, lender)
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
