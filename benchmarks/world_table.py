@@ -4,7 +4,7 @@
     python benchmarks/world_table.py [--home DIR] [BENCHMARK ...]
 
 Tasks, tools, splits, verdicts and licences are what the benchmarks say; sizes are those of the environments
-in the home; strict scores, tools of a task and seconds are of the longest oracle run of each in the home.
+in the home; strict scores, tools of a task and seconds are of the longest run of each agent in the home.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ ENDLESS = 1500
 
 
 class Played(NamedTuple):
-    """The longest oracle run of a benchmark."""
+    """The longest run of a benchmark by one agent."""
 
     split: str
     episodes: int
     strict: int
+    partial: float
+    """Mean of the graded episodes."""
     seconds: float
     """Median of an episode."""
     tools: tuple[int, int]
@@ -80,12 +82,12 @@ def facts(name: str) -> list[str]:
     return [", ".join(counts), verdict, licence, size]
 
 
-def runs(name: str) -> Iterator[Played]:
-    """Yield the complete oracle runs of a benchmark in the home."""
+def runs(name: str, agent: str) -> Iterator[Played]:
+    """Yield the complete runs of a benchmark by an agent in the home."""
     for path in sorted((home() / "runs").glob("run_*")):
         with RunReader(path) as reader:
             summary = reader.summary()
-            if summary is None or (summary.benchmark, summary.agent) != (name, "oracle"):
+            if summary is None or (summary.benchmark, summary.agent) != (name, agent):
                 continue
             episodes = [one for one in reader.episodes() if one.ended_us is not None]
             if not episodes or summary.done < summary.planned:
@@ -97,8 +99,13 @@ def runs(name: str) -> Iterator[Played]:
             named = "all" if len(splits) == len(SPLITS) else " and ".join(splits)
             yield Played(
                 named, len(episodes), sum(one.strict is True for one in episodes),
+                statistics.fmean(one.partial or 0.0 for one in episodes),
                 statistics.median(one.seconds or 0.0 for one in episodes), (min(tools), max(tools)),
             )  # fmt: skip
+
+
+def longest(name: str, agent: str) -> Played | None:
+    return max(runs(name, agent), key=lambda one: one.episodes, default=None)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -113,17 +120,20 @@ def main() -> None:
     parser.add_argument("--home", type=Path, help="Where the runs are. Default: $MCP_BENCH_HOME.")
     chosen = parser.parse_args()
     with use_home(chosen.home or home()):
-        first, second = [], []
+        first, second, third = [], [], []
         for name in chosen.names or NAMES:
             print(f"{name} ...", file=sys.stderr)
             tasks, verdict, licence, size = facts(name)
-            played = max(runs(name), key=lambda one: one.episodes, default=None)
+            played, idle, wild = (longest(name, agent) for agent in ("oracle", "noop", "random"))
             tools = "-" if played is None else "-".join(map(str, dict.fromkeys(played.tools)))
             first.append([f"`{name}`", tasks, tools, verdict])
             seconds = "-" if played is None else f"{played.seconds:.2f}"
             second.append([f"`{name}`", "-" if played is None else str(played), seconds, licence, size])
+            luck = "-" if wild is None else f"{wild.partial:.3f}, {wild}"
+            third.append([f"`{name}`", "-" if idle is None else str(idle), luck])
         table(["benchmark", "tasks in train, dev, test", "tools of a task", "verdict"], first)
         table(["benchmark", "oracle over MCP, strict", "seconds an episode", "licence", "installed"], second)
+        table(["benchmark", "no-op over MCP, strict", "random calls: partial, strict"], third)
 
 
 if __name__ == "__main__":

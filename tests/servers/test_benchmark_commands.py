@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,20 @@ def test_benchmark_that_is_not_installed_shows_how(tmp_path: Path, demanding: st
 def test_help_has_examples(tmp_path: Path) -> None:
     for command in ("benchmarks", "tasks"):
         assert "Examples:" in run(tmp_path, command, "--help").stdout
+
+
+def test_what_a_benchmark_lacks_is_named_before_a_run(tmp_path: Path) -> None:
+    """In the words of `benchmarks`, and nothing is recorded."""
+    nowhere = {"PATH": str(tmp_path), "MCP_BENCH_HOME": str(tmp_path / "home")}
+    ours = {"MCP_BENCH_HOME": str(tmp_path / "home"), "MCP_BENCH_PYTHON_BFCL": sys.executable}
+    java = "benchmark 'scienceworld': there is no program 'java' on PATH; install it with: "
+    for words, given in (
+        (f"{java}mcp-bench benchmarks install scienceworld (and Java: apt-get install", nowhere),
+        ("'bfcl_eval' is not installed", ours),
+    ):
+        name = "scienceworld" if given is nowhere else "bfcl"
+        for command in (["record", "--agent", "noop", "--benchmark", name], ["tasks", name]):
+            done = run(tmp_path, *command, code=1, **given)
+            assert words in done.stderr and f"benchmarks install {name}" in done.stderr, done.stderr
+            assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "home").glob("runs/*"))

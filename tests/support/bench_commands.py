@@ -50,12 +50,15 @@ class Bench:
             cwd=self.home.parent,
         )
 
-    def run(self, *args: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end and check its exit code (None: any)."""
+    def run(
+        self, *args: str | Path, code: int | None = 0, timeout: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, `timeout` seconds at most, and check its exit code (None: any)."""
         if self.forked:
             done = run_module(
-                ROOT_MODULE, list(map(str, args)), env=self.environment(), cwd=self.home.parent, stdin=None
-            )
+                ROOT_MODULE, list(map(str, args)), env=self.environment(), cwd=self.home.parent,
+                timeout=timeout,
+            )  # fmt: skip
         else:
             done = subprocess.run(
                 self.command(*args),
@@ -63,7 +66,7 @@ class Bench:
                 cwd=self.home.parent,
                 capture_output=True,
                 text=True,
-                timeout=600,
+                timeout=timeout,
             )
         assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
         return done

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.support.bench_commands import Bench
+
 pytestmark = pytest.mark.system
 
 PRESSES = """
@@ -117,3 +119,22 @@ def test_the_agent_reads_the_shared_instructions(bench, script) -> None:
     assert episode["system"].startswith("Policy: press gently.")
     assert "reply_to_user" in episode["system"]
     assert episode["answer"] == repr(f"{episode['system']}\n\n{episode['prompt']}")
+
+
+def test_user_turns_and_a_picture_come_back(bench, tmp_path) -> None:
+    """Through TRL's rows, into another home, and out again."""
+    play(bench, "talk")
+    first, second = tmp_path / "rows.jsonl", tmp_path / "again" / "rows.jsonl"
+    bench.run("export", "--benchmark", "counter", "--images", "files", "--out", first)
+    other = Bench(tmp_path / "other", bench.environ)
+    other.run("import", first)
+    other.run("export", "--images", "files", "--out", second)
+    rows = [json.loads(path.read_text())["messages"] for path in (first, second)]
+    assert [one["role"] for one in rows[0]].count("user") == 3
+    (picture,) = [
+        part for one in rows[0] for part in one.get("content") or "" if isinstance(part, dict)
+        and part.get("type") == "image"
+    ]  # fmt: skip
+    assert (tmp_path / picture["image"]).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "again" / picture["image"]).read_bytes() == (tmp_path / picture["image"]).read_bytes()
+    assert rows[0] == rows[1]

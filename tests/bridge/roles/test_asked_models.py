@@ -119,6 +119,18 @@ def test_a_judge_that_fails_makes_the_episode_invalid(bench, endpoint, script) -
     assert failed["answer"] is None and "no judgement today" in failed["error"]
 
 
+def test_a_user_that_fails_ends_its_own_episode(bench, endpoint, script) -> None:
+    """The agent reads that nobody answers, the next task is played, and the operator reads why."""
+    endpoint.fault = Fault(status=400, message="no customer today")
+    done = play(bench, endpoint, script(WORK), "--task", "user", "--task", "alone", code=1)
+    rows = bench.rows("select task, invalid from episodes order by id")
+    assert rows == [{"task": "user", "invalid": "role_failed"}, {"task": "alone", "invalid": None}]
+    assert "no customer today" in done.stderr and "Retry the invalid episodes with" in done.stderr
+    frames = [str(row["body"]) for row in bench.rows("select body from frames where direction = 'server'")]
+    assert any("the user does not answer any more" in body for body in frames)
+    assert not any("no customer today" in body for body in frames)
+
+
 def test_an_agent_that_talks_too_long_is_graded(bench, endpoint, script) -> None:
     chatters = script(WORK + WORK.replace("Server()", "server").replace("server.connect()", ""))
     play(

@@ -154,3 +154,13 @@ def test_wrong_prices_refuse_the_run(bench, endpoint, script, tmp_path: Path) ->
     for limit in ("cost=0", "cost=-1", "cost=nan", "requests=1.5"):
         assert "is not a" in play(bench, endpoint, script(WORK), "--role-limit", limit, code=2).stderr
     assert not (bench.home / "runs").exists() or not list((bench.home / "runs").iterdir())
+
+
+@pytest.mark.parametrize("option", [("--prices", "prices.yaml"), ("--role-limit", "cost=1")])
+def test_what_is_about_no_model_is_refused(bench, tmp_path: Path, option: tuple[str, str]) -> None:
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    given = [str(tmp_path / one) if one.endswith(".yaml") else one for one in option]
+    refused = bench.run("record", "--agent", "noop", "--benchmark", "counter", *given, code=2).stderr
+    assert f"{option[0]} is about models that play a role, and no role has one" in refused
+    assert "--user-model" in refused
+    assert not (bench.home / "runs").exists() or not list((bench.home / "runs").iterdir())

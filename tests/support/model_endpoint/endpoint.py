@@ -143,7 +143,7 @@ class ModelEndpoint:
     async def _turn(self, dialect: Dialect, request: Request) -> Response:
         with self._lock:
             number, self._count = self._count, self._count + 1
-        fault = self.fault if self.fault and self.fault.strikes(number) else None
+        fault = self.fault if self.fault and self.fault.strikes(number, await request.body()) else None
         try:
             body = {**await request.json(), **request.path_params}
             conversation = dialect.parse(body)

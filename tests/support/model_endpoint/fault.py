@@ -17,7 +17,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with requests `after` to `after + first` (None: all later ones).
+    """What goes wrong with requests `after` to `after + first` (None: all later ones) that have `where` in them.
 
     - `status`: answer with this HTTP status instead;
     - `text`: answer with this text and status 200;
@@ -34,11 +34,12 @@ class Fault:
     gate: Gate | None = None
     first: int | None = None
     after: int = 0
+    where: bytes = b""
 
-    def strikes(self, request: int) -> bool:
-        """Return whether it applies to the request with this number, counted from 0."""
+    def strikes(self, request: int, body: bytes) -> bool:
+        """Return whether it applies to the request with this number, counted from 0, and this body."""
         start, count = self.after, self.first
-        return request >= start and (count is None or request < start + count)
+        return request >= start and (count is None or request < start + count) and self.where in body
 
     @property
     def spoils_the_answer(self) -> bool:

@@ -96,17 +96,30 @@ def roles_of(values: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
     """Return the models that choices name: `user_model`, `user_base_url`, and so on.
 
     Raises:
-        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint; the file of
-            prices cannot be read, or lacks one.
+        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint; there are
+            prices or limits, and no model; the file of prices cannot be read, or lacks one.
     """
     named = {role: (values.get(f"{role}_model"), values.get(f"{role}_base_url")) for role in ROLES}
     roles = _roles(named, values.get("role_limits") or {}, environ)
+    if not roles.models:
+        _refuse_idle(values)
     if (path := values.get("prices")) is None:
         return roles
     prices = read_prices(Path(path))
     models = {one.model for one in roles.models.values()}
     require_prices(Path(path), prices, models)
     return replace(roles, prices={model: prices[model] for model in sorted(models)})
+
+
+def _refuse_idle(values: Mapping[str, Any]) -> None:
+    """Refuse options about models of roles where no role has a model: they would hold for nothing."""
+    for name, option in (("prices", "--prices"), ("role_limits", "--role-limit")):
+        if values.get(name):
+            models = ", ".join(f"--{role}-model" for role in ROLES)
+            raise WrongUseError(
+                f"{option} is about models that play a role, and no role has one: name it ({models}), or "
+                f"leave out {option}. The agent's own cost is limited with --max-cost"
+            )
 
 
 def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:

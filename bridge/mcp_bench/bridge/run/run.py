@@ -104,9 +104,10 @@ def run_to_end(
         count = f"{len(tainted)} tainted {'episode' if len(tainted) == 1 else 'episodes'}"
         click.echo(f"{count}: the agent looked for its grade. See: mcp-bench show {tainted[0]}", err=True)
     if progress.claims:
+        seen = "" if setup.capture else ". With --capture-llm it sees failures of the model endpoint"
         click.echo(
             f"{progress.claims} graded although the agent reported a failure in every attempt, which the "
-            "referee did not see. With --capture-llm it sees failures of the model endpoint",
+            f"referee did not see{seen}",
             err=True,
         )
     if breaker.cut_short and not stopped:

@@ -48,9 +48,11 @@ class Bfcl(SimpleBenchmark):
         return {entry["id"]: entry["ground_truth"] for entry in found}
 
     @cached_property
-    def docs(self) -> dict[str, list[dict[str, Any]]]:
+    def tools_of(self) -> dict[str, list[ToolSpec]]:
+        """The tools of each API: all worlds have the same objects, so that a worker converts them once."""
         used = {name for entry in self.entries.values() for name in entry["involved_classes"]}
-        return {name: lines(f"multi_turn_func_doc/{MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]}") for name in used}
+        docs = {name: f"multi_turn_func_doc/{MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]}" for name in used}
+        return {name: [tool(doc) for doc in lines(file)] for name, file in docs.items()}
 
     @cached_property
     def split_of(self) -> dict[int, str]:
@@ -78,7 +80,7 @@ class Bfcl(SimpleBenchmark):
         return Task(id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=category, tags=tags)
 
     def make_world(self, task_id: str, seed: int) -> BfclWorld:
-        return BfclWorld(self.entries[task_id], self.truths[task_id], self.docs)
+        return BfclWorld(self.entries[task_id], self.truths[task_id], self.tools_of)
 
     def reference(self, task_id: str) -> Reference | None:
         if task_id in UNSOLVABLE:
@@ -91,7 +93,7 @@ class Bfcl(SimpleBenchmark):
         return Reference(calls=tuple(calls))
 
     def tools(self) -> list[ToolSpec]:
-        return [tool(doc) for name in sorted(self.docs) for doc in self.docs[name]]
+        return [one for name in sorted(self.tools_of) for one in self.tools_of[name]]
 
 
 def scenario(task_id: str) -> int:

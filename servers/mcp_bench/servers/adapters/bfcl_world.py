@@ -79,10 +79,12 @@ class BfclWorld(SimpleWorld):
     changes_tools = True
     grader_version = VERSION
 
-    def __init__(self, entry: dict[str, Any], truth: list[list[str]], docs: dict[str, Any]) -> None:
+    def __init__(
+        self, entry: dict[str, Any], truth: list[list[str]], tools_of: dict[str, list[ToolSpec]]
+    ) -> None:
         self._entry, self._truth = entry, truth
         self._missed: dict[str, list[str]] = entry.get("missed_function", {})
-        self._docs = {doc["name"]: doc for name in entry["involved_classes"] for doc in docs[name]}
+        self._tools = {one.name: one for name in entry["involved_classes"] for one in tools_of[name]}
         self._apis, self._wanted = self.new_apis(), self.new_apis()
         self._results: list[str] = []
         self._called = False
@@ -101,7 +103,7 @@ class BfclWorld(SimpleWorld):
 
     def tools(self) -> list[ToolSpec]:
         later = {name for turn, names in self._missed.items() if int(turn) > self.turn for name in names}
-        return [tool(doc) for name, doc in self._docs.items() if name not in later]
+        return [one for name, one in self._tools.items() if name not in later]
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         text = execute(self._apis, name, arguments)

@@ -18,6 +18,7 @@ from mcp_bench.servers.improve.measure import CLOCKED, measure
 from mcp_bench.servers.improve.task_file import ImproveTask
 from mcp_bench.servers.improve.versions import Files, Version, Versions
 from mcp_bench.servers.sandbox import Sandbox
+from mcp_bench.servers.worlds.lines import lines_of
 from mcp_bench.servers.worlds.simple import SimpleWorld
 
 SHOWN_CHARACTERS = 30_000
@@ -128,14 +129,14 @@ class ImproveWorld(SimpleWorld):
         texts = {**self._task.readonly, **self.files}
         if "path" not in arguments:
             words = [
-                f"{name} ({len(text.splitlines())} lines{'' if name in self.files else ', read-only'})"
+                f"{name} ({len(lines_of(text))} lines{'' if name in self.files else ', read-only'})"
                 for name, text in texts.items()
             ]
             return ToolResult(text="\n".join(words))
         path = str(arguments["path"])
         if path not in texts:
             return _refused(f"There is no file {path!r}{suggestion(path, texts)}.")
-        rows = texts[path].splitlines(keepends=True)
+        rows = lines_of(texts[path])
         first, count = arguments.get("first"), arguments.get("lines")
         start = first - 1 if isinstance(first, int) else 0
         chosen = "".join(rows[start : start + count if isinstance(count, int) else None])

@@ -110,14 +110,17 @@ class RemoteBenchmark:
 
     def missing(self) -> str | None:
         """Return why the benchmark cannot run here, or None. This does not start the worker."""
-        for program in self._programs:
-            if reason := missing(f"program:{program}"):
-                return reason
+        if reason := self._lacks_program():
+            return reason
         reason = lacking(self.python, self._packages)
         if reason and self.pins is not None and self.python == self._python:
             found = state(self.name, read_pins(self.pins))
             return {"unfinished": UNFINISHED, "outdated": OUTDATED}.get(found, reason)
         return reason
+
+    def _lacks_program(self) -> str | None:
+        reasons = (missing(f"program:{program}") for program in self._programs)
+        return next(filter(None, reasons), None)
 
     def prepare_split(self, split: str) -> str | None:
         """Create the secret of a private split on its first use, and return what to say about it.
@@ -161,11 +164,12 @@ class RemoteBenchmark:
         lender = Lender(host)
         try:
             opened = await connection.arequest("open", None, lender, world=number, task_id=task_id, seed=seed)
+            tools = await connection.tools_of(number, opened)
         except anyio.get_cancelled_exc_class():
             # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise
-        return RemoteWorld(connection, number, opened, lender)
+        return RemoteWorld(connection, number, opened, tools, lender)
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
@@ -181,6 +185,8 @@ class RemoteBenchmark:
     def _start(self) -> WorkerConnection:
         python = self.python
         advice = f"; install it with: {self.install}" if self.install else ""
+        if reason := self._lacks_program():
+            raise MissingDependencyError(f"benchmark {self.name!r}: {reason}{advice}")
         try:
             connection = WorkerConnection(self.name, WorkerProcess(self._target, python))
         except MissingDependencyError as error:

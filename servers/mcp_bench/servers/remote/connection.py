@@ -25,6 +25,8 @@ from mcp_bench.servers.remote.process import WorkerProcess
 CLOSE_SECONDS = 5.0
 AT_ONCE = 16_384
 """Bytes of a message that a Unix socket of Linux takes as a whole, or not at all."""
+MOST_TOOLSETS = 64
+"""Sets of tools that are known by their number."""
 MAX_REPORTS = 16
 """Progress reports of one call that can wait for their receiver; later ones are dropped."""
 
@@ -66,6 +68,7 @@ class WorkerConnection:
         self._state = threading.Lock()
         self._sending = threading.Lock()
         self._tools: tuple[JSON, tuple[ToolSpec, ...]] = [], ()
+        self._toolsets: dict[int, tuple[ToolSpec, ...]] = {}
         self._closing = False
         self._lost: str | None = None
         self._reader = threading.Thread(target=self._read, name=f"worker-{name}", daemon=True)
@@ -120,6 +123,20 @@ class WorkerConnection:
             raise
         finally:
             self._listeners.pop(number, None)
+
+    async def tools_of(self, world: int, opened: dict[str, Any]) -> tuple[ToolSpec, ...]:
+        """Return the tools of a world that was opened: most have a set that is known by its number."""
+        number: int | None = opened.get("toolset")
+        if number in self._toolsets:
+            return self._toolsets[number]
+        # the answer that has them can be on its way still, to a world that was opened before this one
+        tools = opened.get("tools") or await self.arequest("tools_of", world=world)
+        specs = self.specs(tools)
+        if number is not None:
+            if len(self._toolsets) >= MOST_TOOLSETS:
+                self._toolsets.clear()
+            self._toolsets[number] = specs
+        return specs
 
     def specs(self, tools: list[JSON]) -> tuple[ToolSpec, ...]:
         """Return the tools of a world. Most worlds have those of the world before."""

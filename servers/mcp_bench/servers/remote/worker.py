@@ -53,6 +53,9 @@ logger = logging.getLogger(__name__)
 OPTIONAL = ("assertions_now", "reply", "suggest")
 """Methods that a world may have."""
 
+MOST_TOOLSETS = 64
+"""Sets of tools that are known by their number."""
+
 FAREWELL_SECONDS = 3.0
 """Time for the benchmark to close its resources once the parent is gone."""
 
@@ -97,10 +100,10 @@ class Worker:
         self._benchmark: Benchmark | None = None
         self._worlds: dict[int, tuple[World, anyio.Lock]] = {}
         self._cursors: dict[int, Iterator[Task]] = {}
-        self._tools: tuple[Sequence[ToolSpec], list[JSON]] = (), []
+        self._toolsets: dict[tuple[int, ...], tuple[int, Sequence[ToolSpec]]] = {}
         self._numbers = itertools.count(1)
         self._scopes: dict[int, anyio.CancelScope] = {}
-        self._sending = anyio.Lock()
+        self._sending = anyio.Lock(fast_acquire=True)
         self._questions = Questions(self._send)
         self._one_thread = anyio.CapacityLimiter(1)  # benchmarks need not be thread-safe
         self._methods: dict[str, Callable[..., Awaitable[JSON]]] = {
@@ -111,6 +114,7 @@ class Worker:
             "task": self.task,
             "reference": self.reference,
             "tools": self.tools,
+            "tools_of": self.tools_of,
             "grade_state": self.grade_state,
             "open": self.open,
             "call": self.call,
@@ -227,24 +231,32 @@ class Worker:
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await open_world(self.benchmark, task_id, seed=seed, host=WorkerHost(self._questions))
-        tools = self._listed(opened.tools())
-        self._worlds[world] = opened, anyio.Lock()
-        return {
-            "tools": tools,
+        answer = self._listed(opened.tools())
+        self._worlds[world] = opened, anyio.Lock(fast_acquire=True)
+        return answer | {
             "methods": [method for method in OPTIONAL if hasattr(opened, method)],
             "changes_tools": bool(getattr(opened, "changes_tools", False)),
             "reads_transcript": reads_transcript(opened),
         }
 
-    def _listed(self, tools: Sequence[ToolSpec]) -> list[JSON]:
-        """Return tools as JSON. Most worlds have those of the world before, which are not converted again."""
-        before, listed = self._tools
-        if len(before) != len(tools) or any(
-            one is not other for one, other in zip(before, tools, strict=True)
-        ):
-            listed = dumped(tools)
-            self._tools = tuple(tools), listed
-        return listed
+    def _listed(self, tools: Sequence[ToolSpec]) -> dict[str, JSON]:
+        """Return the number of a set of tools, and the tools if they are new.
+
+        Worlds share their tools, and writing and reading some dozens takes longer than opening many a world.
+        The same set is one of the same objects; they are kept, so that no other object gets their ids.
+        """
+        key = tuple(map(id, tools))
+        if (known := self._toolsets.get(key)) is not None:
+            return {"toolset": known[0]}
+        if len(self._toolsets) >= MOST_TOOLSETS:  # worlds that make new ones each time
+            self._toolsets.clear()
+        number = next(self._numbers)
+        self._toolsets[key] = number, tuple(tools)
+        return {"toolset": number, "tools": dumped(tools)}
+
+    async def tools_of(self, world: int) -> JSON:
+        found, _ = self._worlds[world]
+        return dumped(found.tools())
 
     async def call(self, world: int, name: str, arguments: dict[str, JSON]) -> JSON:
         found, lock = self._worlds[world]

@@ -19,13 +19,18 @@ class RemoteWorld:
     """
 
     def __init__(
-        self, connection: WorkerConnection, number: int, opened: dict[str, Any], lender: Lender
+        self,
+        connection: WorkerConnection,
+        number: int,
+        opened: dict[str, Any],
+        tools: Sequence[ToolSpec],
+        lender: Lender,
     ) -> None:
         """Keep what the worker said about the world when it opened it."""
         self._connection = connection
         self._lender = lender
         self._number = number
-        self._tools = connection.specs(opened["tools"])
+        self._tools = tools
         self._reads_transcript: bool = opened["reads_transcript"]
         self.changes_tools: bool = opened["changes_tools"]
         # on the instance, so that isinstance(world, Converses) is what it is in the worker

@@ -12,6 +12,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.sandbox import Sandbox
+from mcp_bench.servers.worlds.lines import lines_of
 from mcp_bench.servers.worlds.simple import SimpleWorld
 
 MOST_SECONDS = 600
@@ -117,7 +118,7 @@ class ShellWorld(SimpleWorld):
     async def _read(self, arguments: dict[str, JSON]) -> ToolResult:
         text = (await self.sandbox.read(str(arguments["path"]))).decode("utf-8", "replace")
         first, count = arguments.get("first"), arguments.get("lines")
-        rows = text.splitlines(keepends=True)
+        rows = lines_of(text)
         start = first - 1 if isinstance(first, int) else 0
         chosen = "".join(rows[start : start + count if isinstance(count, int) else None])
         if len(chosen) > SHOWN_BYTES:
