@@ -117,6 +117,7 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--benchmark", "door"], "unknown benchmark 'door'"),
         (["--candidate", good, "--recipe", "tiny-cpu"], "names no model to start from"),
         (["--candidate", good, "--set", "model.base=x"], "--set needs --recipe"),
+        (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
     ]
     for options, reason in wrong:
         result = improved(tmp_path, *options)

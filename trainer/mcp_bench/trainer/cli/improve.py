@@ -100,6 +100,10 @@ COUNT = click.IntRange(min=1)
     "--set", "overrides", multiple=True, metavar="KEY=VALUE",
     help="Override a value of the recipe; model.base=FOLDER is the model at the start (repeatable).",
 )  # fmt: skip
+@click.option(
+    "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    help="Train on episodes with at least this partial score, where the policy chooses training.",
+)  # fmt: skip
 @click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum tokens per answer of that model.")
 @click.option("--constrain-calls", is_flag=True, help="Hold its tool calls to the tools' schemas.")
 @click.option(

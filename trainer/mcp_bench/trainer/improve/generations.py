@@ -144,6 +144,7 @@ class _Generations:
         return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
 
     def _check(self, number: int, runs: list[str]) -> Outcome:
+        self.report(f"generation {number}: searching its texts for values of held-out tasks")
         refused, for_agents = refusals(self.folder, self.settings, number, runs)
         return {"refused": refused, "for_agents": for_agents}
 

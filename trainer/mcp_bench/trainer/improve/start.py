@@ -23,6 +23,21 @@ from mcp_bench.trainer.recipe import load_recipe
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""
+OURS = (
+    *(
+        "--agent",
+        "--benchmark",
+        "--config",
+        "--harness",
+        "--json",
+        "--jobs",
+        "--limit",
+        "--max-cost",
+        "--path",
+    ),
+    *("--repeat", "--resume", "--run-tag", "--seed", "--server", "--split", "--tag", "--task"),
+)
+"""Options of `record` that make recordings comparable, or with which they are found again."""
 
 
 def begin(
@@ -60,6 +75,9 @@ def begin(
     settings = check(ImproveSettings, values)
     check_policy(settings.policy, settings.trainable)
     _check_feedback(settings)
+    for word in settings.record_options:
+        if word.partition("=")[0] in OURS:
+            raise WrongUseError(f"{word} after -- is chosen by improve itself: leave it out")
     if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
         raise WrongUseError(
             f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
