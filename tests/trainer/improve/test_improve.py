@@ -72,8 +72,8 @@ def test_a_leak_is_refused_and_only_a_good_lesson_kept(tmp_path: Path) -> None:
     assert found["best"] == {"harness": 3, "weights": 0}
     assert found["stopped"] == "3 generations are done"
     assert (tmp_path / "out/best/INSTRUCTIONS.md").read_text() == GOOD
-    # train of the start, the gate of three arms, confirm of two, and test of two
-    assert found["spent"]["episodes"] == 2 + 3 * 7 + 2 * 5 + 2 * 2
+    # the gate of three arms, confirm of two, and test of two
+    assert found["spent"]["episodes"] == 3 * 7 + 2 * 5 + 2 * 2
     page = (tmp_path / "page.html").read_text()
     assert "candidate good" in page and "What the changes are worth on test" in page
     shown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--show"])
@@ -94,14 +94,13 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
 
 def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
-    first = improved(tmp_path, "--candidate", good, "--budget-episodes", "10", "--json")
-    found = history(first)
-    assert found["stopped"] == "the budget is spent: 9 of 10 episodes are used, and 7 would be next"
-    assert (found["generations"], found["best"]) == ([], {"harness": 0, "weights": 0})
+    first = history(improved(tmp_path, "--candidate", good, "--budget-episodes", "2", "--json"))
+    assert first["stopped"] == "the budget is spent: 0 of 2 episodes are used, and 7 would be next"
+    assert (first["generations"], first["best"]) == ([], {"harness": 0, "weights": 0})
     refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--train", "9"])
     assert refused.exit_code == 2 and "leave out --train" in refused.output
-    more = CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "100", "--json"])
-    assert history(more)["generations"][0]["verdict"] == "promoted"
+    more = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "9", "--json"]))
+    assert more["stopped"] == "the budget is spent: 7 of 9 episodes are used, and 7 would be next"
 
 
 def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
@@ -117,6 +116,7 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--benchmark", "door"], "unknown benchmark 'door'"),
         (["--candidate", good, "--recipe", "tiny-cpu"], "names no model to start from"),
         (["--candidate", good, "--set", "model.base=x"], "--set needs --recipe"),
+        (["--candidate", good, "--html", "page.txt"], "the file name must end with .html"),
         (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
     ]
     for options, reason in wrong:

@@ -52,6 +52,10 @@ COUNT = click.IntRange(min=1)
     "--feedback-option", "feedback_options", multiple=True, metavar="KEY=VALUE",
     help="Its option (repeatable).",
 )  # fmt: skip
+@click.option(
+    "--feedback-timeout", type=click.FloatRange(min=0, min_open=True), default=1800.0, callback=finite,
+    metavar="SECONDS", show_default=True, help="Time limit for its session in each generation.",
+)  # fmt: skip
 @click.option("--reveal", is_flag=True, help="Show it also which assertions of training tasks held.")
 @click.option(
     "--candidate", "candidates", multiple=True, type=FOLDER, metavar="DIR",
@@ -138,6 +142,7 @@ def improve(
     passed to `mcp-bench record`.
     """
     from mcp_bench.bridge.cli.defaults import project_line
+    from mcp_bench.recorder.html_report.page import check
     from mcp_bench.servers.sanitize import sanitize_line
     from mcp_bench.trainer.improve.folder import ImproveFolder
     from mcp_bench.trainer.improve.generations import run_improve
@@ -146,6 +151,8 @@ def improve(
 
     folder = folder.absolute()
     place = ImproveFolder(folder)
+    if html is not None:
+        check(html)  # before hours of work
     if not show:
         if place.settings.is_file():
             given = {name for name in ctx.params if _typed(ctx, name)} - {"folder", "html", "as_json"}

@@ -90,7 +90,7 @@ class _Generations:
         settings = self.settings
         choice = choose(settings.policy, past, trainable=settings.trainable, seed=settings.seed)
         runs: list[str] = []
-        if choice != "stop":
+        if choice == "train" or (choice != "stop" and not settings.candidates):
             self.report(f"generation {number}: recording {best} on train")
             self.recordings.of(best, "train")
             arms = dict.fromkeys([Arm(), *(Arm(**one["arm"]) for one in earlier if one["promoted"])])

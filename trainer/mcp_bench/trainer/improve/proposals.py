@@ -140,6 +140,7 @@ def _ask(
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
     options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
     tag = f"{folder.tag_of_all}/feedback-{number}"
+    options += ["--timeout", str(settings.feedback_timeout)]
     command = ["record", *agent, *options, "--server", shlex.join(server), "--run-tag", tag]
     document = commands.run([*command, "--prompt", prompt(settings.benchmark, actions), "--json"], wrong=(1,))
     (episode,) = episodes_of(document["run"])

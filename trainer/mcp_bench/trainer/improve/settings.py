@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 from mcp_bench.trainer.loop.settings import TrialSettings
 
@@ -44,6 +52,8 @@ class ImproveSettings(TrialSettings):
     feedback_model: str | None = None
     feedback_base_url: str | None = None
     feedback_options: list[str] = Field(default_factory=list)
+    feedback_timeout: PositiveFloat = 1800.0
+    """Seconds for its session."""
     candidates: NonNegativeInt = 0
     """Number of the operator's own harnesses, tried in place of proposals of an agent."""
     generations: PositiveInt
