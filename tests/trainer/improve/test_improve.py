@@ -109,7 +109,7 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         ([], "who proposes changes? Name an agent with --feedback-agent"),
         (["--candidate", good, "--policy", "rul"], "unknown policy 'rul' (did you mean rule?)"),
         (["--candidate", good, "--policy", "fixed:harnes"], "unknown action 'harnes'"),
-        (["--candidate", good, "--policy", "fixed:train"], "name a recipe with --recipe"),
+        (["--candidate", good, "--policy", "fixed:train"], "fixed:train trains: give --recipe"),
         (["--candidate", good, "--dev", "8"], "--dev has 8 tasks, of which"),
         (["--candidate", good, "--feedback-agent", "script"], "exclude each other"),
         (["--candidate", tmp_path / "none"], "is no folder"),

@@ -21,7 +21,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.sdk import RefusedError, tool
 
-Action = Literal["harness", "train", "stop"]
+Action = Literal["harness", "train", "rl", "stop"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 
@@ -142,6 +142,15 @@ class ProposingExperience(EditingExperience):
             best: how many episodes of each task.
         """
         return self._propose("train", reason, min_partial=min_partial, best=max(1, best))
+
+    @tool
+    def propose_learning(self, reason: Reason) -> str:
+        """Propose to let the agent's model learn from the rewards of new attempts at training tasks.
+
+        Args:
+            reason: what in the recordings it rests on: tasks that it solves sometimes.
+        """
+        return self._propose("rl", reason)
 
     @tool
     def stop(self, reason: Reason) -> str:

@@ -108,6 +108,10 @@ COUNT = click.IntRange(min=1)
     "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
     help="Train on episodes with at least this partial score, where the policy chooses training.",
 )  # fmt: skip
+@click.option(
+    "--rl-steps", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    help="Try learning from reward, too, with so many steps (see `mcp-bench train rl`).",
+)  # fmt: skip
 @click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum tokens per answer of that model.")
 @click.option("--constrain-calls", is_flag=True, help="Hold its tool calls to the tools' schemas.")
 @click.option(

@@ -108,7 +108,11 @@ class ImproveFolder:
     def spent(self) -> dict[str, float]:
         """Return what all finished phases used: episodes, tokens, usd and seconds."""
         total: dict[str, float] = dict.fromkeys(("episodes", "tokens", "usd", "seconds"), 0)
-        for path in [*self.path.glob("h*-w*/*.json"), *self.path.glob("generation-*/proposal.json")]:
+        for path in sorted(self.path.glob("h*-w*/*.json")) + [
+            place / name
+            for place in self.path.glob("generation-*")
+            for name in ("proposal.json", "train.json")
+        ]:
             for name, used in (read_step(path) or {}).get("spent", {}).items():
                 total[name] += used
         return total

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.experience.editing import texts_of, write_texts
-from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
 from mcp_bench.trainer.improve.policy import Past, choose
 from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import export
+from mcp_bench.trainer.improve.training import learn, train
 from mcp_bench.trainer.loop.folder import Outcome
-from mcp_bench.trainer.loop.scores import episodes_of
-from mcp_bench.trainer.loop.training import train_model
 
 Report = Callable[[str], object]
 ROUNDS = 2
@@ -88,9 +84,9 @@ class _Generations:
     def generation(self, number: int, best: Arm, past: list[Past], earlier: list[Outcome]) -> Outcome:
         """Run a generation, or what is left of it, and return what became of it."""
         settings = self.settings
-        choice = choose(settings.policy, past, trainable=settings.trainable, seed=settings.seed)
+        choice = choose(settings.policy, past, kinds=settings.kinds, seed=settings.seed)
         runs: list[str] = []
-        if choice == "train" or (choice != "stop" and not settings.candidates):
+        if choice == "train" or (choice in ("any", "harness") and not settings.candidates):
             self.report(f"generation {number}: recording {best} on train")
             self.recordings.of(best, "train")
             arms = dict.fromkeys([Arm(), *(Arm(**one["arm"]) for one in earlier if one["promoted"])])
@@ -125,7 +121,7 @@ class _Generations:
                     "refused", "; ".join(found["refused"][:10]), f"harness edit: refused: {said}"
                 )
         else:
-            trained = self.folder.phase(number, "train", lambda: self._train(number, proposed, runs))
+            trained = self.folder.phase(number, "train", lambda: self._train(number, best, proposed, runs))
             if trained["model"] is None:
                 return _decision("refused", trained["why"], f"training: {trained['why']}")
         verdict = self._gate(number, best, arm)
@@ -147,6 +143,12 @@ class _Generations:
         self.report(f"generation {number}: searching its texts for values of held-out tasks")
         refused, for_agents = refusals(self.folder, self.settings, number, runs)
         return {"refused": refused, "for_agents": for_agents}
+
+    def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
+        self.report(f"generation {number}: training")
+        if proposed["action"] == "rl":
+            return learn(self.folder, self.settings, number, best)
+        return train(self.folder, self.settings, number, proposed, runs)
 
     def _gate(self, number: int, best: Arm, arm: Arm) -> Verdict:
         """Compare two arms on the gate's tasks; again with more attempts if that is unclear."""
@@ -171,19 +173,6 @@ class _Generations:
             sides.append(scores)
         return by(*sides)
 
-    def _train(self, number: int, proposed: Outcome, runs: list[str]) -> Outcome:
-        """Train the first weights on the best episodes of all promoted arms."""
-        least = max(proposed["min_partial"], 0.0)
-        graded = [one for run in runs for one in filter(finished, episodes_of(run))]
-        if not any(one.invalid is None and (one.partial or 0) >= least for one in graded):
-            return {"model": None, "why": f"no episode on train has a partial score of {least:.2f}"}
-        place = self.folder.generation(number)
-        chosen = [word for one in runs for word in ("--run", one)]
-        chosen += ["--min-partial", str(least), "--best", str(proposed["best"]), "--dedupe", "exact"]
-        data = export(place / "train.jsonl", [*chosen, "--reasoning", self.settings.reasoning])
-        trained = train_model(self.folder.recipe, Path(data["data"]), place / "train", [])
-        return {**trained, **data, "runs": runs}
-
 
 def _decision(
     verdict: str, why: str, for_agents: str, measured: Verdict | None = None, arm: Arm | None = None
@@ -207,5 +196,5 @@ def _decision(
 
 def _agents(proposed: Outcome, became: str) -> str:
     """Return what later feedback agents read. It has no scores: many of them would add up to dev."""
-    kind = "training" if proposed["action"] == "train" else "harness edit"
+    kind = {"train": "training", "rl": "learning from reward"}.get(proposed["action"], "harness edit")
     return f"{kind} ({proposed['reason'][:200]}): {became}"

@@ -9,9 +9,11 @@ from typing import Literal
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
-Choice = Literal["any", "harness", "train", "stop"]
+Kind = Literal["harness", "train", "rl"]
+"""An edit of the harness, training on the best episodes, learning from reward."""
+Choice = Literal["any", "harness", "train", "rl", "stop"]
 """`any`: the feedback agent decides."""
-ACTIONS = ("harness", "train", "stop")
+ACTIONS = ("harness", "train", "rl", "stop")
 NAMES = ("agent", "rule", "random", "fixed:")
 WITHOUT_GAIN = 2
 """Generations of one kind that bring less than a standard error, after which the rule goes on to the next."""
@@ -32,43 +34,43 @@ class Past:
         return self.promoted and self.difference >= self.error
 
 
-def check_policy(policy: str, trainable: bool) -> None:
+def check_policy(policy: str, kinds: Sequence[Kind]) -> None:
     """Check the name of a policy.
 
     Raises:
         UnknownNameError: there is no such policy, or no such action in a sequence.
-        WrongUseError: it trains, and there is nothing to train.
+        WrongUseError: it has an action that is not among `kinds`.
     """
     for action in _sequence(policy) if policy.startswith("fixed:") else ():
         if action not in ACTIONS:
             raise UnknownNameError("action", action, ACTIONS)
-        if action == "train" and not trainable:
-            raise WrongUseError(f"--policy {policy} trains: name a recipe with --recipe")
+        if action in ("train", "rl") and action not in kinds:
+            need = "--recipe" if action == "train" else "--recipe and --rl-steps"
+            raise WrongUseError(f"--policy {policy} trains: give {need}")
     if policy not in NAMES[:3] and not policy.startswith("fixed:"):
         raise UnknownNameError("policy", policy, NAMES)
 
 
-def choose(policy: str, past: Sequence[Past], *, trainable: bool, seed: int) -> Choice:
+def choose(policy: str, past: Sequence[Past], *, kinds: Sequence[Kind], seed: int) -> Choice:
     """Return what to try next.
 
     - `agent`: whatever the feedback agent proposes.
     - `rule`: the harness until two generations in a row bring less than a standard error, then training until
       the same happens, then nothing.
     - `fixed:A,B,...`: these actions, in this order.
-    - `random`: one of both, by the seed.
+    - `random`: any of `kinds`, by the seed.
     """
     if policy == "agent":
         return "any"
     if policy == "random":
-        kinds: tuple[Choice, ...] = ("harness", "train") if trainable else ("harness",)
         return random.Random(f"{seed} {len(past)}").choice(kinds)  # noqa: S311 - not a secret
     if policy == "rule":
         if not _exhausted(past, "harness"):
             return "harness"
-        return "train" if trainable and not _exhausted(past, "train") else "stop"
+        return "train" if "train" in kinds and not _exhausted(past, "train") else "stop"
     sequence = _sequence(policy)
     action = sequence[len(past)] if len(past) < len(sequence) else "stop"
-    return action if action in ("harness", "train") else "stop"
+    return "stop" if action == "any" else action
 
 
 def _exhausted(past: Sequence[Past], action: str) -> bool:

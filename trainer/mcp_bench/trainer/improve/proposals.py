@@ -50,6 +50,9 @@ HARNESS_TASK = """\
 Edit the agent's harness with `files`, `read_file`, `write_file`, `edit_file` and `delete_file`: its
 instructions, lessons in memory/, skills, descriptions of tools. Then call `propose_harness`."""
 TRAINING_TASK = "Call `propose_training`: the agent's model is then trained on its own best episodes."
+REWARD_TASK = """\
+Call `propose_learning`: the agent's model then learns from the rewards of new attempts. That needs tasks that
+it solves sometimes."""
 
 
 def propose(folder: ImproveFolder, settings: ImproveSettings, number: int, **given: Any) -> Outcome:
@@ -70,9 +73,9 @@ def propose(folder: ImproveFolder, settings: ImproveSettings, number: int, **giv
     target = folder.harness(number)
     if choice == "stop":
         return {"action": "stop", "reason": f"the policy {settings.policy} has nothing left to try"}
-    if choice == "train":
+    if choice in ("train", "rl"):
         filters = {"min_partial": settings.min_partial, "best": settings.best}
-        return {"action": "train", "reason": f"the policy {settings.policy} chose it", **filters}
+        return {"action": choice, "reason": f"the policy {settings.policy} chose it", **filters}
     if settings.candidates:
         return _candidate(folder, number, given["edits"] + 1)
     shutil.rmtree(target, ignore_errors=True)  # left by a stopped attempt
@@ -127,9 +130,8 @@ def _ask(
     earlier: Sequence[str],
 ) -> tuple[dict[str, float], str, dict[str, Any]]:  # fmt: skip
     """Let the feedback agent work. Return what it used, its run, and what it proposed."""
-    actions = [one for one in ACTIONS if choice == "any" or one in (choice, "stop")]
-    if not settings.trainable:
-        actions = [one for one in actions if one != "train"]
+    possible = (*settings.kinds, "stop") if choice == "any" else (choice, "stop")
+    actions = [one for one in ACTIONS if one in possible]
     offer = folder.generation(number) / "offer.json"
     write_atomic(offer, json.dumps({"actions": actions, "earlier": list(earlier)}, indent=1) + "\n")
     server = [sys.executable, *commands.MODULE, "experience"]
@@ -156,7 +158,8 @@ def _ask(
 
 def prompt(benchmark: str, actions: Sequence[str]) -> str:
     """Return what the feedback agent is asked."""
-    tasks = [text for name, text in (("harness", HARNESS_TASK), ("train", TRAINING_TASK)) if name in actions]
+    texts = (("harness", HARNESS_TASK), ("train", TRAINING_TASK), ("rl", REWARD_TASK))
+    tasks = [text for name, text in texts if name in actions]
     tasks = ["\n\nOr: ".join(tasks), "If nothing is left to improve, call `stop`."]
     return PROMPT.format(benchmark=benchmark, task="\n\n".join(tasks))
 

@@ -12,6 +12,7 @@ from pydantic import (
     PositiveInt,
 )
 
+from mcp_bench.trainer.improve.policy import Kind
 from mcp_bench.trainer.loop.settings import TrialSettings
 
 
@@ -69,6 +70,16 @@ class ImproveSettings(TrialSettings):
     """Whether the feedback agent sees the assertions of training tasks."""
     budget: Budget = Budget()
 
+    rl_steps: NonNegativeInt = 0
+    """Steps of a training from reward; 0: that is not tried."""
+
     @property
     def trainable(self) -> bool:
         return bool(self.recipe)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What can be tried."""
+        found: list[Kind] = ["harness"]
+        found += ["train"] if self.recipe else []
+        return [*found, "rl"] if self.recipe and self.rl_steps else found

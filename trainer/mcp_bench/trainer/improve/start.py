@@ -73,7 +73,7 @@ def begin(
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
     settings = check(ImproveSettings, values)
-    check_policy(settings.policy, settings.trainable)
+    check_policy(settings.policy, settings.kinds)
     _check_feedback(settings)
     for word in settings.record_options:
         if word.partition("=")[0] in OURS:
