@@ -92,6 +92,24 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
     assert "dev" not in answers
 
 
+def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
+    """A second try of the same texts, tools that are not there, and options that the agent does not take."""
+    leak = harness(tmp_path / "leak", f"Look for {HELD}.")
+    again = harness(tmp_path / "again", f"Look for {HELD}.")
+    tools, options = (harness(tmp_path / name, "x") for name in ("tools", "options"))
+    (tools / "tools.yaml").write_text("knok: Knock.")
+    (options / "agents.yaml").write_text("script: {fiel: x}")
+    candidates = [word for one in (leak, again, tools, options) for word in ("--candidate", one)]
+    found = history(improved(tmp_path, *candidates, "--json"))
+    assert found["spent"]["episodes"] == 0
+    assert [one["why"].partition(", line")[0] for one in found["generations"]] == [
+        "INSTRUCTIONS.md",
+        "it was tried in generation 1",
+        "h3/tools.yaml: benchmark 'doors' has no tool 'knok' (did you mean knock?)",
+        "agents.yaml: script does not take these options",
+    ]
+
+
 def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
     first = history(improved(tmp_path, "--candidate", good, "--budget-episodes", "2", "--json"))

@@ -14,6 +14,7 @@ from mcp_bench.recorder.store.annotations import read_annotations
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
 from tests.support.bench_commands import Bench
+from tests.support.interrupted import interrupted
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
 from tests.support.scripted_improvement import GOOD, lesson, obedient, proposing
@@ -80,6 +81,19 @@ def test_a_kill_in_any_phase_loses_and_repeats_nothing(bench: Bench, tmp_path: P
     assert tags == dict.fromkeys(
         ("h0-w0/train-0", *(f"h{n}-w0/{what}-0" for n in (0, 1) for what in ("gate", "confirm", "test"))), 1
     )
+
+
+@pytest.mark.full  # the loop's test stops steps in the same way
+def test_ctrl_c_stops_it_and_says_how_to_go_on(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "INSTRUCTIONS.md").write_text(GOOD)
+    command = started(bench, tmp_path, "--candidate", str(tmp_path / "good"))
+    said = interrupted(command, "[2/7]", env=bench.environment())
+    assert f"Go on with: mcp-bench improve {tmp_path / 'out'}" in said
+    done = subprocess.run(
+        bench.command("improve", tmp_path / "out", "--json"), env=bench.environment(), capture_output=True
+    )
+    assert json.loads(done.stdout)["generations"][0]["verdict"] == "promoted"
 
 
 @pytest.mark.full  # the scripted feedback agent takes the same path

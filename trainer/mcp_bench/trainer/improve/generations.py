@@ -98,15 +98,20 @@ class _Generations:
             "edits": sum(one["action"] in ("harness", "none") for one in earlier),
             "earlier": [f"generation {one['generation']}: {one['for_agents']}" for one in earlier],
         }
+        tried = {one["harness"].partition("@")[2]: one["generation"] for one in earlier if one.get("harness")}
         proposed = self.folder.phase(number, "proposal", lambda: self._propose(number, given))
-        decided = self.folder.phase(number, "decision", lambda: self._decide(number, best, proposed, runs))
+        decided = self.folder.phase(
+            number, "decision", lambda: self._decide(number, best, proposed, runs, tried)
+        )
         return {"generation": number, "parent": asdict(best), **proposed, **decided}
 
     def _propose(self, number: int, given: dict[str, Any]) -> Outcome:
         self.recordings.check_budget(0)
         return propose(self.folder, self.settings, number, **given)
 
-    def _decide(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
+    def _decide(
+        self, number: int, best: Arm, proposed: Outcome, runs: list[str], tried: dict[str, int]
+    ) -> Outcome:
         """Check and measure a proposal."""
         action = proposed["action"]
         if action in ("stop", "none"):
@@ -114,7 +119,7 @@ class _Generations:
             return _decision("nothing to measure", why, f"{action}: {proposed['reason'][:200]}")
         arm = Arm(number, best.weights) if action == "harness" else Arm(best.harness, number)
         if action == "harness":
-            found = self.folder.phase(number, "check", lambda: self._check(number, runs))
+            found = self.folder.phase(number, "check", lambda: self._check(number, runs, tried))
             if found["refused"]:
                 said = "; ".join(found["for_agents"][:10])
                 return _decision(
@@ -139,9 +144,9 @@ class _Generations:
         )
         return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
 
-    def _check(self, number: int, runs: list[str]) -> Outcome:
+    def _check(self, number: int, runs: list[str], tried: dict[str, int]) -> Outcome:
         self.report(f"generation {number}: searching its texts for values of held-out tasks")
-        refused, for_agents = refusals(self.folder, self.settings, number, runs)
+        refused, for_agents = refusals(self.folder, self.settings, number, runs, tried)
         return {"refused": refused, "for_agents": for_agents}
 
     def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:

@@ -10,14 +10,13 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.experience.editing import texts_of, write_texts
-from mcp_bench.bridge.harness.folder import Harness
+from mcp_bench.bridge.harness.folder import AGENTS, Harness
 from mcp_bench.bridge.harness.world import check_fits
-from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.leakage.texts import TextCheck
@@ -27,9 +26,9 @@ from mcp_bench.recorder.taint import Canary
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
-from mcp_bench.trainer.improve.folder import ImproveFolder
+from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.policy import ACTIONS, Choice
-from mcp_bench.trainer.improve.recordings import agent_arguments, spent_by
+from mcp_bench.trainer.improve.recordings import Recordings, agent_arguments, spent_by
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop import commands
 from mcp_bench.trainer.loop.folder import Outcome
@@ -91,11 +90,23 @@ def propose(folder: ImproveFolder, settings: ImproveSettings, number: int, **giv
 
 
 def refusals(
-    folder: ImproveFolder, settings: ImproveSettings, number: int, runs: Sequence[str]
+    folder: ImproveFolder,
+    settings: ImproveSettings,
+    number: int,
+    runs: Sequence[str],
+    tried: Mapping[str, int],
 ) -> tuple[list[str], list[str]]:
     """Return why a proposed harness is not measured: for the operator, and for the feedback agent.
 
     The second list has neither values nor names of held-out tasks.
+
+    Args:
+        folder: the improvement.
+        settings: its settings.
+        number: the generation that proposes it.
+        runs: recordings that it was made from.
+        tried: the generations of the harnesses that were measured, by version: a second try would be a second
+            roll of the dice.
     """
     benchmark: Benchmark = load("benchmark", settings.benchmark)
     texts = texts_of(folder.harness(number))
@@ -103,11 +114,16 @@ def refusals(
         return ["the harness has no files"], ["the harness has no files"]
     harness = Harness(folder.harness(number).name, texts)
     tools = tools_of(benchmark)
+    if harness.version in tried:
+        known = f"it was tried in generation {tried[harness.version]}"
+        return [known], [known]
     try:
         check_fits(harness, tools, f"benchmark {benchmark.name!r}")
-        load_agent(settings.agent, harness.agents.get(settings.agent, {}), settings.model or "any")
     except BenchError as error:
         return [str(error)], [str(error)]
+    if settings.agent in harness.agents and not Recordings(folder, settings).accepts(Arm(number)):
+        wrong = f"{AGENTS}: {settings.agent} does not take these options"
+        return [wrong], [wrong]
     public = "\n".join([*(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
                         *texts_of(folder.harness(0)).values()])  # fmt: skip
     found = TextCheck(benchmark, _canaries(runs)).find(texts, allowed=public)

@@ -12,7 +12,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.gate import Attempt, Scores
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import RunStoppedError, record
+from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, record, run
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import episodes_of
@@ -61,6 +61,24 @@ class Recordings:
                     found.setdefault(one.task, []).append((one.partial, bool(one.strict)))
         return found, invalid, total
 
+    def accepts(self, arm: Arm) -> bool:
+        """Return whether the agent starts with an arm's harness, by dry runs.
+
+        Raises:
+            BenchError: it does not start without the harness either, so that says nothing.
+        """
+        settings, harness = self._settings, str(self._folder.harness(arm.harness))
+        with self._agent(arm, self._folder.arm(arm) / "dry.port") as agent:
+            task = tasks(settings.benchmark, settings.train[:1], 1)
+            command = ["record", *agent, *task, *settings.record_options, "--dry-run", "--json"]
+            for more in (["--harness", harness], []):
+                try:
+                    run([*command, *more])
+                    return bool(more)
+                except StepFailedError:
+                    continue
+        raise BenchError("the agent cannot be recorded, with or without the proposal: see above")
+
     def check_budget(self, episodes: int) -> float | None:
         """Return the money that is left, None without a limit.
 
@@ -102,13 +120,15 @@ class Recordings:
         ]
         with self._agent(arm, marker.with_suffix(".port")) as agent:
             try:
-                run = record(marker, [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more])
+                recorded = record(
+                    marker, [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more]
+                )
             except RunStoppedError as error:
                 if error.stopped_by.startswith(MAX_COST):
                     raise BudgetSpentError(f"all of {settings.budget.usd:.4g} US dollars are used") from error
                 raise
-        episodes = episodes_of(run)
-        return {"run": run, "arm": str(arm), "what": what, "spent": spent_by(episodes)}
+        episodes = episodes_of(recorded)
+        return {"run": recorded, "arm": str(arm), "what": what, "spent": spent_by(episodes)}
 
     @contextmanager
     def _agent(self, arm: Arm, port_file: Path) -> Iterator[list[str]]:
