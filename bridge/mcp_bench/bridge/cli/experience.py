@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from mcp_bench.bridge.cli.options import http_options, log_to_stderr
@@ -12,6 +15,7 @@ Examples:
   mcp-bench experience --run run_1m7yq0k21j2zyrv
   mcp-bench experience --http 8809            for many clients, at the URL that it prints
   claude mcp add experience -- mcp-bench experience
+  claude mcp add experience -- mcp-bench experience --edit ~/my-harness
 """
 
 
@@ -22,10 +26,25 @@ Examples:
     type=click.Choice(["train"]),
     help="Show also which assertions held, for tasks of this split. They say what the grader looks for.",
 )
+@click.option(
+    "--edit",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Add tools that edit the harness in this folder. It can be empty or new.",
+)
+@click.option(
+    "--proposal",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --edit: add tools that propose what to try next. `mcp-bench improve` makes the file, and "
+    "reads it.",
+)
 @http_options
 def experience(
     runs: tuple[str, ...],
     reveal: str | None,
+    edit: Path | None,
+    proposal: Path | None,
     http: tuple[str, int] | None,
     token: str | None,
     max_sessions: int,
@@ -38,6 +57,7 @@ def experience(
     """
     import anyio
 
+    from mcp_bench.bridge.experience.editing import EditingExperience, ProposingExperience
     from mcp_bench.bridge.experience.serve import IDLE_SECONDS, on_http, on_stdio
     from mcp_bench.bridge.experience.tools import Experience
     from mcp_bench.bridge.interactive.http_server import HttpOptions
@@ -47,7 +67,15 @@ def experience(
 
     harden()
     log_to_stderr()
-    shown = Experience(Library(), runs=run_paths(runs) if runs else None, reveal=reveal is not None)
+    view: dict[str, Any] = {"runs": run_paths(runs) if runs else None, "reveal": reveal is not None}
+    if proposal is not None and edit is None:
+        raise click.UsageError("--proposal needs --edit")
+    if edit is None:
+        shown = Experience(Library(), **view)
+    elif proposal is None:
+        shown = EditingExperience(Library(), edit.absolute(), **view)
+    else:
+        shown = ProposingExperience(Library(), edit.absolute(), proposal, **view)
     if http is None:
         anyio.run(on_stdio, shown)
     else:

@@ -30,6 +30,14 @@ class StepFailedError(BenchError):
     """A command of a step failed; its output was shown above."""
 
 
+class RunStoppedError(StepFailedError):
+    """A recording was stopped before its end."""
+
+    def __init__(self, stopped_by: str) -> None:
+        super().__init__(f"recording was stopped ({stopped_by})")
+        self.stopped_by = stopped_by
+
+
 def run(
     arguments: Sequence[str],
     *,
@@ -119,20 +127,26 @@ def record(marker: Path, arguments: Sequence[str], log: Path | None = None) -> s
     else:
         ours = []
         marker.write_text(json.dumps({"before": sorted(existing)}))
-    command = ["record", "--resume", ours[0], *_jobs(arguments)] if len(ours) == 1 else ["record", *arguments]
+    again = [word for flag in ("--jobs", "--max-cost") for word in _given(arguments, flag)]
+    command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,), log=log)
     if document["stopped"]:
-        raise StepFailedError(f"recording was stopped ({document['stopped_by']})")
+        raise RunStoppedError(document["stopped_by"])
     marker.unlink()
     return str(document["run"])
 
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
-    """Return whether a run has the requested agent, model and tasks. Others may record at the same time."""
+    """Return whether a run has the requested agent, model, tasks and tag. Others may record, too."""
+    from mcp_bench.recorder.store.annotations import read_annotations
     from mcp_bench.recorder.store.reader import RunReader
 
     options = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
+    if (tag := options.get("--run-tag")) is not None and tag not in read_annotations(
+        runs_dir() / run_id
+    ).tags:
+        return False
     with RunReader(runs_dir() / run_id) as reader:
         found = reader.summary()
         if found is None or (found.agent, found.model) != (options["--agent"], options.get("--model")):
@@ -140,19 +154,23 @@ def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
         return reader.planned_tasks() == tasks
 
 
-def _jobs(arguments: Sequence[str]) -> list[str]:
-    place = list(arguments).index("--jobs")
+def _given(arguments: Sequence[str], flag: str) -> list[str]:
+    """Return an option with its value, if it is there."""
+    place = arguments.index(flag) if flag in arguments else len(arguments)
     return list(arguments[place : place + 2])
 
 
 def _shown(arguments: Sequence[str]) -> str:
-    """Return a command for display, with its tasks replaced by their number."""
+    """Return a command for display, with its tasks replaced by their number, and without its prompt."""
     words, tasks = [], 0
     rest = iter(arguments)
     for word in rest:
         if word == "--task":
             next(rest)
             tasks += 1
+        elif word == "--prompt":
+            next(rest)
+            words += [word, "..."]
         else:
             words.append(word)
     return sanitize_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))

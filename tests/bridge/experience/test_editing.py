@@ -1,0 +1,98 @@
+"""Tools that edit a harness leave one that can be used, and propose only what is allowed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.bridge.experience.editing import (
+    EditingExperience,
+    ProposingExperience,
+    texts_of,
+    write_texts,
+)
+from mcp_bench.bridge.viewer.recordings import Library
+
+pytestmark = pytest.mark.component
+
+SKILL = "---\nname: press\ndescription: How to press.\n---\nSoftly.\n"
+
+
+def called(world: EditingExperience, tool: str, **arguments: Any) -> str:
+    result = anyio.run(world.call, tool, arguments)
+    return f"refused: {result.text}" if result.is_error else str(result.text)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> EditingExperience:
+    return EditingExperience(Library(), tmp_path / "mine")
+
+
+def test_files_are_written_edited_and_deleted(world: EditingExperience, tmp_path: Path) -> None:
+    assert called(world, "files").startswith("It has no files yet. It can have INSTRUCTIONS.md, ")
+    assert called(world, "write_file", path="INSTRUCTIONS.md", text="One, two.").startswith("Done. ")
+    assert called(world, "write_file", path="skills/press/SKILL.md", text=SKILL).endswith("with 2 files.")
+    assert called(world, "edit_file", path="INSTRUCTIONS.md", old="two", new="three").startswith("Done.")
+    assert called(world, "read_file", path="INSTRUCTIONS.md") == "One, three."
+    assert called(world, "files") == "INSTRUCTIONS.md (11 bytes)\nskills/press/SKILL.md (55 bytes)"
+    assert called(world, "delete_file", path="skills").endswith("with 1 files.")
+    assert texts_of(tmp_path / "mine") == {"INSTRUCTIONS.md": "One, three."}
+    assert called(world, "delete_file", path="INSTRUCTIONS.md").endswith("with 0 files.")
+    assert texts_of(tmp_path / "mine") == {}
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("write_file", {"path": "README.md", "text": "x"}, "README.md is no part of a harness"),
+    ("write_file", {"path": "../INSTRUCTIONS.md", "text": "x"}, "is no path of a file in the harness"),
+    ("write_file", {"path": "/etc/passwd", "text": "x"}, "is no path of a file in the harness"),
+    ("write_file", {"path": "memory/.x", "text": "x"}, "is no path of a file in the harness"),
+    ("write_file", {"path": "skills/a/SKILL.md", "text": "x"}, "must say `name: a`"),
+    ("write_file", {"path": "memory/a.md", "text": "\ud800"}, "Nothing was changed"),
+    (
+        "write_file",
+        {"path": "agents.yaml", "text": "acp: {command: sh}"},
+        "command belongs on the command line",
+    ),
+    ("write_file", {"path": "INSTRUCTIONS.md", "text": "x" * 20_000}, "every request carries them"),
+    ("write_file", {"path": "INSTRUCTIONS.md/x", "text": "x"}, "is no part of a harness"),
+    ("edit_file", {"path": "INSTRUCTIONS.md", "old": "a", "new": "b"}, "has that part 2 times"),
+    ("edit_file", {"path": "INSTRUCTION.md", "old": "a", "new": "b"}, "did you mean INSTRUCTIONS.md"),
+    ("read_file", {"path": "none"}, "There is no file 'none'"),
+    ("delete_file", {"path": "memory"}, "There is no file 'memory'"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "reason"), REFUSED)
+def test_what_would_break_it_is_refused(
+    world: EditingExperience, tmp_path: Path, tool: str, arguments: dict[str, Any], reason: str
+) -> None:
+    write_texts(tmp_path / "mine", {"INSTRUCTIONS.md": "a a"})
+    said = called(world, tool, **arguments)
+    assert said.startswith("refused: ") and reason in said
+    assert texts_of(tmp_path / "mine") == {"INSTRUCTIONS.md": "a a"}
+
+
+@given(path=st.text(max_size=30), text=st.text(max_size=30))
+def test_any_path_and_text_leave_a_harness(tmp_path_factory: Any, path: str, text: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "any" / "mine"
+    write_texts(folder, {"INSTRUCTIONS.md": "x"})
+    called(EditingExperience(Library(), folder), "write_file", path=path, text=text)
+    assert texts_of(folder)
+    assert {one.name for one in folder.parent.iterdir()} == {"mine"}
+
+
+def test_a_proposal_is_stored_and_the_last_one_counts(tmp_path: Path) -> None:
+    offer = tmp_path / "offer.json"
+    offer.write_text(json.dumps({"actions": ["harness", "stop"], "earlier": ["generation 1: refused"]}))
+    world = ProposingExperience(Library(), tmp_path / "mine", offer)
+    assert called(world, "earlier_proposals") == "generation 1: refused"
+    assert called(world, "propose_training", reason="x").startswith("refused: This cannot be proposed now. ")
+    assert called(world, "propose_harness", reason="y", expects="z").startswith("Thank you.")
+    assert called(world, "stop", reason="enough").startswith("Thank you.")
+    assert json.loads(offer.read_text())["proposed"] == {"action": "stop", "reason": "enough"}

@@ -1,0 +1,120 @@
+"""Texts that an agent wrote must not contain held-out tasks, canaries, or copies of training tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.leakage.texts import MOST_TRAINING_LITERALS, TextCheck, literals
+from mcp_bench.recorder.taint import Canary
+from mcp_bench.servers.contracts import Benchmark, Reference, Task, ToolCall
+from mcp_bench.servers.errors import UnknownNameError
+
+pytestmark = pytest.mark.unit
+
+LONG = " ".join(f"word{chr(97 + n)}" for n in range(24))
+HELD = {
+    "test": (
+        "Close ticket tkt_77f0aa for Ilse Marbach, please.",
+        {"id": "tkt_77f0aa", "name": "Ilse Marbach"},
+    ),
+    "dev": (f"Please do this: {LONG}.", {"query": "blue-harbour", "plain": "approve", "year": 2027}),
+}
+TRAIN = [(f"Pay invoice inv-{n:05} in 2027 by card.", {"id": f"inv-{n:05}"}) for n in range(20)]
+CANARY = Canary("grades.db", "c0ffee" * 11)
+
+
+class Toy:
+    """Twenty training tasks, and one each of dev and test."""
+
+    name = "toy-of-leaks"
+    version = "1"
+
+    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
+        if split not in ("train", *HELD):
+            raise UnknownNameError("split", str(split), ("train", *HELD))
+        for number, (prompt, _) in enumerate(TRAIN if split == "train" else [HELD[str(split)]]):
+            yield Task(
+                id=f"{split}.{number}", benchmark=self.name, prompt=prompt, split=str(split), domain="d"
+            )
+
+    def reference(self, task: str) -> Reference:
+        split, _, number = task.partition(".")
+        arguments: Any = TRAIN[int(number)][1] if split == "train" else HELD[split][1]
+        return Reference(calls=(ToolCall(name="do", arguments=arguments),), answer="Done.")
+
+
+@pytest.fixture(scope="module")
+def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextCheck]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield TextCheck(cast(Benchmark, Toy()), [CANARY])
+
+
+def found(check: TextCheck, text: str, path: str = "memory/a.md", allowed: str = "") -> list[tuple[str, int]]:
+    return [(one.kind, one.line) for one in check.find({path: text}, allowed)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Start with tkt_77f0aa.", ("literal", 1)),
+        ("First line.\nAsk Ilse\n  Marbach first.", ("literal", 2)),
+        ("x\n\nLook for BLUE-HARBOUR.", ("literal", 3)),
+        (f"Remember:\n\n{LONG}", ("quotation", 0)),
+        (f"The value {CANARY.value} is odd.", ("canary", 0)),
+    ],
+)
+def test_what_held_out_tasks_have_is_found(check: TextCheck, text: str, expected: tuple[str, int]) -> None:
+    assert expected in found(check, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Approve by card in 2027.", "Check the ticket, then close it.", "tkt_77f0ab", "Pay inv-00003 first."],
+)
+def test_lessons_pass(check: TextCheck, text: str) -> None:
+    assert found(check, text) == []
+
+
+def test_a_file_name_is_a_text_too(check: TextCheck) -> None:
+    assert found(check, "x", "skills/tkt_77f0aa/SKILL.md") == [("literal", 0)]
+
+
+def test_what_the_operator_wrote_is_allowed(check: TextCheck) -> None:
+    assert found(check, "Start with tkt_77f0aa.", allowed="Such as tkt_77f0aa.") == []
+
+
+def test_copies_of_training_tasks_are_limited(check: TextCheck) -> None:
+    few = "\n".join(f"inv-{n:05}" for n in range(MOST_TRAINING_LITERALS))
+    assert found(check, few) == []
+    assert found(check, f"{few}\ninv-00019") == [("training literals", 1)]
+
+
+def test_an_agent_reads_where_but_not_what(check: TextCheck) -> None:
+    (one,) = check.find({"memory/a.md": "Start with tkt_77f0aa."})
+    assert one.words() == "memory/a.md, line 1: literal 'tkt_77f0aa' of the test task test.0"
+    assert one.for_agents() == "memory/a.md, line 1: has a value of a task that is kept back"
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_held_out_literal_is_found_in_any_text(check: TextCheck, before: str, after: str) -> None:
+    assert any(
+        one.what == "tkt_77f0aa" for one in check.find({"INSTRUCTIONS.md": f"{before} tkt_77f0aa {after}"})
+    )
+
+
+def test_words_of_the_language_are_no_literals() -> None:
+    task = Task(
+        id="t", benchmark="b", prompt='Say "hello there" at 9:00 on 2027-01-02.', split="test", domain="d"
+    )
+    calls = (
+        ToolCall(name="a", arguments={"query": "returns policy", "who": "Ada Byron", "n": [120, 31999.5]}),
+    )
+    assert literals(task, Reference(calls=calls, answer="Done.")) == {
+        "hello there", "2027-01-02", "ada byron", "31999.5",
+    }  # fmt: skip

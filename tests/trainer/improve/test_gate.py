@@ -1,0 +1,139 @@
+"""The gate promotes what is better, and not what is lucky."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.trainer.improve.gate import (
+    FEWEST_TASKS,
+    Attempt,
+    Scores,
+    confirm,
+    halves,
+    judge,
+    most_broken,
+    too_many_invalid,
+)
+
+pytestmark = pytest.mark.unit
+
+ATTEMPTS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.99]), st.booleans()).map(
+        lambda pair: (1.0, True) if pair[1] else pair
+    ),
+    min_size=1,
+    max_size=4,
+)
+TASKS = st.dictionaries(st.sampled_from([f"t{n}" for n in range(12)]), ATTEMPTS, max_size=12)
+
+
+def alike(tasks: int, partial: float, strict: bool = False) -> dict[str, list[Attempt]]:
+    return {f"t{n}": [(partial, strict)] for n in range(tasks)}
+
+
+@given(before=TASKS, after=TASKS)
+def test_a_verdict_follows_from_its_figures(before: Scores, after: Scores) -> None:
+    found = judge(before, after)
+    assert found.tasks == len(before.keys() & after.keys())
+    if found.better:
+        assert found.tasks >= FEWEST_TASKS
+        assert found.interval is not None and 0 < found.interval[0] <= found.difference
+        assert len(found.broken) <= most_broken(found.tasks, len(found.fixed))
+    if found.outcome == "unclear":
+        assert found.interval is not None and found.interval[0] <= 0 < found.difference
+    assert not found.better or confirm(before, after).better
+    assert not set(found.fixed) & set(found.broken)
+
+
+@given(before=TASKS, after=TASKS)
+def test_only_one_of_two_directions_is_better(before: Scores, after: Scores) -> None:
+    assert not (judge(before, after).better and judge(after, before).better)
+    assert not judge(before, before).better
+
+
+@given(before=TASKS, after=TASKS, seed=st.integers(0, 99))
+def test_the_order_of_attempts_does_not_matter(before: Scores, after: Scores, seed: int) -> None:
+    turned = {task: list(reversed(tries)) for task, tries in after.items()}
+    assert judge(before, turned) == judge(before, after)
+
+
+def test_a_clear_gain_is_better() -> None:
+    found = judge(alike(8, 0.4), alike(8, 1.0, strict=True))
+    assert (found.outcome, len(found.fixed), found.broken) == ("better", 8, ())
+    assert found.why == "partial +0.600 [+0.600, +0.600], 8 tasks fixed, 0 broken"
+
+
+def test_few_tasks_say_nothing() -> None:
+    found = judge(alike(4, 0.0), alike(4, 1.0, strict=True))
+    assert (found.outcome, found.why) == ("not better", "only 4 tasks were graded on both sides")
+
+
+def test_a_gain_on_one_task_is_unclear() -> None:
+    after = alike(8, 0.5)
+    after["t0"] = [(0.9, False)]
+    assert judge(alike(8, 0.5), after).outcome == "unclear"
+    assert confirm(alike(8, 0.5), after).better
+
+
+def test_broken_tasks_prevent_a_promotion() -> None:
+    before = {**alike(20, 0.1), "a": [(1.0, True)], "b": [(1.0, True)]}
+    after = {**alike(20, 0.9), "a": [(0.0, False)], "b": [(0.0, False)]}
+    found = judge(before, after)
+    assert found.outcome == "not better" and found.why.endswith("it breaks too many")
+    assert judge({**before, "b": [(0.1, False)]}, {**after, "b": [(0.9, False)]}).better
+
+
+@given(st.sets(st.text(max_size=8), max_size=40), st.text(max_size=8))
+def test_halves_are_disjoint_and_stable(ids: set[str], more: str) -> None:
+    gate, held = halves(sorted(ids))
+    assert sorted([*gate, *held]) == sorted(ids)
+    again = halves(sorted(ids | {more}))
+    assert set(gate) <= set(again[0]) and set(held) <= set(again[1])
+
+
+def test_halves_are_about_equal() -> None:
+    gate, held = halves(f"simple-mail-filing.{level}.dev.{n}" for level in (1, 2, 3) for n in range(100))
+    assert 120 < len(gate) < 180 and len(gate) + len(held) == 300
+
+
+def test_many_invalid_episodes_are_not_compared() -> None:
+    assert too_many_invalid(0, 0) and too_many_invalid(2, 10)
+    assert not too_many_invalid(1, 10)
+
+
+def attempts(chance: np.random.Generator, odds: np.ndarray, repeats: int) -> dict[str, list[Attempt]]:
+    """Return attempts of an agent that solves task i with the probability `odds[i]`."""
+    solved = chance.random((len(odds), repeats)) < odds[:, None]
+    return {f"t{n}": [(float(one), bool(one)) for one in row] for n, row in enumerate(solved)}
+
+
+def promoted(seed: int, gain: float, tasks: int = 30) -> tuple[bool, bool]:
+    """Return whether a gate without repeats promotes a change, and whether ours does.
+
+    The simulated agent solves tasks by chance; `gain` is what the change adds to each task's probability.
+    """
+    chance = np.random.default_rng(seed)
+    odds = chance.beta(1, 1, tasks)
+    held = chance.beta(1, 1, tasks)
+    better, held_better = (np.clip(one + gain, 0, 1) for one in (odds, held))
+    once = [attempts(chance, one, 1) for one in (odds, better)]
+    naive = sum(one[0][0] for one in once[1].values()) > sum(one[0][0] for one in once[0].values())
+    sides = [attempts(chance, one, 4) for one in (odds, better)]
+    first = [{task: tries[:2] for task, tries in side.items()} for side in sides]
+    found = judge(*first)
+    if found.outcome == "unclear":
+        found = judge(*sides)
+    held_sides = [attempts(chance, one, 2) for one in (held, held_better)]
+    return naive, found.better and confirm(*held_sides).better
+
+
+def test_without_repeats_noise_is_promoted() -> None:
+    """A simulation with fixed seeds: of changes that do nothing, and of a change that helps."""
+    nothing = [promoted(seed, 0.0) for seed in range(200)]
+    helps = [promoted(seed, 0.3) for seed in range(200, 240)]
+    assert sum(naive for naive, _ in nothing) >= 70  # about as good as tossing a coin
+    assert sum(ours for _, ours in nothing) <= 6
+    assert sum(ours for _, ours in helps) >= 32

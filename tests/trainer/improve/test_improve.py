@@ -1,0 +1,166 @@
+"""`mcp-bench improve` from end to end, with scripted agents: see tests/support/scripted_improvement.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.cli.improve import improve
+from mcp_bench.trainer.loop import commands
+from tests.support.bench_commands import FIXTURES, ROOT_MODULE
+from tests.support.forked import module_command
+from tests.support.scripted_improvement import BAD, GOOD, lesson, obedient, proposing
+
+pytestmark = pytest.mark.system
+
+HELD = "door-eb21bb"
+"""Where the parcel of the test task oak.1.test.0 goes."""
+FEW = ("--train", "2", "--dev", "12", "--repeats", "1")
+
+
+@pytest.fixture(autouse=True)
+def warm_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start steps as forks of a process that has imported mcp-bench, with the fixtures' benchmark and agent."""
+    monkeypatch.setattr(commands, "MODULE", module_command(ROOT_MODULE)[1:])
+    monkeypatch.setenv("MCP_BENCH_ISOLATION", "none")
+    monkeypatch.setenv("PYTHONPATH", str(FIXTURES))
+    monkeypatch.syspath_prepend(str(FIXTURES))
+
+
+def improved(folder: Path, *options: str | Path, few: Sequence[str] = FEW) -> Result:
+    agent = ("--benchmark", "doors", "--agent", "script", "--agent-option", f"file={obedient(folder)}")
+    return CliRunner().invoke(improve, [str(folder / "out"), *agent, *few, *map(str, options)])
+
+
+def history(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, (result.output, result.exception)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def harness(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "INSTRUCTIONS.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_leak_is_refused_and_only_a_good_lesson_kept(tmp_path: Path) -> None:
+    """The planted literal of a test task costs no episode, the bad lesson fails the gate, the good one passes."""
+    candidates = [
+        word
+        for name, text in (("leaks", f"Look for {HELD}."), ("bad", BAD), ("good", GOOD))
+        for word in ("--candidate", harness(tmp_path / name, text))
+    ]
+    result = improved(tmp_path, *candidates, "--test", "2", "--json", "--html", tmp_path / "page.html")
+    found = history(result)
+    leak, bad, good = found["generations"]
+    assert (leak["verdict"], leak["for_agents"]) == (
+        "refused",
+        "harness edit: refused: INSTRUCTIONS.md, line 1: has a value of a task that is kept back",
+    )
+    assert leak["why"] == f"INSTRUCTIONS.md, line 1: literal '{HELD}' of the test task oak.1.test.0"
+    assert not list((tmp_path / "out").glob("h1-*"))
+    assert (bad["verdict"], bad["difference"]) == ("not promoted", -0.5)
+    assert (good["verdict"], good["fixed"], good["broken"]) == ("promoted", 7, 0)
+    assert found["best"] == {"harness": 3, "weights": 0}
+    assert found["stopped"] == "3 generations are done"
+    assert (tmp_path / "out/best/INSTRUCTIONS.md").read_text() == GOOD
+    # the gate of three arms, confirm of two, and test of two
+    assert found["spent"]["episodes"] == 3 * 7 + 2 * 5 + 2 * 2
+    page = (tmp_path / "page.html").read_text()
+    assert "candidate good" in page and "What the changes are worth on test" in page
+    shown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--show"])
+    assert "On test: harness +0.500 [+0.500, +0.500]" in shown.stdout
+    assert history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--json"])) == found
+
+
+def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
+    agent = proposing(tmp_path, [lesson("good", GOOD)])
+    options = ("--feedback-agent", "script", "--feedback-option", f"file={agent}", "--generations", "1")
+    found = history(improved(tmp_path, *options, "--json"))
+    (one,) = found["generations"]
+    assert (one["action"], one["reason"], one["verdict"]) == ("harness", "because of good", "promoted")
+    answers = agent.with_name("proposing.py.answers").read_text()
+    assert "doors oak | partial 0.50" in answers and HELD not in answers
+    assert "dev" not in answers
+
+
+def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
+    """A second try of the same texts, tools that are not there, and options that the agent does not take."""
+    leak = harness(tmp_path / "leak", f"Look for {HELD}.")
+    again = harness(tmp_path / "again", f"Look for {HELD}.")
+    tools, options = (harness(tmp_path / name, "x") for name in ("tools", "options"))
+    (tools / "tools.yaml").write_text("knok: Knock.")
+    (options / "agents.yaml").write_text("script: {fiel: x}")
+    candidates = [word for one in (leak, again, tools, options) for word in ("--candidate", one)]
+    found = history(improved(tmp_path, *candidates, "--json"))
+    assert found["spent"]["episodes"] == 0
+    assert [one["why"].partition(", line")[0] for one in found["generations"]] == [
+        "INSTRUCTIONS.md",
+        "it was tried in generation 1",
+        "h3/tools.yaml: benchmark 'doors' has no tool 'knok' (did you mean knock?)",
+        "agents.yaml: script does not take these options",
+    ]
+
+
+def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
+    good = harness(tmp_path / "good", GOOD)
+    first = history(improved(tmp_path, "--candidate", good, "--budget-episodes", "2", "--json"))
+    assert first["stopped"] == "the budget is spent: 0 of 2 episodes are used, and 7 would be next"
+    assert (first["generations"], first["best"]) == ([], {"harness": 0, "weights": 0})
+    refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--train", "9"])
+    assert refused.exit_code == 2 and "leave out --train" in refused.output
+    more = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "9", "--json"]))
+    assert more["stopped"] == "the budget is spent: 7 of 9 episodes are used, and 7 would be next"
+
+
+def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
+    good = harness(tmp_path / "good", GOOD)
+    wrong: list[tuple[list[str | Path], str]] = [
+        ([], "who proposes changes? Name an agent with --feedback-agent"),
+        (["--candidate", good, "--policy", "rul"], "unknown policy 'rul' (did you mean rule?)"),
+        (["--candidate", good, "--policy", "fixed:harnes"], "unknown action 'harnes'"),
+        (["--candidate", good, "--policy", "fixed:train"], "fixed:train trains: give --recipe"),
+        (["--candidate", good, "--dev", "8"], "--dev has 8 tasks, of which"),
+        (["--candidate", good, "--feedback-agent", "script"], "exclude each other"),
+        (["--candidate", tmp_path / "none"], "is no folder"),
+        (["--candidate", good, "--benchmark", "door"], "unknown benchmark 'door'"),
+        (["--candidate", good, "--recipe", "tiny-cpu"], "names no model to start from"),
+        (["--candidate", good, "--set", "model.base=x"], "--set needs --recipe"),
+        (["--candidate", good, "--html", "page.txt"], "the file name must end with .html"),
+        (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
+    ]
+    for options, reason in wrong:
+        result = improved(tmp_path, *options)
+        assert isinstance(result.exception, BenchError), (options, result.output)
+        assert reason in str(result.exception)
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_agent_that_cannot_record_is_named_at_once(tmp_path: Path) -> None:
+    good = harness(tmp_path / "good", GOOD)
+    result = improved(tmp_path, "--candidate", good, "--agent-option", "fiel=x")
+    assert isinstance(result.exception, commands.StepFailedError)
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("x")
+    result = improved(tmp_path, "--candidate", harness(tmp_path / "good", GOOD))
+    assert "is not empty" in str(result.exception)
+    shown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--show"])
+    assert isinstance(shown.exception, BenchError) and "no improvement in" in str(shown.exception)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
+
+
+def test_help_names_examples() -> None:
+    text = CliRunner().invoke(improve, ["--help"]).output
+    assert isinstance(improve, click.Command) and "mcp-bench improve better --budget-usd 40" in text

@@ -1,0 +1,69 @@
+"""Policies choose what to try from what the earlier generations brought."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.trainer.improve.policy import Kind, Past, check_policy, choose
+
+pytestmark = pytest.mark.unit
+
+GAIN, LITTLE = Past("harness", True, 0.2, 0.05), Past("harness", True, 0.02, 0.05)
+NONE, TRAINED = Past("harness", False, 0.3, 0.05), Past("train", True, 0.2, 0.05)
+USELESS = Past("train", False, 0.0, 0.05)
+ALL: list[Kind] = ["harness", "train", "rl"]
+PAST = st.lists(st.sampled_from([GAIN, LITTLE, NONE, TRAINED, USELESS]), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("past", "expected"),
+    [
+        ([], "harness"),
+        ([LITTLE], "harness"),
+        ([LITTLE, GAIN, NONE], "harness"),
+        ([GAIN, LITTLE, NONE], "train"),
+        ([NONE, NONE, TRAINED], "train"),
+        ([NONE, NONE, USELESS, TRAINED], "train"),
+        ([NONE, NONE, USELESS, USELESS], "stop"),
+    ],
+)
+def test_the_rule_goes_on_to_training_and_then_stops(past: list[Past], expected: str) -> None:
+    assert choose("rule", past, kinds=ALL, seed=0) == expected
+
+
+def test_the_rule_stops_where_nothing_can_be_trained() -> None:
+    assert choose("rule", [NONE, NONE], kinds=["harness"], seed=0) == "stop"
+
+
+@given(past=PAST, seed=st.integers())
+def test_nothing_is_trained_without_a_recipe(past: list[Past], seed: int) -> None:
+    for policy in ("rule", "random", "fixed:harness,stop"):
+        assert choose(policy, past, kinds=["harness"], seed=seed) in ("harness", "stop")
+
+
+@given(past=PAST, seed=st.integers())
+def test_random_depends_on_the_seed_and_generation_only(past: list[Past], seed: int) -> None:
+    chosen = choose("random", past, kinds=ALL, seed=seed)
+    assert chosen == choose("random", [GAIN] * len(past), kinds=ALL, seed=seed)
+    assert chosen in ALL
+
+
+def test_a_sequence_is_followed_and_ends() -> None:
+    chosen = [choose("fixed:train,harness", [GAIN] * n, kinds=ALL, seed=0) for n in range(3)]
+    assert chosen == ["train", "harness", "stop"]
+    assert choose("agent", [], kinds=["harness"], seed=0) == "any"
+
+
+def test_unknown_policies_are_refused() -> None:
+    for policy in ("agent", "rule", "random", "fixed:harness,train,rl,stop"):
+        check_policy(policy, kinds=ALL)
+    for policy in ("rul", "fixed:", "fixed:harness,trane", ""):
+        with pytest.raises(UnknownNameError):
+            check_policy(policy, kinds=ALL)
+    with pytest.raises(WrongUseError, match="--recipe"):
+        check_policy("fixed:harness,train", kinds=["harness"])
+    with pytest.raises(WrongUseError, match="--rl-steps"):
+        check_policy("fixed:rl", kinds=["harness", "train"])

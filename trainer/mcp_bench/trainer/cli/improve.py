@@ -1,0 +1,198 @@
+"""`mcp-bench improve`: generations of a harness, or of a model's weights, behind a gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcp_bench.bridge.cli.options import finite, http_url
+from mcp_bench.trainer.cli.engine_option import engine_option
+
+EPILOG = """\b
+Examples:
+  mcp-bench improve better --benchmark saasworld --agent codex --feedback-agent claude-code
+  mcp-bench improve better --agent chat --model m --base-url http://127.0.0.1:8000/v1 \\
+      --harness my-harness --feedback-agent codex --train 40 --dev 60 --test 60 --budget-usd 20
+  mcp-bench improve tried --agent codex --candidate idea-1 --candidate idea-2 --dev 60
+  mcp-bench improve both --recipe my.yaml --set model.base=model --policy rule --feedback-agent codex
+  mcp-bench improve better                       go on after Ctrl-C or a crash
+  mcp-bench improve better --budget-usd 40       go on with a larger budget
+  mcp-bench improve better --show --html better.html
+  mcp-bench improve better --agent codex --feedback-agent codex -- --timeout 300 --isolation uid
+"""
+LIMITS = ("generations", "patience", "budget_episodes", "budget_tokens", "budget_usd", "budget_hours")
+"""Options that can be given again to go on."""
+FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=1)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
+@click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
+@click.option("--agent", default="chat", show_default=True, metavar="A", help="Agent that is made better.")
+@click.option("--model", metavar="M", help="Its model.")
+@click.option("--base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
+@click.option(
+    "--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="Its option (repeatable)."
+)
+@click.option("--harness", type=FOLDER, metavar="DIR", help="Its harness at the start. Default: none.")
+@click.option(
+    "--policy", default="agent", show_default=True, metavar="P",
+    help="Who chooses what to try. agent: the feedback agent. rule: the harness until two generations in a "
+    "row bring less than a standard error, then training. fixed:harness,train,...: these. random: either.",
+)  # fmt: skip
+@click.option("--feedback-agent", metavar="A", help="Agent that reads the recordings and proposes changes.")
+@click.option("--feedback-model", metavar="M", help="Its model.")
+@click.option("--feedback-base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
+@click.option(
+    "--feedback-option", "feedback_options", multiple=True, metavar="KEY=VALUE",
+    help="Its option (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--feedback-timeout", type=click.FloatRange(min=0, min_open=True), default=1800.0, callback=finite,
+    metavar="SECONDS", show_default=True, help="Time limit for its session in each generation.",
+)  # fmt: skip
+@click.option("--reveal", is_flag=True, help="Show it also which assertions of training tasks held.")
+@click.option(
+    "--candidate", "candidates", multiple=True, type=FOLDER, metavar="DIR",
+    help="A harness of yours to try, in place of proposals of an agent (repeatable, in this order).",
+)  # fmt: skip
+@click.option(
+    "--train", default="20", show_default=True, metavar="N|FILE",
+    help="Tasks to learn from: the first N of the split, or the ids in a file.",
+)  # fmt: skip
+@click.option(
+    "--dev", default="40", show_default=True, metavar="N|FILE",
+    help="Tasks that decide: half of them for the gate, half to confirm.",
+)  # fmt: skip
+@click.option(
+    "--test",
+    default="0",
+    show_default=True,
+    metavar="N|FILE",
+    help="Tasks that are only reported; 0 for none.",
+)
+@click.option(
+    "--repeats", type=COUNT, default=2, show_default=True, metavar="K",
+    help="Attempts at each task of dev and test; twice as many where these leave it unclear.",
+)  # fmt: skip
+@click.option(
+    "--generations", type=COUNT, metavar="N", help="Most generations. Default: 5, or the candidates."
+)
+@click.option(
+    "--patience", type=COUNT, metavar="N",
+    help="Stop after so many without promotion. Default: 3, or the candidates.",
+)  # fmt: skip
+@click.option("--budget-episodes", type=COUNT, metavar="N", help="Most episodes, of all recordings together.")
+@click.option("--budget-tokens", type=COUNT, metavar="N", help="Most tokens, as the agents report them.")
+@click.option(
+    "--budget-usd", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="USD",
+    help="Most US dollars, for agents that report cost.",
+)  # fmt: skip
+@click.option(
+    "--budget-hours", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="H",
+    help="Most hours of recording.",
+)  # fmt: skip
+@click.option(
+    "--recipe", default="", metavar="R", help="Train weights, too, by this recipe. The agent is chat."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="Override a value of the recipe; model.base=FOLDER is the model at the start (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    help="Train on episodes with at least this partial score, where the policy chooses training.",
+)  # fmt: skip
+@click.option(
+    "--rl-steps", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    help="Try learning from reward, too, with so many steps (see `mcp-bench train rl`).",
+)  # fmt: skip
+@click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum tokens per answer of that model.")
+@click.option("--constrain-calls", is_flag=True, help="Hold its tool calls to the tools' schemas.")
+@click.option(
+    "--reasoning", type=click.Choice(["keep", "drop"]), default="drop", show_default=True,
+    help="Whether training rows keep the agent's reasoning.",
+)  # fmt: skip
+@engine_option()
+@click.option("--jobs", type=COUNT, default=2, show_default=True, metavar="J", help="Parallel episodes.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the worlds, and of --policy random."
+)
+@click.option("--show", is_flag=True, help="Show what is known so far, and do nothing else.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="Write the story of the generations as a page with charts.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the history as one JSON document.")
+@click.pass_context
+def improve(
+    ctx: click.Context, /, folder: Path, harness: Path | None, candidates: tuple[Path, ...],
+    overrides: tuple[str, ...], show: bool, html: Path | None, as_json: bool, **choices: Any,
+) -> None:  # fmt: skip
+    """Make an agent better, generation by generation, and keep only what holds on other tasks.
+
+    Each generation records the agent on training tasks. A feedback agent reads the recordings and changes
+    the agent's harness, or has its model trained. The change is searched for values of held-out tasks and
+    then measured against the agent as it was, on dev tasks, several times each. It is promoted if the
+    interval of the gain is above 0, few tasks break, and it also gains on the half of dev that nothing was
+    chosen on. Scores on test are only reported.
+
+    DIR holds everything. The same command with DIR alone goes on where it stopped. Options after `--` are
+    passed to `mcp-bench record`.
+    """
+    from mcp_bench.bridge.cli.defaults import project_line
+    from mcp_bench.recorder.html_report.page import check
+    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.trainer.improve.folder import ImproveFolder
+    from mcp_bench.trainer.improve.generations import run_improve
+    from mcp_bench.trainer.improve.report import print_history, write_report
+    from mcp_bench.trainer.improve.start import begin, begun, budget
+
+    folder = folder.absolute()
+    place = ImproveFolder(folder)
+    if html is not None:
+        check(html)  # before hours of work
+    if not show:
+        if place.settings.is_file():
+            given = {name for name in ctx.params if _typed(ctx, name)} - {"folder", "html", "as_json"}
+            if wrong := sorted(given - set(LIMITS)):
+                raise click.UsageError(
+                    f"{folder} has an improvement with settings of its own: leave out "
+                    f"{_flag(ctx, wrong[0])}, or choose another folder"
+                )
+            changed = {name: choices[name] for name in given if not name.startswith("budget_")}
+            budgets = {name[7:]: choices[name] for name in given if name.startswith("budget_")}
+            place, settings = begun(folder, {**changed, **({"budget": budgets} if budgets else {})})
+        else:
+            if line := project_line(ctx):
+                click.echo(sanitize_line(line), err=True)
+            limits = budget(choices)
+            place, settings = begin(folder, harness, candidates, overrides, {**choices, "budget": limits})
+        click.echo(f"Improvement: {folder}", err=True)
+        try:
+            with place.locked():
+                run_improve(place, settings, lambda line: click.echo(sanitize_line(line), err=True))
+        except BaseException:
+            click.echo(f"Go on with: mcp-bench improve {folder}", err=True)
+            raise
+    history = place.history()
+    if html is not None:
+        for written in write_report(html, place):
+            click.echo(f"Wrote {written}", err=True)
+    if as_json:
+        click.echo(json.dumps(history))
+    else:
+        print_history(place, history)
+
+
+def _typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _flag(ctx: click.Context, name: str) -> str:
+    return next(param.opts[0] for param in ctx.command.params if param.name == name)

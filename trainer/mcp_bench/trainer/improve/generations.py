@@ -1,0 +1,205 @@
+"""Generations: record, propose, check, measure, and keep what is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from mcp_bench.bridge.experience.editing import texts_of, write_texts
+from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
+from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
+from mcp_bench.trainer.improve.policy import Past, choose
+from mcp_bench.trainer.improve.proposals import propose, refusals
+from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
+from mcp_bench.trainer.improve.settings import ImproveSettings
+from mcp_bench.trainer.improve.training import learn, train
+from mcp_bench.trainer.loop.folder import Outcome
+
+Report = Callable[[str], object]
+ROUNDS = 2
+"""Recordings of each side on the gate's tasks, at most: the second one where the first leaves it unclear."""
+
+
+def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report) -> Outcome:
+    """Run the remaining phases and return the history: generations, the best arm, and scores on test.
+
+    Raises:
+        StepFailedError: a command failed or was stopped. Calling again continues with it.
+        BenchError: the feedback agent could not work. Likewise.
+    """
+    history: Outcome = {"generations": [], "best": asdict(Arm()), "stopped": "", "test": {}}
+    work = _Generations(folder, settings, report)
+    try:
+        history["stopped"] = _generations(work, history)
+    except BudgetSpentError as error:
+        history["stopped"] = f"the budget is spent: {error}"
+    report(f"Stopping: {history['stopped']}")
+    best = folder.harness(history["best"]["harness"])
+    if best.is_dir():
+        write_texts(folder.path / "best", texts_of(best))
+    if settings.test:
+        _test(work.recordings, history, report)
+    history["spent"] = folder.spent()
+    folder.store_history(history)
+    return history
+
+
+def _generations(work: _Generations, history: Outcome) -> str:
+    """Run generations until something ends them. Return what."""
+    settings, since = work.settings, 0
+    past: list[Past] = []
+    for number in range(1, settings.generations + 1):
+        best = Arm(**history["best"])
+        done = work.generation(number, best, past, history["generations"])
+        history["generations"].append(done)
+        work.report(f"generation {number}: {done['action']}: {done['verdict']} ({done['why']})")
+        if done["promoted"]:
+            history["best"] = done["arm"]
+        past.append(Past(done["action"], done["promoted"], done["difference"], done["error"]))
+        history["spent"] = work.folder.spent()
+        work.folder.store_history(history)
+        if done["action"] == "stop":
+            return str(done["why"])
+        since = 0 if done["promoted"] else since + 1
+        if since >= settings.patience:
+            return f"no promotion in {since} generations"
+    return f"{settings.generations} generations are done"
+
+
+def _test(recordings: Recordings, history: Outcome, report: Report) -> None:
+    """Measure the first and the last harness with the first and the last weights on test."""
+    for arm in cells(history):
+        try:
+            history["test"][str(arm)] = recordings.of(arm, "test")["run"]
+        except BudgetSpentError as error:
+            report(f"Not measured on test: {arm}: the budget is spent: {error}")
+
+
+class _Generations:
+    def __init__(self, folder: ImproveFolder, settings: ImproveSettings, report: Report) -> None:
+        self.folder, self.settings, self.report = folder, settings, report
+        self.recordings = Recordings(folder, settings)
+
+    def generation(self, number: int, best: Arm, past: list[Past], earlier: list[Outcome]) -> Outcome:
+        """Run a generation, or what is left of it, and return what became of it."""
+        settings = self.settings
+        choice = choose(settings.policy, past, kinds=settings.kinds, seed=settings.seed)
+        runs: list[str] = []
+        if choice == "train" or (choice in ("any", "harness") and not settings.candidates):
+            self.report(f"generation {number}: recording {best} on train")
+            self.recordings.of(best, "train")
+            arms = dict.fromkeys([Arm(), *(Arm(**one["arm"]) for one in earlier if one["promoted"])])
+            runs = [self.recordings.of(arm, "train")["run"] for arm in arms]
+        given = {
+            "choice": choice,
+            "parent": self.folder.harness(best.harness),
+            "runs": runs,
+            "edits": sum(one["action"] in ("harness", "none") for one in earlier),
+            "earlier": [f"generation {one['generation']}: {one['for_agents']}" for one in earlier],
+        }
+        tried = {one["harness"].partition("@")[2]: one["generation"] for one in earlier if one.get("harness")}
+        proposed = self.folder.phase(number, "proposal", lambda: self._propose(number, given))
+        decided = self.folder.phase(
+            number, "decision", lambda: self._decide(number, best, proposed, runs, tried)
+        )
+        return {"generation": number, "parent": asdict(best), **proposed, **decided}
+
+    def _propose(self, number: int, given: dict[str, Any]) -> Outcome:
+        self.recordings.check_budget(0)
+        return propose(self.folder, self.settings, number, **given)
+
+    def _decide(
+        self, number: int, best: Arm, proposed: Outcome, runs: list[str], tried: dict[str, int]
+    ) -> Outcome:
+        """Check and measure a proposal."""
+        action = proposed["action"]
+        if action in ("stop", "none"):
+            why = proposed["reason"] if action == "stop" else "the harness was left as it is"
+            return _decision("nothing to measure", why, f"{action}: {proposed['reason'][:200]}")
+        arm = Arm(number, best.weights) if action == "harness" else Arm(best.harness, number)
+        if action == "harness":
+            found = self.folder.phase(number, "check", lambda: self._check(number, runs, tried))
+            if found["refused"]:
+                said = "; ".join(found["for_agents"][:10])
+                return _decision(
+                    "refused", "; ".join(found["refused"][:10]), f"harness edit: refused: {said}"
+                )
+        else:
+            trained = self.folder.phase(number, "train", lambda: self._train(number, best, proposed, runs))
+            if trained["model"] is None:
+                return _decision("refused", trained["why"], f"training: {trained['why']}")
+        verdict = self._gate(number, best, arm)
+        if verdict.better:
+            held = self._confirm(best, arm)
+            if held.better:
+                why = f"{verdict.why}; on confirm {held.why}"
+                return _decision("promoted", why, _agents(proposed, "promoted"), verdict, arm)
+            why = f"passed the gate ({verdict.why}), but on confirm {held.why}"
+            return _decision(
+                "rolled back", why, _agents(proposed, "not promoted: no gain on other tasks"), verdict
+            )
+        broken = (
+            ": it breaks tasks that were solved" if verdict.why.endswith("too many") else ": no clear gain"
+        )
+        return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
+
+    def _check(self, number: int, runs: list[str], tried: dict[str, int]) -> Outcome:
+        self.report(f"generation {number}: searching its texts for values of held-out tasks")
+        refused, for_agents = refusals(self.folder, self.settings, number, runs, tried)
+        return {"refused": refused, "for_agents": for_agents}
+
+    def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
+        self.report(f"generation {number}: training")
+        if proposed["action"] == "rl":
+            return learn(self.folder, self.settings, number, best)
+        return train(self.folder, self.settings, number, proposed, runs)
+
+    def _gate(self, number: int, best: Arm, arm: Arm) -> Verdict:
+        """Compare two arms on the gate's tasks; again with more attempts if that is unclear."""
+        verdict = Verdict("unclear", "")
+        for rounds in range(1, ROUNDS + 1):
+            self.report(f"generation {number}: measuring {arm} against {best} on dev, {rounds} of {ROUNDS}")
+            verdict = self._compare(best, arm, "gate", rounds, judge)
+            if verdict.outcome != "unclear":
+                break
+        return verdict
+
+    def _confirm(self, best: Arm, arm: Arm) -> Verdict:
+        self.report(f"measuring {arm} against {best} on confirm")
+        return self._compare(best, arm, "confirm", 1, confirm)
+
+    def _compare(self, best: Arm, arm: Arm, what: str, rounds: int, by: Callable[..., Verdict]) -> Verdict:
+        sides = []
+        for one in (best, arm):
+            scores, invalid, total = self.recordings.scores(one, what, rounds)
+            if too_many_invalid(invalid, total):
+                return Verdict("not better", f"{invalid} of {total} episodes of {one} are invalid")
+            sides.append(scores)
+        return by(*sides)
+
+
+def _decision(
+    verdict: str, why: str, for_agents: str, measured: Verdict | None = None, arm: Arm | None = None
+) -> Outcome:
+    """Return the result of a generation. `arm` is the promoted one."""
+    found = measured or Verdict("not better", "")
+    return {
+        "verdict": verdict,
+        "promoted": arm is not None,
+        "arm": None if arm is None else asdict(arm),
+        "why": why,
+        "for_agents": for_agents,
+        "difference": found.difference,
+        "interval": found.interval,
+        "error": found.error,
+        "tasks": found.tasks,
+        "fixed": len(found.fixed),
+        "broken": len(found.broken),
+    }
+
+
+def _agents(proposed: Outcome, became: str) -> str:
+    """Return what later feedback agents read. It has no scores: many of them would add up to dev."""
+    kind = {"train": "training", "rl": "learning from reward"}.get(proposed["action"], "harness edit")
+    return f"{kind} ({proposed['reason'][:200]}): {became}"

@@ -1,0 +1,175 @@
+"""Recordings of an improvement: an arm on some tasks, once, within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
+from mcp_bench.trainer.improve.gate import Attempt, Scores
+from mcp_bench.trainer.improve.settings import ImproveSettings
+from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, record, run
+from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.measuring import model_name, served, tasks
+from mcp_bench.trainer.loop.scores import episodes_of
+from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.sft.run_folder import RunFolder
+
+SEEDS = {"train": 0, "gate": 100_000, "confirm": 200_000, "test": 300_000}
+"""Added to the seed, so that no world is met twice. Both sides of a comparison have the same ones."""
+MAX_COST = "--max-cost"
+
+
+class BudgetSpentError(BenchError):
+    """The next recording would exceed the budget."""
+
+
+class Recordings:
+    """Records arms on tasks. Each recording is made once and stored."""
+
+    def __init__(self, folder: ImproveFolder, settings: ImproveSettings) -> None:
+        self._folder = folder
+        self._settings = settings
+
+    def of(self, arm: Arm, what: str, number: int = 0) -> Outcome:
+        """Return a recording of an arm: on `train`, or on `gate`, `confirm` or `test` with repeats.
+
+        Args:
+            number: which one of several with the same tasks and other seeds.
+
+        Raises:
+            BudgetSpentError: the budget does not suffice for it.
+            StepFailedError: it was stopped. Calling again continues with it.
+        """
+        path = self._folder.arm(arm) / f"{what}-{number}.json"
+        return once(path, lambda: self._record(arm, what, number, path.with_suffix(".begun")))
+
+    def scores(self, arm: Arm, what: str, numbers: int) -> tuple[Scores, int, int]:
+        """Return the graded attempts by task, and the numbers of invalid and of all episodes."""
+        found: dict[str, list[Attempt]] = {}
+        invalid = total = 0
+        for number in range(numbers):
+            for one in filter(finished, episodes_of(self.of(arm, what, number)["run"])):
+                total += 1
+                if one.invalid is not None or one.partial is None:
+                    invalid += 1
+                else:
+                    found.setdefault(one.task, []).append((one.partial, bool(one.strict)))
+        return found, invalid, total
+
+    def accepts(self, arm: Arm) -> bool:
+        """Return whether the agent starts with an arm's harness, by dry runs.
+
+        Raises:
+            BenchError: it does not start without the harness either, so that says nothing.
+        """
+        settings, harness = self._settings, str(self._folder.harness(arm.harness))
+        with self._agent(arm, self._folder.arm(arm) / "dry.port") as agent:
+            task = tasks(settings.benchmark, settings.train[:1], 1)
+            command = ["record", *agent, *task, *settings.record_options, "--dry-run", "--json"]
+            for more in (["--harness", harness], []):
+                try:
+                    run([*command, *more])
+                    return bool(more)
+                except StepFailedError:
+                    continue
+        raise BenchError("the agent cannot be recorded, with or without the proposal: see above")
+
+    def check_budget(self, episodes: int) -> float | None:
+        """Return the money that is left, None without a limit.
+
+        Raises:
+            BudgetSpentError: nothing is left of something, or not enough for so many episodes.
+        """
+        budget, spent = self._settings.budget, self._folder.spent()
+        if budget.episodes is not None and spent["episodes"] + episodes > budget.episodes:
+            raise BudgetSpentError(
+                f"{spent['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
+            )
+        hours = spent["seconds"] / 3600
+        for name, most, used in (
+            ("tokens", budget.tokens, spent["tokens"]),
+            ("US dollars", budget.usd, spent["usd"]),
+            ("hours", budget.hours, hours),
+        ):
+            if most is not None and used >= most:
+                raise BudgetSpentError(f"{used:.4g} of {most:.4g} {name} are used")
+        return None if budget.usd is None else budget.usd - spent["usd"]
+
+    def _record(self, arm: Arm, what: str, number: int, marker: Path) -> Outcome:
+        settings = self._settings
+        ids = {
+            "train": settings.train,
+            "gate": settings.dev,
+            "confirm": settings.confirm,
+            "test": settings.test,
+        }
+        repeat = 1 if what == "train" else settings.repeats
+        left = self.check_budget(len(ids[what]) * repeat)
+        harness = self._folder.harness(arm.harness)
+        more = [
+            *(["--harness", str(harness)] if harness.is_dir() else []),
+            *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
+            *("--run-tag", self._folder.tag(arm, f"{what}-{number}")),
+            *([MAX_COST, f"{left:.6f}"] if left is not None else []),
+            *settings.record_options,
+        ]
+        with self._agent(arm, marker.with_suffix(".port")) as agent:
+            try:
+                recorded = record(
+                    marker, [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more]
+                )
+            except RunStoppedError as error:
+                if error.stopped_by.startswith(MAX_COST):
+                    raise BudgetSpentError(f"all of {settings.budget.usd:.4g} US dollars are used") from error
+                raise
+        episodes = episodes_of(recorded)
+        return {"run": recorded, "arm": str(arm), "what": what, "spent": spent_by(episodes)}
+
+    @contextmanager
+    def _agent(self, arm: Arm, port_file: Path) -> Iterator[list[str]]:
+        """Yield the arguments that select the agent, and serve its model if that is trained."""
+        settings = self._settings
+        options = [word for one in settings.agent_options for word in ("--agent-option", one)]
+        if not settings.trainable:
+            yield [*agent_arguments(settings.agent, settings.model, settings.base_url), *options]
+            return
+        with served(self.weights(arm), self._name(arm), port_file, settings) as endpoint:
+            yield [*endpoint, *options]
+
+    def weights(self, arm: Arm) -> Path:
+        """Return the folder of an arm's weights."""
+        if arm.weights:
+            return RunFolder(self._folder.generation(arm.weights) / "train").model
+        base = load_recipe(str(self._folder.recipe))[1].model.base
+        assert base is not None  # noqa: S101 - `begin` asked for it
+        return Path(base)
+
+    def _name(self, arm: Arm) -> str:
+        return model_name(f"{self._folder.path.name}-w{arm.weights}")
+
+
+def agent_arguments(agent: str, model: str | None, base_url: str | None) -> list[str]:
+    """Return the arguments of `record` that select an agent."""
+    return [
+        *("--agent", agent),
+        *(["--model", model] if model else []),
+        *(["--base-url", base_url] if base_url else []),
+    ]
+
+
+def spent_by(episodes: Sequence[StoredEpisode]) -> dict[str, float]:
+    """Return what episodes used, as their agents report it; retried attempts count."""
+    spent: dict[str, float] = {"episodes": len(episodes), "tokens": 0, "usd": 0.0, "seconds": 0.0}
+    for one in episodes:
+        usage = one.usage or {}
+        spent["tokens"] += (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+        spent["usd"] += (usage.get("cost_usd") or 0) + (one.roles_usd or 0)
+    ends = [one.ended_us for one in episodes if one.ended_us is not None]
+    if ends:
+        spent["seconds"] = (max(ends) - min(one.started_us for one in episodes)) / 1e6
+    return spent

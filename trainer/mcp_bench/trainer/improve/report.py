@@ -1,0 +1,208 @@
+"""The story of an improvement: on a terminal, and as a page with charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+from rich.table import Table as TerminalTable
+from rich.text import Text
+
+from mcp_bench.recorder.cli.score_table import print_wide
+from mcp_bench.recorder.html_report.page import check, write_page
+from mcp_bench.recorder.html_report.sections import (
+    INTERVALS,
+    Cell,
+    Chart,
+    DotChart,
+    Dots,
+    Fact,
+    Score,
+    Section,
+    Table,
+    counted,
+)
+from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.improve.effects import Effect, by_family, effects, mean
+from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
+from mcp_bench.trainer.improve.gate import Scores
+from mcp_bench.trainer.improve.recordings import Recordings
+from mcp_bench.trainer.loop.folder import Outcome, read_step
+
+TEST = "test-0.json"
+
+
+def print_history(folder: ImproveFolder, history: Outcome) -> None:
+    """Print a row for each generation, then what came of it on test."""
+    table = TerminalTable(box=None, header_style="bold", pad_edge=False)
+    for name in ("generation", "proposal", "dev", "verdict", "why"):
+        table.add_column(name, no_wrap=name != "why")
+    rows = [[str(one["generation"]), one["action"], _gain(one), one["verdict"], one["why"]]
+            for one in history["generations"]]  # fmt: skip
+    for row in rows:
+        table.add_row(*(Text(sanitize_line(cell)) for cell in row))
+    print_wide(table, lambda: click.echo("\n".join(sanitize_line(" | ".join(row)) for row in rows)))
+    for line in summary(folder, history):
+        click.echo(sanitize_line(line))
+
+
+def summary(folder: ImproveFolder, history: Outcome) -> list[str]:
+    """Return lines about what was reached, by what, and at what cost."""
+    best, settings = Arm(**history["best"]), folder.read()
+    lines = [f"Stopped: {history['stopped']}"] if history["stopped"] else ["Not finished yet"]
+    if folder.harness(best.harness).is_dir():
+        lines.append(f"Best harness: {folder.path / 'best'} (of generation {best.harness})")
+    if best.weights:
+        lines.append(f"Best weights: {Recordings(folder, settings).weights(best)}")
+    if best == Arm():
+        lines.append("Nothing was promoted: the agent is best as it was")
+    measured = _cells(folder, history)
+    if found := effects(measured):
+        lines.append("On test: " + "; ".join(f"{one.name} {_words(one)}" for one in found))
+    spent = history.get("spent", {})
+    used = [f"{spent.get('episodes', 0)} episodes", f"{spent.get('tokens', 0):,} tokens"]
+    used += [f"{spent['usd']:.2f} USD"] if spent.get("usd") else []
+    return [*lines, f"Used: {', '.join(used)}"]
+
+
+def write_report(path: Path, folder: ImproveFolder) -> list[Path]:
+    """Write the page and its PNG files. Return all of them.
+
+    Raises:
+        MissingDependencyError: matplotlib or Jinja2 is not installed.
+        WrongUseError: the file name does not end with .html, or the folder has no improvement.
+        BenchError: the files cannot be written.
+    """
+    check(path)
+    history = folder.history()
+    settings = folder.read()
+    agent = " ".join(filter(None, (settings.agent, settings.model)))
+    about = [
+        f"{agent} on {settings.benchmark}, policy {settings.policy}, in {folder.path}",
+        f"mcp-bench {version('mcp-bench-kit')}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    ]
+    pictures = write_page(path, f"Improvement {folder.path.name}", about, sections(folder, history))
+    return [path, *pictures]
+
+
+def sections(folder: ImproveFolder, history: Outcome) -> list[Section]:
+    """Return the content of the page: the story of the generations, then first and last on test."""
+    generations: Sequence[Outcome] = history["generations"]
+    promoted = sum(one["promoted"] for one in generations)
+    facts = [
+        Fact("generations", str(len(generations)), f"{promoted} promoted"),
+        Fact("episodes", f"{history.get('spent', {}).get('episodes', 0):,}", "of all recordings"),
+        Fact("tokens", f"{history.get('spent', {}).get('tokens', 0):,}", "as the agents report them"),
+    ]
+    rows: list[list[Cell]] = [
+        [one["generation"], one["action"], one["reason"], _difference(one), one["fixed"], one["broken"],
+         one["verdict"], one["why"]]
+        for one in generations
+    ]  # fmt: skip
+    columns = ["generation", "proposal", "reason", "gain on dev", "fixed", "broken", "verdict", "why"]
+    words = [
+        *summary(folder, history),
+        "Each proposal is compared with the best agent before it, on the same dev tasks. Scores on test "
+        "decide nothing.",
+    ]
+    measured = [one for one in generations if one["tasks"]]
+    charts = [_gains(measured)] if measured else []
+    story = Section("The generations", words, facts, [Table("Generations", columns, rows)], charts)
+    return [story, *_on_test(folder, history)]
+
+
+def _gains(measured: Sequence[Outcome]) -> Chart:
+    rows = [(f"generation {one['generation']}: {one['action']}", one["verdict"]) for one in measured]
+    cells: list[list[Cell]] = [
+        [one["generation"], one["verdict"], one["tasks"], _difference(one)] for one in measured
+    ]
+    return DotChart(
+        name="generations",
+        title="Gain on dev by generation",
+        says=f"Marks: mean paired differences of partial credit; {INTERVALS}.",
+        table=Table("Gain on dev", ["generation", "verdict", "tasks", "gain"], cells),
+        rows=rows,
+        series=[Dots("partial", "partial", [_difference(one) for one in measured])],
+    )
+
+
+def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
+    """Return the section that compares first and last harness and weights on test, in total and by family."""
+    cells = _cells(folder, history)
+    if not cells:
+        return []
+    parts: dict[str, Mapping[Arm, Scores]] = {"all tasks": cells}
+    families = by_family(cells)
+    parts |= families if len(families) > 1 else {}
+    scored: list[list[Cell]] = [[name, *(_mean(of[arm]) for arm in cells)] for name, of in parts.items()]
+    found: list[list[Cell]] = [
+        [name, one.name, one.tasks, Score(one.value, one.interval, signed=True)]
+        for name, of in parts.items()
+        for one in effects(of)
+    ]
+    tokens: list[list[Cell]] = [[_name(arm), _tokens(folder, arm)] for arm in cells]
+    charts: list[Chart] = []
+    if whole := effects(cells):
+        charts.append(
+            DotChart(
+                name="effects",
+                title="What the changes are worth on test",
+                says=f"Marks: mean paired differences of partial credit; {INTERVALS}. Interaction: what both "
+                "together gain beyond the sum of their gains.",
+                table=Table("Effects on test", ["of", "effect", "tasks", "gain"], found),
+                rows=[(one.name, counted(one.tasks, "task")) for one in whole],
+                series=[
+                    Dots("partial", "partial", [Score(one.value, one.interval, signed=True) for one in whole])
+                ],
+            )
+        )
+    tables = [
+        Table("Partial credit on test", ["tasks", *(_name(arm) for arm in cells)], scored),
+        Table("Tokens on test", ["arm", "tokens per episode"], tokens),
+    ]
+    return [Section("First and last on test", tables=tables, charts=charts)]
+
+
+def _cells(folder: ImproveFolder, history: Outcome) -> dict[Arm, Scores]:
+    """Return the scores on test of the arms that were measured."""
+    recordings = Recordings(folder, folder.read())
+    names = {str(arm): arm for arm in (Arm(*map(int, name[1:].split("-w"))) for name in history["test"])}
+    return {arm: recordings.scores(arm, "test", 1)[0] for arm in names.values()}
+
+
+def _tokens(folder: ImproveFolder, arm: Arm) -> int | None:
+    spent = (read_step(folder.arm(arm) / TEST) or {}).get("spent", {})
+    return round(spent["tokens"] / spent["episodes"]) if spent.get("tokens") else None
+
+
+def _name(arm: Arm) -> str:
+    sides = (("harness", arm.harness), ("weights", arm.weights))
+    return ", ".join(
+        f"{what} {f'of generation {number}' if number else 'at the start'}" for what, number in sides
+    )
+
+
+def _mean(scores: Scores) -> Score:
+    found = mean(scores)
+    return Score(*found) if found else Score(None)
+
+
+def _difference(one: Outcome) -> Score:
+    if not one["tasks"]:
+        return Score(None)
+    return Score(one["difference"], tuple(one["interval"]) if one["interval"] else None, signed=True)
+
+
+def _gain(one: Outcome) -> str:
+    if not one["tasks"]:
+        return "-"
+    span = f" [{one['interval'][0]:+.2f}, {one['interval'][1]:+.2f}]" if one["interval"] else ""
+    return f"{one['difference']:+.3f}{span}"
+
+
+def _words(effect: Effect) -> str:
+    span = f" [{effect.interval[0]:+.3f}, {effect.interval[1]:+.3f}]" if effect.interval else ""
+    return f"{effect.value:+.3f}{span}"

@@ -1,0 +1,145 @@
+"""Start an improvement, or go on with one: settings are checked and stored in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.bridge.experience.editing import texts_of, write_texts
+from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.bridge.run.choices import check
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.improve.folder import ImproveFolder
+from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
+from mcp_bench.trainer.improve.policy import check_policy
+from mcp_bench.trainer.improve.proposals import store_candidates
+from mcp_bench.trainer.improve.recordings import agent_arguments
+from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
+from mcp_bench.trainer.loop.commands import run
+from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.recipe import load_recipe
+
+GENERATIONS, PATIENCE = 5, 3
+"""Of an improvement without candidates."""
+OURS = (
+    *(
+        "--agent",
+        "--benchmark",
+        "--config",
+        "--harness",
+        "--json",
+        "--jobs",
+        "--limit",
+        "--max-cost",
+        "--path",
+    ),
+    *("--repeat", "--resume", "--run-tag", "--seed", "--server", "--split", "--tag", "--task"),
+)
+"""Options of `record` that make recordings comparable, or with which they are found again."""
+
+
+def begin(
+    path: Path, harness: Path | None, candidates: Sequence[Path], overrides: Sequence[str],
+    choices: Mapping[str, Any],
+) -> tuple[ImproveFolder, ImproveSettings]:  # fmt: skip
+    """Check everything and make the folder.
+
+    Args:
+        path: the folder, new or empty.
+        harness: the harness at the start, if there is one.
+        candidates: harnesses to try in place of proposals of an agent.
+        overrides: values of the recipe, as KEY=VALUE.
+        choices: the other fields of `ImproveSettings`; `train`, `dev` and `test` as `task_ids` takes them.
+
+    Raises:
+        WrongUseError: a choice cannot be used, or the folder is not empty.
+        BenchError: the agent cannot record, for a reason that is named.
+    """
+    if path.is_dir() and any(path.iterdir()):
+        raise WrongUseError(f"{path} is not empty, and has no improvement: choose another folder")
+    tasks = {
+        split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
+    }
+    dev, confirm = halves(tasks["dev"])
+    for name, ids in (("the gate", dev), ("confirm", confirm)):
+        if len(ids) < FEWEST_TASKS:
+            raise WrongUseError(
+                f"--dev has {len(tasks['dev'])} tasks, of which {len(ids)} are for {name}, which needs "
+                f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
+            )
+    values = {**choices, **tasks, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
+    values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
+    values["patience"] = choices["patience"] or len(candidates) or PATIENCE
+    settings = check(ImproveSettings, values)
+    check_policy(settings.policy, settings.kinds)
+    _check_feedback(settings)
+    for word in settings.record_options:
+        if word.partition("=")[0] in OURS:
+            raise WrongUseError(f"{word} after -- is chosen by improve itself: leave it out")
+    if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
+        raise WrongUseError(
+            f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
+        )
+    recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
+    if recipe is None and overrides:
+        raise WrongUseError("--set needs --recipe")
+    if harness is not None:
+        read_harness(harness)
+    for one in candidates:
+        read_harness(one)
+    if not settings.trainable:
+        _dry_run(settings, harness)
+    path.mkdir(parents=True, exist_ok=True)
+    folder = ImproveFolder(path)
+    if recipe is not None:
+        folder.recipe.write_text(recipe, encoding="utf-8")
+    store_candidates(folder, candidates)
+    if harness is not None:
+        write_texts(folder.harness(0), texts_of(harness))
+    folder.store(settings)  # last: without it, there is no improvement
+    return folder, settings
+
+
+def begun(path: Path, changed: Mapping[str, Any]) -> tuple[ImproveFolder, ImproveSettings]:
+    """Return a stored improvement, with larger limits: its settings of these names are replaced."""
+    folder = ImproveFolder(path)
+    settings = folder.read()
+    if changed:
+        limits = {key: value for key, value in changed.items() if key != "budget"}
+        budget = settings.budget.model_copy(update=changed.get("budget", {}))
+        settings = settings.model_copy(update={**limits, "budget": budget})
+        folder.store(settings)
+    return folder, settings
+
+
+def budget(choices: dict[str, Any]) -> Budget:
+    """Take the options of the budget out of all options."""
+    return Budget(**{name: choices.pop(f"budget_{name}") for name in Budget.model_fields})
+
+
+def _check_feedback(settings: ImproveSettings) -> None:
+    """Check the feedback agent now: it starts only after the first recordings."""
+    trains_only = settings.policy.startswith("fixed:") and "harness" not in settings.policy
+    if settings.candidates and settings.feedback_agent:
+        raise WrongUseError("--candidate and --feedback-agent exclude each other: who proposes?")
+    if settings.feedback_agent is None:
+        if not (settings.candidates or trains_only):
+            raise WrongUseError(
+                "who proposes changes? Name an agent with --feedback-agent, or your own with --candidate DIR"
+            )
+        return
+    agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
+    options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
+
+
+def _dry_run(settings: ImproveSettings, harness: Path | None) -> None:
+    """Check what `mcp-bench record` would say about the agent and its options."""
+    agent = agent_arguments(settings.agent, settings.model, settings.base_url)
+    more = [word for one in settings.agent_options for word in ("--agent-option", one)]
+    more += ["--harness", str(harness)] if harness is not None else []
+    more += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
+    tasks = ["--benchmark", settings.benchmark, "--task", settings.train[0]]
+    run(["record", *agent, *tasks, *more, *settings.record_options, "--dry-run", "--json"])

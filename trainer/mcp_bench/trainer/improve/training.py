@@ -1,0 +1,83 @@
+"""Training as a proposal: from the best episodes so far, or from reward."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
+from mcp_bench.trainer.improve.recordings import Recordings
+from mcp_bench.trainer.improve.settings import ImproveSettings
+from mcp_bench.trainer.loop.commands import StepFailedError, export, run
+from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.loop.scores import episodes_of
+from mcp_bench.trainer.loop.training import train_model
+from mcp_bench.trainer.recipe import load_recipe
+
+
+def train(
+    folder: ImproveFolder, settings: ImproveSettings, number: int, proposed: Outcome, runs: Sequence[str]
+) -> Outcome:
+    """Train the first weights on the best episodes of `runs`, or go on with that.
+
+    Returns:
+        `model`, the folder of the weights, or None with `why` if there is nothing to learn from.
+    """
+    least = float(proposed["min_partial"])
+    graded = [one for name in runs for one in filter(finished, episodes_of(name))]
+    if not any(one.invalid is None and one.partial is not None and one.partial >= least for one in graded):
+        return {"model": None, "why": f"no episode on train has a partial score of {least:.2f}"}
+    place = folder.generation(number)
+    chosen = [word for name in runs for word in ("--run", name)]
+    chosen += ["--min-partial", str(least), "--best", str(proposed["best"]), "--dedupe", "exact"]
+    data = export(place / "train.jsonl", [*chosen, "--reasoning", settings.reasoning])
+    return {**train_model(folder.recipe, Path(data["data"]), place / "train", []), **data, "runs": list(runs)}
+
+
+def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: Arm) -> Outcome:
+    """Let the best weights learn from reward on the training tasks, or go on with that.
+
+    The attempts have no harness: `mcp-bench train rl` records the model alone.
+
+    Returns:
+        `model`, the folder of the weights, or None with `why` if a guard stopped it.
+
+    Raises:
+        BudgetSpentError: the budget does not suffice for its attempts.
+    """
+    place = folder.generation(number)
+    out, ids = place / "train", place / "tasks.txt"
+    recipe = load_recipe(str(folder.recipe))[1]
+    recordings = Recordings(folder, settings)
+    if (out / "settings.json").is_file():
+        arguments = ["--resume", str(out)]
+    else:
+        recordings.check_budget(settings.rl_steps * recipe.rl.groups * recipe.rl.attempts)
+        shutil.rmtree(out, ignore_errors=True)  # left by a stopped attempt
+        ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
+        arguments = [
+            *(
+                str(folder.recipe),
+                "--start",
+                str(recordings.weights(best)),
+                "--benchmark",
+                settings.benchmark,
+            ),
+            *("--tasks", str(ids), "--steps", str(settings.rl_steps), "--jobs", str(settings.jobs)),
+            *("--seed", str(settings.seed), "--out", str(out)),
+        ]
+    try:
+        done = run(["train", "rl", *arguments, "--json"])
+    except StepFailedError as error:
+        return {"model": None, "why": f"learning from reward stopped: {error}", "spent": _spent(out)}
+    return {**done, "spent": _spent(out)}
+
+
+def _spent(out: Path) -> dict[str, float]:
+    metrics = out / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
+    steps = [json.loads(line) for line in lines]
+    return {name: sum(one.get(name, 0) for one in steps) for name in ("episodes", "seconds")}
