@@ -1,18 +1,21 @@
 """A world as an agent with a harness sees it: described anew, and with the tool `read_skill`.
 
 An agent that has only the tools of its MCP server cannot open a skill's files. So the referee serves them,
-and which skills were read is recorded like any other call. They never reach the world.
+and which skills were read is recorded like any other call. They never reach the world. Clients that read
+resources find the same files at `skill://NAME/FILE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 from mcp_bench.bridge.harness.folder import SKILL, TOOLS, Harness, Skill
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
 
 READ_SKILL = "read_skill"
 
@@ -29,6 +32,8 @@ class EquippedWorld:
         self._world = world
         self._harness = harness
         self.changes_tools: bool = getattr(world, "changes_tools", False)
+        own = world.served_resources if isinstance(world, HasResources) else ()
+        self.served_resources: Sequence[Resource] = [*own, *skill_resources(harness)]
 
     def tools(self) -> Sequence[ToolSpec]:
         skills = self._harness.skills
@@ -74,6 +79,16 @@ def read_skill(skills: Mapping[str, Skill]) -> ToolSpec:
             "additionalProperties": False,
         },
     )
+
+
+def skill_resources(harness: Harness) -> Iterator[Resource]:
+    """Yield the files of a harness's skills as resources, with SKILL.md as it is written."""
+    for name, skill in harness.skills.items():
+        for file in (SKILL, *skill.files):
+            about = skill.description if file == SKILL else f"A file of the skill {name}."
+            kind = "text/markdown" if file.endswith(".md") else "text/plain"
+            text = harness.files[f"skills/{name}/{file}"]
+            yield Resource(f"skill://{name}/{quote(file)}", f"{name}/{file}", about, text, kind)
 
 
 def opened(skill: Skill, file: str) -> ToolResult:
