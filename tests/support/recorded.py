@@ -100,6 +100,7 @@ class Episode:
     submissions: Sequence[Score] = ()
     certain: bool = True
     rewards: dict[int, float] = field(default_factory=dict)
+    state: Any = field(default_factory=lambda: {"balance": "SEALED-STATE"})
 
 
 def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1, **facts: Any) -> str:
@@ -135,7 +136,7 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
             submissions=tuple(story.submissions),
             certain=story.certain,
         )
-        folder.grades.put(episode, grade, {"balance": "SEALED-STATE"}, now_us(), rewards=story.rewards)
+        folder.grades.put(episode, grade, story.state, now_us(), rewards=story.rewards)
     return episode
 
 

@@ -232,7 +232,7 @@ class Home:
         pairs: bool = False, margin: float | None = None, steps: bool = False,
         shard_size: int | None = None, compress: str | None = None, card: bool = False,
         license_id: str | None = None, jobs: int | None = None, force: bool = False,
-        images: str | None = None,
+        images: str | None = None, step_weights: Mapping[str, float] | None = None,
     ) -> Manifest:  # fmt: skip
         """Write graded episodes as training data, with a manifest beside it: `mcp-bench export`.
 
@@ -253,6 +253,7 @@ class Home:
             force: Overwrite existing files.
             images: For trl: what rows have of an image in a tool's result, its name in the text (`text`, the
                 default), a file in images/ beside `out` (`files`) or its data (`base64`).
+            step_weights: For trl: the weight, 0 to 1, of the loss of turns by the labels of their calls.
 
         Raises:
             NothingToExportError: no episode passed; the text has the number that each rule dropped.
@@ -266,8 +267,9 @@ class Home:
         from mcp_bench.recorder.export.write import export as write
 
         selection, rows = rows_of(
-            selection or Selection(), format, pairs=pairs, margin=margin, steps=steps, images=images
-        )
+            selection or Selection(), format, pairs=pairs, margin=margin, steps=steps, images=images,
+            step_weights=step_weights,
+        )  # fmt: skip
         extras = Extras(card=card, license_id=license_id)
         path = Path(out)
         with use_home(self.path):

@@ -160,6 +160,31 @@ def test_assertions_are_shown_on_request_only(recorded: Bench) -> None:
     assert revealed.endswith(plain.partition("\n")[2])
 
 
+def test_the_effects_of_calls_are_shown_on_request(recorded: Bench) -> None:
+    """Of calls, not of assertions: their names take --reveal."""
+    good = next(one for one in episodes(recorded) if one.split == "train" and one.strict and one.calls > 1)
+    hidden = next(one for one in episodes(recorded) if one.split == "dev")
+    plain, shown, refused = asked(
+        recorded,
+        ("episode", {"id": good.id}),
+        ("episode", {"id": good.id, "effects": True}),
+        ("episode", {"id": hidden.id, "effects": True}),
+    )
+    labels = [line.rpartition(" [")[2] for line in shown.splitlines() if line.startswith("-> ")]
+    assert len(labels) == good.calls
+    assert "progress]" in labels
+    assert set(labels) <= {"progress]", "neutral]"}
+    assert " now" not in " ".join(labels)
+    assert [line.partition(" [")[0] for line in shown.splitlines()] == [
+        line.partition(" [")[0] for line in plain.splitlines()
+    ]
+    assert refused.startswith("refused: There is no episode")
+    (revealed,) = asked(
+        recorded, ("episode", {"id": good.id, "effects": True}), options=("--reveal", "train")
+    )
+    assert " holds now]" in revealed
+
+
 def test_clients_over_http_need_the_token(recorded: Bench) -> None:
     command = recorded.command("experience", "--http", "0", "--run", episodes(recorded)[0].run)
     pipe = subprocess.PIPE

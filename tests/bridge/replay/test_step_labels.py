@@ -94,6 +94,51 @@ def test_refused_calls_are_errors_and_changed_results_get_no_label(tmp_path: Pat
     assert "'episodes_that_replay_otherwise': 1" in str(done.exception)
 
 
+def test_turns_are_weighted_by_the_effects_of_their_calls(tmp_path: Path) -> None:
+    """The oracle's slips are refused calls; each is followed by the right one."""
+    argv = ["record", "--agent", "oracle", "--limit", "2", "--isolation", "none"]
+    chosen = [*argv, "--agent-option", "slips=0.9"]
+    run_module("mcp_bench.bridge.cli.root", chosen, env=os.environ, cwd=tmp_path).check_returncode()
+    weights = [
+        "--step-weight",
+        "error=0",
+        "--step-weight",
+        "repeated_error=0",
+        "--step-weight",
+        "neutral=0.5",
+    ]
+    done = CliRunner().invoke(export, [*weights, "--out", str(tmp_path / "w.jsonl")])
+    assert done.exit_code == 0, done.exception
+    rows = [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()]
+    failed = {}
+    for row in rows:
+        results = {one["tool_call_id"]: one for one in row["messages"] if one["role"] == "tool"}
+        for turn in row["messages"]:
+            if turn.get("tool_calls"):
+                (call,) = turn["tool_calls"]
+                failed.setdefault(turn["weight"], set()).add(results[call["id"]].get("is_error", False))
+            else:
+                assert "weight" not in turn
+    assert failed == {0.0: {True}, 0.5: {False}, 1.0: {False}}
+    manifest = json.loads((tmp_path / "w.jsonl.manifest.json").read_text())
+    assert manifest["step_weights"]["episodes_that_replay_otherwise"] == 0
+    assert set(manifest["step_weights"]["turns"]) == {"0", "0.5", "1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--step-weight", "eror=0"], "did you mean error"),
+        (["--step-weight", "error=2"], "must be between 0 and 1"),
+        (["--step-weight", "error"], "write LABEL=WEIGHT"),
+        (["--step-weight", "error=0", "--steps"], "rows of episodes in format trl"),
+    ],
+)
+def test_wrong_weights_are_refused(tmp_path: Path, options: list[str], words: str) -> None:
+    done = CliRunner().invoke(export, [*options, "--out", str(tmp_path / "w.jsonl")])
+    assert words in str(done.exception)
+
+
 def test_a_benchmark_without_assertions_now_is_refused(tmp_path: Path) -> None:
     record([(planned("banking/user_task_0"), Episode())])
     done = exported(tmp_path / "s.jsonl")

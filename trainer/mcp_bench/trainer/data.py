@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.templates import Templates, assistant_spans, failed_spans
+from mcp_bench.trainer.templates import Templates, assistant_spans, failed_turns, turn_spans
 
 
 class NothingToTrainOnError(BenchError):
@@ -22,13 +22,15 @@ class NothingToTrainOnError(BenchError):
 class Example:
     """A tokenised row. `trained` has a 1 for each token that is trained on and a 0 for each other.
 
-    `masked` counts the assistant's tokens that are not trained on because their calls failed.
+    `masked` counts the assistant's tokens that are not trained on because their calls failed, or their turn
+    has the weight 0. `weights` has the weight of each token's loss; None: all are 1.
     """
 
     place: str
     tokens: array[int]
     trained: bytes
     masked: int = 0
+    weights: array[float] | None = None
 
     def labels(self, ignore: int = -100) -> list[int]:
         """Return the tokens, with `ignore` (torch's ignore_index) for those that are not trained on."""
@@ -84,8 +86,8 @@ def prepare(
     prepared = Prepared()
     for row in rows:
         example = tokenise(row, tokenizer, templates)
-        if mask_failed:
-            example = _without_failed(example, row, tokenizer, templates)
+        if weights := turn_weights(row, mask_failed=mask_failed):
+            example = _weighted(example, row, weights, tokenizer, templates)
         if len(example.tokens) > max_length:
             prepared.too_long.append((example.place, len(example.tokens)))
         elif not any(example.trained):
@@ -142,22 +144,40 @@ def _tokenise_unmarked(row: Row, tokenizer: Any, templates: Templates) -> Exampl
     return Example(row.place, array("i", encoded["input_ids"]), bytes(trained))
 
 
-def _without_failed(example: Example, row: Row, tokenizer: Any, templates: Templates) -> Example:
-    """Return the example without a loss on the turns whose calls all failed."""
+def turn_weights(row: Row, *, mask_failed: bool) -> dict[int, float]:
+    """Return the weights of the assistant's turns that are not 1, by the index of the message."""
+    weights = {
+        turn: float(message.get("weight", 1))
+        for turn, message in enumerate(row.messages)
+        if message["role"] == "assistant"
+    }
+    if mask_failed:
+        weights |= dict.fromkeys(failed_turns(row.messages), 0.0)
+    return {turn: weight for turn, weight in weights.items() if weight != 1}
+
+
+def _weighted(
+    example: Example, row: Row, weights: Mapping[int, float], tokenizer: Any, templates: Templates
+) -> Example:
+    """Return the example with the weights of its turns. Turns with the weight 0 are not trained on."""
     text = templates.train_text(tokenizer, row)
-    spans = failed_spans(tokenizer, templates, row, text)
-    if not spans:
-        return example
+    spans = turn_spans(tokenizer, templates, row, text)
     if not tokenizer.is_fast:
         raise WrongUseError(
-            "data.failed_calls: the tokenizer has no tokenizer.json, so positions in the text are unknown. "
-            "Set it to train"
+            f"{row.place}: turns have weights, or failed calls are masked, and the tokenizer has no "
+            "tokenizer.json, so positions in the text are unknown. Export without --step-weight, and set "
+            "data.failed_calls to train"
         )
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     if encoded["input_ids"] != list(example.tokens):
         raise BenchError(f"{row.place}: the chat template's tokens are not those of its text")
-    trained = bytes(
-        flag and not any(start < until and begun < end for begun, until in spans)
-        for flag, (start, end) in zip(example.trained, encoded["offset_mapping"], strict=True)
-    )
-    return Example(example.place, example.tokens, trained, sum(example.trained) - sum(trained))
+    of_tokens = array("f", [1.0]) * len(example.tokens)
+    for number, (start, end) in enumerate(encoded["offset_mapping"]):
+        for turn, weight in weights.items():
+            begun, until = spans[turn]
+            if start < until and begun < end:
+                of_tokens[number] = min(of_tokens[number], weight)
+    trained = bytes(bool(flag and weight) for flag, weight in zip(example.trained, of_tokens, strict=True))
+    partly = any(0 < weight < 1 for weight in weights.values())
+    masked = sum(example.trained) - sum(trained)
+    return Example(example.place, example.tokens, trained, masked, of_tokens if partly else None)

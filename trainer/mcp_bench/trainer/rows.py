@@ -143,6 +143,9 @@ def _check_message(message: dict[str, Any]) -> None:
             )
         if not isinstance(message.get(key), str | None):
             raise ValueError(f"{key} is not a string")
+    weight = message.get("weight", 1)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
+        raise ValueError(f"weight is {weight!r}, not a number from 0 to 1")
     for call in _objects("tool_calls", message.get("tool_calls") or []):
         function = call.get("function")
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):

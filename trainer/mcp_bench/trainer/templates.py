@@ -195,24 +195,22 @@ def assistant_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -
     return spans
 
 
-def failed_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> list[tuple[int, int]]:
-    """Return where the turns are in the training text whose calls all failed, each up to the next turn.
+def turn_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> dict[int, tuple[int, int]]:
+    """Return where the assistant's turns are in the training text, each up to the next one.
 
     Args:
         tokenizer: the tokenizer.
         templates: the templates.
-        row: the conversation. Results of failed calls have `is_error`.
+        row: the conversation.
         text: its training text.
 
     Returns:
-        Start and end, in characters. Between the turns is nothing that is trained on.
+        Start and end in characters, by the index of the message. Between the turns is nothing that is
+        trained on.
 
     Raises:
         TemplateSkewError: the template renders a prompt differently when the conversation goes on.
     """
-    failed = failed_turns(row.messages)
-    if not failed:
-        return []
     starts = {}
     for turn, message in enumerate(row.messages):
         if message["role"] == "assistant":
@@ -220,11 +218,10 @@ def failed_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> l
             if not text.startswith(before):
                 raise TemplateSkewError(_difference(row, turn, text, before))
             starts[turn] = len(before)
-    return [
-        (start, min((other for turn, other in starts.items() if turn > at), default=len(text)))
+    return {
+        at: (start, min((other for turn, other in starts.items() if turn > at), default=len(text)))
         for at, start in starts.items()
-        if at in failed
-    ]
+    }
 
 
 def failed_turns(messages: Sequence[Mapping[str, Any]]) -> set[int]:

@@ -132,6 +132,36 @@ def limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return {key: float(value) if key == "cost" else int(value) for key, value in pairs.items()}
 
 
+def judge_options(command: F) -> F:
+    """Add the options that name a model that reads recordings, and what it may use."""
+    options = [
+        click.option("--judge-model", metavar="M", help="Model that reads the attempts."),
+        click.option(
+            "--judge-base-url",
+            metavar="URL",
+            callback=http_url,
+            help="Its endpoint, with the Chat Completions API. Default: $OPENAI_BASE_URL, or OpenAI's. "
+            "Its key is in $MCP_BENCH_JUDGE_API_KEY, or $OPENAI_API_KEY.",
+        ),
+        click.option(
+            "--role-limit",
+            "role_limits",
+            metavar="KEY=N",
+            multiple=True,
+            callback=limits,
+            help="What it may use in all: requests (200), tokens (2000000), cost in US dollars (no limit), "
+            "and seconds for a request (120) (repeatable).",
+        ),
+        click.option(
+            "--prices",
+            type=click.Path(dir_okay=False, exists=True),
+            metavar="FILE",
+            help="What it costs, in YAML, as for `mcp-bench record`.",
+        ),
+    ]
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
 def role_options(command: F) -> F:
     """Add the options that name the models of the worlds' roles."""
     options = [

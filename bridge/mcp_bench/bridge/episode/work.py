@@ -252,7 +252,9 @@ def world_session(setup: Setup, world: World, planned: PlannedEpisode) -> WorldS
     """Return what all connections of an attempt share."""
     limits, talking = planned.limits, conversing(world, listed=not continues(setup.agent, world))
     return WorldSession(
-        equipped(talking, setup.harness), max_calls=planned.max_calls, call_seconds=limits.call_seconds
+        equipped(talking, setup.harness, planned.task),
+        max_calls=planned.max_calls,
+        call_seconds=limits.call_seconds,
     )
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,17 +19,20 @@ import anyio
 from pydantic import Field
 
 from mcp_bench.bridge.harness.folder import Harness, stored_harness
+from mcp_bench.bridge.replay.one_episode import replay_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import MARK, UNMARK, SearchIndex
+from mcp_bench.recorder.conversations.errors import general
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.export.steps import labelled
 from mcp_bench.recorder.run_settings import harness_parts
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.trajectory import Message
+from mcp_bench.recorder.trajectory import Message, Trajectory
 from mcp_bench.servers.contracts import JSON, ToolResult
-from mcp_bench.servers.errors import suggestion
+from mcp_bench.servers.errors import BenchError, suggestion
 from mcp_bench.servers.sdk import RefusedError, SimpleWorld, tool
 
 SHOWN, GATED = "train", "dev"
@@ -41,8 +43,6 @@ MOST_TEXT = 2_000
 GROUPS = ("benchmark", "agent", "model", "harness")
 WAIT_SECONDS = 20.0
 """For the search index, which is made at the first search."""
-GENERAL = re.compile(r"\b\w*\d[\w.-]*\b|'[^']*'|\"[^\"]*\"")
-"""Parts of an error text that differ from one call to the next: numbers, ids, quoted values."""
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 Position = Annotated[int, Field(ge=0)]
@@ -157,25 +157,44 @@ class Experience(SimpleWorld):
         return ("\n".join(lines) or "Nothing was found.") + unfinished
 
     @tool
-    def episode(self, id: str, first: Position = 0, turns: Limit = 40) -> str:
+    def episode(self, id: str, first: Position = 0, turns: Limit = 40, effects: bool = False) -> str:
         """Return an episode of train: its score and its conversation.
 
         Args:
             id: its id, or the beginning of it.
             first: the number of the first message.
             turns: how many messages.
+            effects: also what each call did to the goals of the task, which a replay finds out: progress,
+                neutral, setback, broke_guardrail, error or repeated_error.
         """
         stored = self._found(id)
-        with RunReader(self._library.path(stored.run)) as reader:
-            messages = trajectory(reader, stored).messages
+        path = self._library.path(stored.run)
+        with RunReader(path) as reader:
+            conversation = trajectory(reader, stored)
             checks = reader.assertions(stored.id) if self._reveal else []
         lines = [" ".join(_listed(stored))]
         lines += [f"{'held' if one.get('passed') else 'failed'}: {one.get('name')}" for one in checks]
-        for number, message in list(enumerate(messages))[first : first + turns]:
-            lines += ["", *_said(number, message)]
-        if (left := len(messages) - first - turns) > 0:
+        steps, problem = self._effects(path, conversation) if effects else ({}, "")
+        lines += [problem] if problem else []
+        for number, message in list(enumerate(conversation.messages))[first : first + turns]:
+            lines += ["", *_said(number, message, steps)]
+        if (left := len(conversation.messages) - first - turns) > 0:
             lines.append(f"\n{left} more messages.")
         return "\n".join(lines)
+
+    def _effects(self, path: Path, conversation: Trajectory) -> tuple[dict[str, str], str]:
+        """Return the effects of calls by their ids, and why they are unknown."""
+        try:
+            replayed = replay_of(path, conversation.id)
+        except BenchError as error:
+            return {}, f"The effects of calls are unknown: {error}"
+        if not replayed.same:
+            return {}, "The effects of calls are unknown: a replay gives other results."
+        found = {}
+        for _, call, step in labelled(conversation, replayed):
+            changed = [f"{name} {'holds' if holds else 'fails'} now" for _, name, holds in step.changed]
+            found[call.id] = ", ".join([step.label, *(changed if self._reveal else [])])
+        return found, ""
 
     @tool
     def failures(self, by: Literal["tool", "error", "family"] = "tool", limit: Limit = 20) -> str:
@@ -194,7 +213,7 @@ class Experience(SimpleWorld):
                     group.add(one.id)
         else:
             for episode, name, text, failed in self._calls():
-                group = found[name if by == "tool" else _general(text) if failed else ""]
+                group = found[name if by == "tool" else general(text) if failed else ""]
                 group.calls += 1
                 if failed:
                     group.add(episode)
@@ -294,10 +313,6 @@ def _share(group: _Failures, of: str, by: str) -> str:
     return f"{group.failed} {of}" if by == "error" else f"{group.failed} of {group.calls} {of}"
 
 
-def _general(text: str) -> str:
-    return GENERAL.sub("…", " ".join(text.split()))[:160]
-
-
 def _solved(attempts: Sequence[StoredEpisode]) -> bool:
     return 2 * sum(bool(one.strict) for one in attempts) > len(attempts)
 
@@ -332,13 +347,15 @@ def _listed(one: StoredEpisode) -> list[str]:
     return [one.id, one.benchmark, one.task, score, "solved" if one.strict else "not solved", calls]
 
 
-def _said(number: int, message: Message) -> Iterator[str]:
+def _said(number: int, message: Message, effects: Mapping[str, str]) -> Iterator[str]:
     failed = " (error)" if message.is_error else ""
     yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{failed}"
     if message.content:
         yield _cut(message.content)
     for call in message.tool_calls:
-        yield _cut(f"-> {call.function.name} {json.dumps(call.function.arguments, ensure_ascii=False)}")
+        effect = f" [{effects[call.id]}]" if call.id in effects else ""
+        arguments = json.dumps(call.function.arguments, ensure_ascii=False)
+        yield _cut(f"-> {call.function.name} {arguments}") + effect
 
 
 def _cut(text: str) -> str:

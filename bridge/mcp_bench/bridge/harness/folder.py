@@ -5,6 +5,7 @@
       memory/TIP.md           one tip; its frontmatter can name the `episodes` that it rests on
       skills/NAME/SKILL.md    a skill, by the standard of agentskills.io; the model reads it when it needs it
       skills/NAME/...         other files of the skill
+      recall/NAME.md          a solved task, which the tool `recall` finds; its frontmatter can name the task
       tools.yaml              tool: its description
       agents.yaml             agent: {option: value}
 
@@ -25,6 +26,7 @@ from typing import Any
 import yaml
 from pydantic import JsonValue
 
+from mcp_bench.bridge.harness.recall import Recalled
 from mcp_bench.servers.errors import WrongUseError, suggestion
 
 MOST_BYTES = 256 << 10
@@ -40,7 +42,7 @@ OF_OPERATOR = ("command", "file", "login", "login_method")
 the command line."""
 MOST_NAME, MOST_DESCRIPTION = 64, 1024
 INSTRUCTIONS, TOOLS, AGENTS, SKILL = "INSTRUCTIONS.md", "tools.yaml", "agents.yaml", "SKILL.md"
-KNOWN = (INSTRUCTIONS, TOOLS, AGENTS, "memory", "skills")
+KNOWN = (INSTRUCTIONS, TOOLS, AGENTS, "memory", "skills", "recall")
 FRONTMATTER = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n(?P<text>.*)|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -87,7 +89,7 @@ class Harness:
                 f"{self.name}: instructions, tips and the list of skills have {size} bytes together. At most "
                 f"{MOST_INSTRUCTION_BYTES} are allowed, since every request carries them: make skills of them"
             )
-        _ = self.descriptions, self.agents
+        _ = self.descriptions, self.agents, self.recalled
 
     @cached_property
     def version(self) -> str:
@@ -141,6 +143,16 @@ class Harness:
         }
 
     @cached_property
+    def recalled(self) -> Mapping[str, Recalled]:
+        """What the tool `recall` finds, by the path."""
+        found = {}
+        for path, text in sorted(self.files.items()):
+            if path.startswith("recall/"):
+                about, body = _frontmatter(f"{self.name}/{path}", text)
+                found[path] = Recalled(body.strip(), str(about.get("task", "")))
+        return found
+
+    @cached_property
     def instructions(self) -> str:
         """What is always in the model's context."""
         parts = [self.files.get(INSTRUCTIONS, "").strip()]
@@ -155,6 +167,8 @@ class Harness:
                     ]
                 )
             )
+        if self.recalled:
+            parts.append("The tool `recall` finds solved tasks that resemble yours.")
         return "\n\n".join(filter(None, parts))
 
     @cached_property

@@ -1,44 +1,65 @@
-"""A world as an agent with a harness sees it: described anew, and with the tool `read_skill`.
+"""A world as an agent with a harness sees it: described anew, with the tools `read_skill` and `recall`.
 
 An agent that has only the tools of its MCP server cannot open a skill's files. So the referee serves them,
-and which skills were read is recorded like any other call. They never reach the world.
+and which skills were read is recorded like any other call. They never reach the world. Clients that read
+resources find the same files at `skill://NAME/FILE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 from mcp_bench.bridge.harness.folder import SKILL, TOOLS, Harness, Skill
+from mcp_bench.bridge.harness.recall import RECALL, recall, recall_tool
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
 
 READ_SKILL = "read_skill"
+OWN_TOOLS = (READ_SKILL, RECALL)
+"""Tools that a harness can have. A world never sees a call of them."""
 
 
-def equipped(world: World, harness: Harness | None) -> World:
-    """Return a world with a harness's tool descriptions and skills."""
-    return EquippedWorld(world, harness) if harness is not None else world
+def equipped(world: World, harness: Harness | None, task: str = "") -> World:
+    """Return a world with a harness's tool descriptions and skills.
+
+    Args:
+        world: the world.
+        harness: the harness, if the run has one.
+        task: the world's. What the harness knows of the same task cannot be recalled.
+    """
+    return EquippedWorld(world, harness, task) if harness is not None else world
 
 
 class EquippedWorld:
     """A world with a harness."""
 
-    def __init__(self, world: World, harness: Harness) -> None:
+    def __init__(self, world: World, harness: Harness, task: str = "") -> None:
         self._world = world
         self._harness = harness
+        self._recalled = {
+            path: one for path, one in harness.recalled.items() if not one.task or one.task != task
+        }
         self.changes_tools: bool = getattr(world, "changes_tools", False)
+        own = world.served_resources if isinstance(world, HasResources) else ()
+        self.served_resources: Sequence[Resource] = [*own, *skill_resources(harness)]
 
     def tools(self) -> Sequence[ToolSpec]:
-        skills = self._harness.skills
-        return [*described(self._world.tools(), self._harness), *([read_skill(skills)] if skills else [])]
+        return [*described(self._world.tools(), self._harness), *own_tools(self._harness)]
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        if name != READ_SKILL or not self._harness.skills:
-            return await self._world.call(name, arguments)
-        skill = self._harness.skills[str(arguments["name"])]
-        return opened(skill, str(arguments.get("file", SKILL)))
+        if name == READ_SKILL and self._harness.skills:
+            skill = self._harness.skills[str(arguments["name"])]
+            return opened(skill, str(arguments.get("file", SKILL)))
+        if name == RECALL and self._harness.recalled:
+            limit = arguments.get("limit")
+            return recall(
+                self._recalled, str(arguments["words"]), *([limit] if isinstance(limit, int) else [])
+            )
+        return await self._world.call(name, arguments)
 
     async def grade(self, answer: str) -> Grade:
         return await self._world.grade(answer)
@@ -59,6 +80,12 @@ def described(tools: Sequence[ToolSpec], harness: Harness | None) -> list[ToolSp
     ]
 
 
+def own_tools(harness: Harness) -> list[ToolSpec]:
+    """Return the tools that a harness has."""
+    skills = [read_skill(harness.skills)] if harness.skills else []
+    return [*skills, *([recall_tool()] if harness.recalled else [])]
+
+
 def read_skill(skills: Mapping[str, Skill]) -> ToolSpec:
     """Return the tool that reads these skills."""
     return ToolSpec(
@@ -74,6 +101,16 @@ def read_skill(skills: Mapping[str, Skill]) -> ToolSpec:
             "additionalProperties": False,
         },
     )
+
+
+def skill_resources(harness: Harness) -> Iterator[Resource]:
+    """Yield the files of a harness's skills as resources, with SKILL.md as it is written."""
+    for name, skill in harness.skills.items():
+        for file in (SKILL, *skill.files):
+            about = skill.description if file == SKILL else f"A file of the skill {name}."
+            kind = "text/markdown" if file.endswith(".md") else "text/plain"
+            text = harness.files[f"skills/{name}/{file}"]
+            yield Resource(f"skill://{name}/{quote(file)}", f"{name}/{file}", about, text, kind)
 
 
 def opened(skill: Skill, file: str) -> ToolResult:
@@ -101,7 +138,7 @@ def check_fits(harness: Harness, tools: Sequence[ToolSpec], where: str) -> None:
     """Check that a harness describes tools that are there.
 
     Raises:
-        WrongUseError: it names another tool, or has skills where a tool is called `read_skill` already.
+        WrongUseError: it names another tool, or has a tool with the name of one that is there.
     """
     names = [tool.name for tool in tools]
     for name in harness.descriptions:
@@ -109,7 +146,9 @@ def check_fits(harness: Harness, tools: Sequence[ToolSpec], where: str) -> None:
             raise WrongUseError(
                 f"{harness.name}/{TOOLS}: {where} has no tool {name!r}{suggestion(name, names)}"
             )
-    if harness.skills and READ_SKILL in names:
-        raise WrongUseError(
-            f"{where} has a tool {READ_SKILL!r} of its own: a harness with skills cannot be used"
-        )
+    for tool in own_tools(harness):
+        if tool.name in names:
+            part = "skills" if tool.name == READ_SKILL else "recall/"
+            raise WrongUseError(
+                f"{where} has a tool {tool.name!r} of its own: a harness with {part} cannot be used"
+            )

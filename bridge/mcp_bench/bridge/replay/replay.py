@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_bench.bridge.episode.reply_tool import conversing
-from mcp_bench.bridge.harness.world import READ_SKILL
+from mcp_bench.bridge.harness.world import OWN_TOOLS
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
@@ -107,7 +107,7 @@ async def replay(
 def of_the_world(calls: Sequence[ExecutedCall], world: World) -> list[ExecutedCall]:
     """Return the calls without those that a harness answered."""
     own = {tool.name for tool in world.tools()}
-    return [call for call in calls if call.tool != READ_SKILL or READ_SKILL in own]
+    return [call for call in calls if call.tool not in OWN_TOOLS or call.tool in own]
 
 
 def result_differences(

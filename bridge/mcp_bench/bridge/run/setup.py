@@ -117,7 +117,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     backend, episodes = planned_episodes(choices)
     if isinstance(backend, ForeignServer):
         check_agent_fits(agent, backend)
-        if harness is not None and (harness.skills or harness.descriptions):
+        if harness is not None and (harness.skills or harness.descriptions or harness.recalled):
             raise WrongUseError(
                 f"{harness.name} has skills or tool descriptions, and a server's tools are passed on as they "
                 "are: use a harness of instructions and tips with --server"

@@ -1,19 +1,12 @@
-"""What each call of an episode changed: its replay, with the assertions evaluated after every call.
-
-It is the same replay that `export --format steps` makes. The result reveals the grade, so it stays in memory.
-"""
+"""What each call of an episode changed: its replay, with the assertions evaluated after every call."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-from mcp_bench.bridge.replay.step_labels import labels
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.bridge.replay.one_episode import replay_of
 from mcp_bench.servers.errors import BenchError
 
 LABELS: Mapping[str, str] = {
@@ -23,7 +16,6 @@ LABELS: Mapping[str, str] = {
     "error": "the tool returned an error",
     "neutral": "nothing that is asserted changed",
 }
-_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +41,11 @@ class Effects:
 
 
 def effects_of(path: Path, episode: str) -> Effects:
-    """Replay an episode of the run in a folder. One replay runs at a time, and recent ones are kept."""
-    with _one_at_a_time:
-        try:
-            return _replayed(path, episode)
-        except BenchError as error:  # not kept: its cause can go away
-            return Effects(problem=str(error))
-
-
-@lru_cache(maxsize=64)
-def _replayed(path: Path, episode: str) -> Effects:
-    with RunReader(path) as reader:
-        stored = reader.episode(episode)
-    with closing(labels([(path, stored)])) as replays:
-        found = next(replays)
+    """Replay an episode of the run in a folder."""
+    try:
+        found = replay_of(path, episode)
+    except BenchError as error:
+        return Effects(problem=str(error))
     pairs = zip(found.calls, found.steps, strict=True)
     return Effects(
         tuple(

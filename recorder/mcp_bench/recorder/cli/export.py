@@ -50,7 +50,15 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
     "--steps",
     is_flag=True,
     help="Write one row for each call instead, labelled by a replay: progress, neutral, setback,"
-    " broke_guardrail or error.",
+    " broke_guardrail, error or repeated_error.",
+)
+@click.option(
+    "--step-weight",
+    "step_weights",
+    multiple=True,
+    metavar="LABEL=WEIGHT",
+    help="With --format trl: the weight, 0 to 1, of the loss of turns whose calls a replay labels so"
+    " (repeatable; see --steps). All other turns have 1.",
 )
 @click.option(
     "--out",
@@ -96,6 +104,7 @@ def export(
     pairs: bool,
     margin: float | None,
     steps: bool,
+    step_weights: tuple[str, ...],
     card: bool,
     license_id: str | None,
     push: str | None,
@@ -132,6 +141,7 @@ def export(
       mcp-bench export --images files --out vision/train.jsonl
       mcp-bench export --pairs --margin 0.3 --out preferences.jsonl
       mcp-bench export --steps --benchmark saasworld --min-partial 0 --out steps.jsonl
+      mcp-bench export --step-weight error=0 --step-weight setback=0 --out weighted.jsonl
       mcp-bench export --format inspect --out logs/all.eval
       mcp-bench export --card --license cc-by-4.0 --push me/recordings --out data/train.jsonl
     """
@@ -139,12 +149,13 @@ def export(
         unfit = {
             "--pairs": pairs, "--steps": steps, "--shard-size": shard_size, "--compress": compress,
             "--card": card, "--license": license_id, "--push": push, "--margin": margin is not None,
-            "--cohort": selected["cohort"], "--images": images,
+            "--cohort": selected["cohort"], "--images": images, "--step-weight": step_weights,
         }  # fmt: skip
         _export_logs(out, jobs, min_partial, selected, unfit, force=force, as_json=as_json)
         return
     from mcp_bench.recorder.curation.pipeline import Curation
     from mcp_bench.recorder.export.kinds import rows_of
+    from mcp_bench.recorder.export.weighted import weights_of
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
     from mcp_bench.servers.sanitize import sanitize_line
@@ -154,7 +165,10 @@ def export(
 
         check_hub()
     selection = Selection(min_partial=min_partial, **given(selected))
-    selection, rows = rows_of(selection, form, pairs=pairs, margin=margin, steps=steps, images=images)
+    selection, rows = rows_of(
+        selection, form, pairs=pairs, margin=margin, steps=steps, images=images,
+        step_weights=weights_of(step_weights),
+    )  # fmt: skip
     curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast, get_args
 
@@ -9,6 +10,7 @@ from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.export.pairs import MIN_MARGIN, Pairs
 from mcp_bench.recorder.export.rows import Episodes, Rows
 from mcp_bench.recorder.export.steps import Steps
+from mcp_bench.recorder.export.weighted import Weighted
 from mcp_bench.recorder.formats import ImagesAs
 from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.servers.errors import WrongUseError
@@ -17,7 +19,7 @@ from mcp_bench.servers.registry import load
 
 def rows_of(
     selection: Selection, form: str | None = None, *, pairs: bool = False, margin: float | None = None,
-    steps: bool = False, images: str | None = None,
+    steps: bool = False, images: str | None = None, step_weights: Mapping[str, float] | None = None,
 ) -> tuple[Selection, Rows]:  # fmt: skip
     """Return the selection with the minimum partial score that it has by default, and the kind of rows.
 
@@ -30,10 +32,11 @@ def rows_of(
         pairs: make preference pairs instead.
         margin: minimum difference between the grades of a pair.
         steps: make a row for each call instead, labelled by a replay.
+        step_weights: for trl: weights of turns by the labels of their calls.
         images: for trl: `files` or `base64`, to have images of results in the rows.
 
     Raises:
-        UnknownNameError: there is no such format.
+        UnknownNameError: there is no such format, or no such label.
         WrongUseError: several kinds were chosen, `margin` without `pairs`, or `images` without trl.
     """
     kinds = [name for name, value in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if value]
@@ -47,6 +50,10 @@ def rows_of(
         raise WrongUseError("--margin has no effect without --pairs")
     if images is not None and (pairs or steps):
         raise WrongUseError("--images is for rows of episodes: leave it out, or --pairs and --steps")
+    if step_weights:
+        if pairs or steps or images is not None or (form or Trl.name) != Trl.name:
+            raise WrongUseError("--step-weight is for rows of episodes in format trl, without --images")
+        return replace(selection, min_partial=selection.least), Weighted(step_weights)
     if pairs:
         kind = Pairs(least=selection.least, margin=MIN_MARGIN if margin is None else margin)
         return replace(selection, min_partial=0.0), kind

@@ -1,4 +1,4 @@
-"""Step data: one row for each call, labelled by its effect on the task's assertions.
+"""The effect of each call on the task's assertions, and step data: one row for each call, with its label.
 
 A replay in the trusted process evaluates the assertions after every call (`ReportsAssertions` of the
 contracts). The replay depends on this package, so it is an entry point of the group `mcp_bench.labellers`.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from mcp_bench.recorder.conversations.align import matched
+from mcp_bench.recorder.conversations.errors import repeated_errors
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.export.rows import Beside, Note
@@ -23,11 +24,12 @@ from mcp_bench.recorder.formats.facts import fact_columns, facts
 from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
 from mcp_bench.recorder.store.reader import StoredEpisode
-from mcp_bench.recorder.trajectory import Trajectory
+from mcp_bench.recorder.trajectory import ToolCall, Trajectory
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 
-Label = Literal["progress", "neutral", "setback", "broke_guardrail", "error"]
+Label = Literal["progress", "neutral", "setback", "broke_guardrail", "error", "repeated_error"]
+LABELS: tuple[Label, ...] = get_args(Label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,52 @@ def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *,
     return Step(label, len(objectives), sum(one.passed for one in objectives), broken, differ)
 
 
+def replays(
+    curation: Curation, chosen: Sequence[Candidate]
+) -> Generator[tuple[StoredEpisode, Trajectory, Replayed]]:
+    """Yield the chosen episodes with their replays.
+
+    Raises:
+        BenchError: as for `Labeller`.
+    """
+    labeller: Labeller = load("labeller", "replay")
+    waiting: list[tuple[StoredEpisode, Trajectory]] = []
+
+    def episodes() -> Generator[tuple[Path, StoredEpisode]]:
+        with closing(curation.read(chosen)) as read:
+            for one, episode, conversation in read:
+                waiting.append((episode, conversation))
+                yield one.run, episode
+
+    # an error in a replay leaves both where they are
+    with closing(episodes()) as begun, closing(labeller(begun)) as replayed:
+        for found in replayed:
+            yield *waiting.pop(), found
+
+
+def labelled(conversation: Trajectory, replayed: Replayed) -> Iterator[tuple[int, ToolCall, Step]]:
+    """Yield `(index of the message, call, effect)` of each call of a conversation, in order.
+
+    An error that an earlier call of the same tool had made already is a `repeated_error`.
+    """
+    turns = matched(conversation.messages, replayed.calls)
+    again = repeated_errors(conversation.messages)
+    last = Step("neutral", 0, 0, 0) if not replayed.steps else replayed.steps[0]
+    last = Step("neutral", last.objectives, 0, 0)
+    for place, (message, numbers) in enumerate(zip(conversation.messages, turns, strict=True)):
+        for call, index in zip(message.tool_calls, numbers, strict=True):
+            # a call that the world never executed was refused, and changed nothing
+            done = (
+                Step("error", last.objectives, last.met, last.broken)
+                if index is None
+                else replayed.steps[index]
+            )
+            if done.label == "error" and call.id in again:
+                done = replace(done, label="repeated_error")
+            last = done
+            yield place, call, done
+
+
 class Steps:
     """One row for each call: the conversation before it (`prompt`), the call (`completion`) and its label."""
 
@@ -103,9 +151,7 @@ class Steps:
 
     def __init__(self) -> None:
         self._form = Trl()
-        self._counts: dict[str, int] = dict.fromkeys(
-            ("progress", "neutral", "setback", "broke_guardrail", "error"), 0
-        )
+        self._counts: dict[str, int] = dict.fromkeys(LABELS, 0)
         self._unlike = 0
 
     def count(self, chosen: Sequence[Candidate]) -> None:
@@ -119,19 +165,8 @@ class Steps:
         An episode whose replay differs from the recording has no rows: its labels would describe another
         course of events.
         """
-        labeller: Labeller = load("labeller", "replay")
-        waiting: list[tuple[StoredEpisode, Trajectory]] = []
-
-        def episodes() -> Generator[tuple[Path, StoredEpisode]]:
-            with closing(curation.read(chosen)) as read:
-                for one, episode, conversation in read:
-                    waiting.append((episode, conversation))
-                    yield one.run, episode
-
-        # an error in a replay leaves both where they are
-        with closing(episodes()) as begun, closing(labeller(begun)) as replays:
-            for replayed in replays:
-                episode, conversation = waiting.pop()
+        with closing(replays(curation, chosen)) as found:
+            for episode, conversation, replayed in found:
                 if not replayed.same:
                     self._unlike += 1
                     continue
@@ -147,26 +182,15 @@ class Steps:
     def _rows(self, conversation: Trajectory, replayed: Replayed) -> Iterator[dict[str, Any]]:
         row = self._form.row(conversation)
         episode_facts = facts(conversation)
-        turns = matched(conversation.messages, replayed.calls)
-        last = Step("neutral", 0, 0, 0) if not replayed.steps else replayed.steps[0]
-        last = Step("neutral", last.objectives, 0, 0)
-        number = 0
-        for place, (turn, numbers) in enumerate(zip(row["messages"], turns, strict=True)):
-            for call, index in zip(turn.get("tool_calls", ()), numbers, strict=True):
-                number += 1
-                # a call that the world never executed was refused, and changed nothing
-                done = (
-                    Step("error", last.objectives, last.met, last.broken)
-                    if index is None
-                    else replayed.steps[index]
-                )
-                last = done
-                self._counts[done.label] += 1
-                yield {
-                    "prompt": row["messages"][:place],
-                    "completion": [{**turn, "tool_calls": [call]}],
-                    "tools": row["tools"],
-                    "step": number,
-                    **{name: value for name, value in asdict(done).items() if name in self.columns},
-                    **episode_facts,
-                }
+        for number, (place, call, done) in enumerate(labelled(conversation, replayed), 1):
+            self._counts[done.label] += 1
+            turn = row["messages"][place]
+            (called,) = (one for one in turn["tool_calls"] if one["id"] == call.id)
+            yield {
+                "prompt": row["messages"][:place],
+                "completion": [{**turn, "tool_calls": [called]}],
+                "tools": row["tools"],
+                "step": number,
+                **{name: value for name, value in asdict(done).items() if name in self.columns},
+                **episode_facts,
+            }

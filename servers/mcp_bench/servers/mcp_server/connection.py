@@ -40,7 +40,7 @@ from mcp_bench.servers.mcp_server.hot_call import (
 from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, join
 from mcp_bench.servers.mcp_server.sdk_server import OnExecute, build_server
 from mcp_bench.servers.mcp_server.stream import NotAMessageError, encode, parse, too_long
-from mcp_bench.servers.mcp_server.tool_session import ChangesTools, Prompts, ToolSession
+from mcp_bench.servers.mcp_server.tool_session import ChangesTools, HasResources, Prompts, ToolSession
 from mcp_bench.servers.progress import reporting_to
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,7 @@ class Connection:
             name=name,
             on_execute=on_execute,
             prompts=prompts,
+            resources=session.served_resources if isinstance(session, HasResources) else (),
             changes=self._changes if self._changing else None,
         )
         self._answers = AnswerLines(self._server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -18,18 +18,23 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
+    ListResourcesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
     PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     RequestId,
     TextContent,
+    TextResourceContents,
     Tool,
 )
+from mcp_types import Resource as ListedResource
 
-from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.errors import BenchError, UnknownNameError, suggestion
 from mcp_bench.servers.mcp_server.tool_result import to_mcp
-from mcp_bench.servers.mcp_server.tool_session import Prompts, ToolSession
+from mcp_bench.servers.mcp_server.tool_session import Prompts, Resource, ToolSession
 from mcp_bench.servers.progress import reporting_to
 
 logger = logging.getLogger(__name__)
@@ -53,9 +58,10 @@ def build_server(
     name: str,
     on_execute: OnExecute | None = None,
     prompts: Prompts | PromptsOf | None = None,
+    resources: Sequence[Resource] = (),
     changes: SubscriptionBus | None = None,
 ) -> Server[Any]:
-    """Return an MCP server that offers a session's tools, the prompts if given, and nothing else.
+    """Return an MCP server of a session's tools, of prompts and resources if given, and of nothing else.
 
     Args:
         name: shown to the agent; must not reveal anything about the task or its grading.
@@ -95,6 +101,8 @@ def build_server(
     )
     if prompts is not None:
         add_prompts(server, prompts)
+    if resources:
+        add_resources(server, resources)
     return server
 
 
@@ -120,3 +128,28 @@ def add_prompts(server: Server[Any], prompts: Prompts | PromptsOf) -> None:
 
     server.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
     server.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)
+
+
+def add_resources(server: Server[Any], resources: Sequence[Resource]) -> None:
+    texts = {resource.uri: resource for resource in resources}
+
+    async def list_resources(ctx: Context, params: PaginatedRequestParams) -> ListResourcesResult:
+        return ListResourcesResult(
+            resources=[
+                ListedResource(
+                    uri=one.uri, name=one.name, description=one.description, mime_type=one.media_type
+                )
+                for one in resources
+            ]
+        )
+
+    async def read_resource(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        if (found := texts.get(params.uri)) is None:
+            message = f"There is no resource {params.uri!r}{suggestion(params.uri, texts)}."
+            raise MCPError(code=INVALID_PARAMS, message=message)
+        return ReadResourceResult(
+            contents=[TextResourceContents(uri=found.uri, mime_type=found.media_type, text=found.text)]
+        )
+
+    server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
+    server.add_request_handler("resources/read", ReadResourceRequestParams, read_resource)

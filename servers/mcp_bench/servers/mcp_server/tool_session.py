@@ -43,6 +43,25 @@ class ChangesTools(Protocol):
 
 
 @dataclass(frozen=True)
+class Resource:
+    """A text that a client can read by its URI. It does not change."""
+
+    uri: str
+    name: str
+    description: str
+    text: str
+    media_type: str = "text/markdown"
+
+
+@runtime_checkable
+class HasResources(Protocol):
+    """Optional: a session, or the world of one, with resources besides its tools."""
+
+    @property
+    def served_resources(self) -> Sequence[Resource]: ...
+
+
+@dataclass(frozen=True)
 class PromptSpec:
     """A prompt as a client lists it. It takes no arguments."""
 

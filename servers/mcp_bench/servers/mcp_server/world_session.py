@@ -14,6 +14,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, WorkerDiedError, suggestion
 from mcp_bench.servers.mcp_server.arguments import ArgumentValidator
 from mcp_bench.servers.mcp_server.images import check_images
+from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,9 @@ class WorldSession:
         self.tools: tuple[ToolSpec, ...] = tuple(world.tools())
         """The tools of now: a result with `tools_changed` replaces them."""
         self._validators = validators(self.tools)
+        self.served_resources: tuple[Resource, ...] = (
+            tuple(world.served_resources) if isinstance(world, HasResources) else ()
+        )
         self.changes_tools: bool = getattr(world, "changes_tools", False)
         """Whether clients are notified of other tools (`ChangesTools`)."""
         self.tools_listeners: list[Callable[[], None]] = []

@@ -168,7 +168,12 @@ def _show(plan: Plan, line: str) -> None:
         figures = f"{tokens:,}, {trained:,} of them trained ({trained / tokens:.1%}); longest row "
         lines.append(("tokens", figures + f"{plan.data['longest']:,}"))
         if masked := plan.data["masked_tokens"]:
-            lines.append(("masked", f"{masked:,} tokens in turns of failed calls: read, not trained on"))
+            lines.append(
+                (
+                    "masked",
+                    f"{masked:,} tokens in turns of failed calls, or of weight 0: read, not trained on",
+                )
+            )
         lines += _dropped(plan.data)
         lines.append(("templates", "every served prefix is a prefix of its training text"))
     lines.append(("start with", line))

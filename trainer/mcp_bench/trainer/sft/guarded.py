@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
-from mcp_bench.trainer.sft.trainer_inputs import ROWS
+from mcp_bench.trainer.sft.trainer_inputs import ROWS, WEIGHTS
 
 OnStep = Callable[[dict[str, Any], list[int]], None]
 """Called with the log entry of a step and the indices of its rows."""
@@ -37,6 +38,21 @@ def fit_head(vocabulary: int) -> None:
 
 def _scores_less(device: torch.device) -> bool:
     return device.type == "cpu" or _use_triton(device)
+
+
+@dataclass(frozen=True)
+class _WeightedOutputs:
+    """A model whose outputs have weighted log-probabilities, which TRL sums up to the loss."""
+
+    model: Any
+    weights: torch.Tensor
+    """Of shape (sequences, tokens)."""
+
+    def __call__(self, **inputs: Any) -> Any:
+        outputs = self.model(**inputs)
+        # position t predicts token t + 1
+        outputs.log_probs = outputs.log_probs * self.weights[:, 1:]
+        return outputs
 
 
 class Guarded(Trainer):
@@ -99,3 +115,9 @@ class Guarded(Trainer):
 
 class GuardedTrainer(Guarded, SFTTrainer):
     """Imitation."""
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Return the loss. With weights, it is the weighted sum over the same number of trained tokens."""
+        if WEIGHTS in inputs:
+            model = _WeightedOutputs(model, inputs.pop(WEIGHTS))
+        return super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[no-untyped-call]

@@ -214,6 +214,12 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     prepared = prepare(
         rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
     )
+    weighted = next((example.place for example in prepared.examples if example.weights), None)
+    if weighted and (recipe.data.packing or recipe.hardware.context_parallel > 1):
+        raise WrongUseError(
+            f"{weighted}: weights of turns between 0 and 1 cannot be used with data.packing or "
+            "hardware.context_parallel: turn them off, or export with weights of 0 and 1"
+        )
     return checked(Ready(recipe, prepared, loaded, templates))
 
 

@@ -117,12 +117,14 @@ def _sharding(recipe: Recipe, layers: Sequence[str]) -> dict[str, Any]:
 
 ROWS = "rows"
 """The column with the index of each row, for error messages. It never reaches the model."""
+WEIGHTS = "weights"
+"""The column with the weight of each token's loss, if the rows have weights."""
 
 
 def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
-    """Return a `datasets.Dataset` of `input_ids`, `labels` and, unless packed, row indices.
+    """Return a `datasets.Dataset` of `input_ids`, `labels` and, unless packed, row indices and weights.
 
-    Arrow cannot alter these, since all values are integers. TRL combines packed rows into new ones, so
+    Arrow cannot alter these, since all values are numbers. TRL combines packed rows into new ones, so
     these have no index.
     """
     from datasets import Dataset
@@ -133,6 +135,8 @@ def dataset(examples: Sequence[Example], *, packing: bool) -> Any:
     }
     if not packing:
         columns[ROWS] = list(range(len(examples)))
+        if any(example.weights for example in examples):
+            columns[WEIGHTS] = [list(example.weights or [1.0] * len(example.tokens)) for example in examples]
     return Dataset.from_dict(columns)
 
 
@@ -156,7 +160,12 @@ class RightPadding:
             ids[number, : len(row["input_ids"])] = torch.tensor(row["input_ids"])
             labels[number, : len(row["labels"])] = torch.tensor(row["labels"])
         rows = torch.tensor([row[ROWS] for row in batch])
-        return {"input_ids": ids, "labels": labels, "attention_mask": torch.ones_like(ids), ROWS: rows}
+        found = {"input_ids": ids, "labels": labels, "attention_mask": torch.ones_like(ids), ROWS: rows}
+        if WEIGHTS in batch[0]:
+            found[WEIGHTS] = torch.ones((len(batch), longest))
+            for number, row in enumerate(batch):
+                found[WEIGHTS][number, : len(row[WEIGHTS])] = torch.tensor(row[WEIGHTS])
+        return found
 
 
 STEPS_AT_ONCE = 8

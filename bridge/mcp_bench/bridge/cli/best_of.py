@@ -1,0 +1,97 @@
+"""`mcp-bench best-of`: what a choice among several attempts is worth, by something that sees no grade."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcp_bench.bridge.cli.options import judge_options
+from mcp_bench.recorder.cli.run_options import run_options
+
+EPILOG = """\b
+Examples:
+  mcp-bench record --agent chat --model M --split dev --repeat 4
+  mcp-bench best-of --n 4                        the final state that most attempts reached
+  mcp-bench best-of --n 4 --judge-model M2       the attempt that a model prefers
+"""
+
+
+@click.command(name="best-of", epilog=EPILOG)
+@run_options
+@click.option("--n", type=click.IntRange(min=2), default=4, show_default=True, help="Attempts at each task.")
+@click.option(
+    "--split", "splits", multiple=True, default=("dev",), show_default=True, metavar="SPLIT",
+    help="Tasks of this split (repeatable).",
+)  # fmt: skip
+@judge_options
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="Write what was chosen, and what the model was asked, as JSON lines.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def best_of(
+    runs: tuple[str, ...], run_tags: tuple[str, ...], n: int, splits: tuple[str, ...], out: Path | None,
+    as_json: bool, **judge: Any,
+) -> None:  # fmt: skip
+    """Choose one of N recorded attempts at each task without its grade, and measure the choice.
+
+    By default, the choice is the earliest attempt with the final state that most attempts reached. With
+    --judge-model, a model reads the attempts. The grades then say how often the choice was right, beside a
+    single attempt and beside the best one. N attempts cost N times as much: the tokens are printed, too.
+    """
+    import os
+
+    import anyio
+
+    from mcp_bench.bridge.memory.best_of import Choice, Measured, by_agreement, by_judge, measure, read_tries
+    from mcp_bench.bridge.memory.judge import Judge, asked_lines
+    from mcp_bench.bridge.roles.models import roles_of
+    from mcp_bench.recorder.atomic_file import write_atomic
+    from mcp_bench.recorder.verify.damage import undamaged
+
+    tries, fewer = read_tries(undamaged(runs, tags=run_tags), splits, n)
+
+    async def ask() -> tuple[list[Choice], Measured, str]:
+        async with Judge(roles_of(judge, os.environ)) as model:
+            made = [await by_judge(one, model) for one in tries]
+            chosen = [choice for choice, _ in made]
+            useless = sum(not useful for _, useful in made)
+            return chosen, measure(chosen, model, useless), asked_lines(model.asked)
+
+    if judge["judge_model"] is None:
+        choices = [by_agreement(one) for one in tries]
+        found, asked = measure(choices), ""
+    else:
+        choices, found, asked = anyio.run(ask)
+    if out is not None:
+        lines = [
+            {
+                "task": one.tries[0].attempt.task,
+                "chosen": one.tries[one.chosen].attempt.episode.id,
+                "agreed": one.agreed,
+                "attempts": [of.attempt.episode.id for of in one.tries],
+            }
+            for one in choices
+        ]
+        write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
+    if as_json:
+        click.echo(json.dumps({**asdict(found), "tasks_with_fewer": fewer}))
+        return
+    spread = f" [{found.gain[0]:+.3f}, {found.gain[1]:+.3f}]" if found.gain else ""
+    click.echo(f"{found.tasks} tasks, {found.n} attempts each" + (f"; {fewer} had fewer" if fewer else ""))
+    click.echo(f"strict: one attempt {found.one:.3f}, chosen {found.chosen:.3f}, any {found.any:.3f}")
+    click.echo(f"gain over one attempt: {found.chosen - found.one:+.3f}{spread}")
+    if found.tokens_one is None:
+        click.echo(f"tokens: unknown; {found.n} attempts instead of one")
+    else:
+        all_of_them = found.n * found.tokens_one + found.tokens_judge
+        click.echo(f"tokens for a task: one attempt {found.tokens_one:,.0f}, chosen {all_of_them:,.0f}")
+    if judge["judge_model"] is not None:
+        click.echo(
+            f"the judge: {found.tokens_judge:,.0f} tokens for a task, ${found.usd_judge:.4f} in all; "
+            f"{found.useless} of its answers chose nothing"
+        )

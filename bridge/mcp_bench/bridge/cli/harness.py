@@ -1,0 +1,321 @@
+"""`mcp-bench harness`: edits of a harness that are made from recordings, and what its parts are worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_bench.bridge.cli.options import judge_options
+from mcp_bench.recorder.cli.run_options import run_options, runs_argument
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.harness.folder import Harness
+    from mcp_bench.bridge.memory.attempts import Attempt
+    from mcp_bench.bridge.memory.tips import Tip
+
+EPILOG = """\b
+Examples:
+  mcp-bench harness tips --out v1                       tips by a rule, from all recordings of train
+  mcp-bench harness tips --harness v1 --judge-model M --out v2
+  mcp-bench harness skills --harness v1 --out v2
+  mcp-bench harness examples --harness v1 --count 3 --out v2
+  mcp-bench harness recall --harness v1 --out v2
+  mcp-bench harness leave-out v2 --out without && mcp-bench record --config without/matrix.yaml
+  mcp-bench harness value                               what each part is worth
+"""
+
+
+@click.group(epilog=EPILOG)
+def harness() -> None:
+    """Make edits of a harness from recordings, and measure what its parts are worth.
+
+    Each edit is a new folder, made from graded episodes of the split train only. Measure it before you use
+    it: mcp-bench record --harness FOLDER --split dev.
+    """
+
+
+def edit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what all edits have: runs, the harness to edit, and where the new one goes."""
+    options = [
+        click.option(
+            "--harness",
+            "before",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="The harness to edit. Default: an empty one.",
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            required=True,
+            help="The folder of the new harness.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return run_options(command)
+
+
+least_option = click.option(
+    "--least",
+    type=click.IntRange(min=2),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Tasks that it must rest on.",
+)
+most_option = click.option(
+    "--most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="How many."
+)
+
+
+@harness.command()
+@edit_options
+@least_option
+@most_option
+@judge_options
+def tips(
+    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool,
+    least: int, most: int, **judge: Any,
+) -> None:  # fmt: skip
+    """Add tips: what goes wrong in several tasks, and what repaired it.
+
+    By default, a rule finds them: errors of tools, and how the call differed that worked later. With
+    --judge-model, a model reads the failed attempts of each family. Its answers are kept in .asked.jsonl in
+    the new folder, which is no part of the harness. Each tip names the episodes that it rests on.
+    """
+    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, with_tips, write_edited
+    from mcp_bench.bridge.memory.judge import ASKED
+    from mcp_bench.bridge.memory.tips import tips_by_rule
+
+    refuse_existing(out)
+    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    hidden: dict[str, str] = {}
+    useless = 0
+    if judge["judge_model"] is None:
+        found = tips_by_rule(attempts, least=least, most=most)
+    else:
+        found, useless, hidden[ASKED] = tips_of_model(attempts, judge, most)
+    nothing_new(found, "no error was made in several tasks, and the model wrote no tip")
+    made = write_edited(with_tips(files, found), out, hidden)
+    lines = [f"{tip.text}  [{tip.tasks} tasks, {len(tip.episodes)} episodes]" for tip in found]
+    if useless:
+        lines.append(f"{useless} parts of the model's answers were of no use")
+    report(made, out, attempts, lines, as_json=as_json)
+
+
+@harness.command()
+@edit_options
+@least_option
+@most_option
+def skills(
+    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool,
+    least: int, most: int,
+) -> None:  # fmt: skip
+    """Add skills: the calls that all solved tasks of a family have in common."""
+    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.skills import procedures, with_skills
+
+    refuse_existing(out)
+    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    found = procedures(attempts, least=least, most=most)
+    nothing_new(found, f"no family has {least} solved tasks with two calls or more in common")
+    made = write_edited(with_skills(files, found), out)
+    report(made, out, attempts, [f"{one.name}: {one.description}" for one in found], as_json=as_json)
+
+
+@harness.command()
+@edit_options
+@click.option(
+    "--count", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="How many."
+)
+def examples(
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    before: Path | None,
+    out: Path,
+    as_json: bool,
+    count: int,
+) -> None:
+    """Put the best solved tasks into the instructions, as short texts, of different families first."""
+    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.examples import best, with_examples
+
+    refuse_existing(out)
+    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    found = best(attempts)[:count]
+    nothing_new(found, "no task was solved")
+    made = write_edited(with_examples(files, found), out)
+    report(made, out, attempts, [f"{one.episode.id} {one.task}" for one in found], as_json=as_json)
+
+
+@harness.command()
+@edit_options
+def recall(
+    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool
+) -> None:
+    """Add a snapshot of solved tasks, which agents search with the tool `recall`.
+
+    It has the best attempt at each task, as many as fit into a harness. An agent that is recorded on a task
+    of the snapshot does not find this task.
+    """
+    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.examples import best, with_recall
+
+    refuse_existing(out)
+    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    chosen = best(attempts)
+    nothing_new(chosen, "no task was solved")
+    changed, added = with_recall(files, chosen)
+    made = write_edited(changed, out)
+    report(made, out, attempts, [f"{added} of {len(chosen)} solved tasks can be recalled"], as_json=as_json)
+
+
+@harness.command(name="leave-out")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the folders go."
+)
+@click.option("--agent", metavar="AGENT", default="chat", show_default=True, help="For the matrix file.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="For the matrix file.",
+)
+def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
+    """Write the harness in FOLDER without each of its parts, and a matrix file that records them all.
+
+    The parts are tips, skills, what can be recalled, and the other files. `mcp-bench harness value` then
+    says what each of them is worth.
+    """
+    import yaml
+
+    from mcp_bench.bridge.harness.folder import read_harness
+    from mcp_bench.bridge.memory.edit import refuse_existing, write_edited
+    from mcp_bench.bridge.memory.worth import left_out, parts_of
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    refuse_existing(out)
+    whole = read_harness(folder)
+    folders = [str(folder.resolve())]
+    for number, part in enumerate(parts_of(whole.files), 1):
+        if files := left_out(whole.files, part):
+            made = out / f"without-{number}"
+            write_edited(files, made)
+            folders.append(str(made.resolve()))
+            click.echo(sanitize_line(f"{made}: without {part}"))
+    matrix = {
+        "name": f"without-{whole.version}",
+        "record": {"split": "dev", "repeat": repeat, "harness": folders},
+        "agents": [{"agent": agent}],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "matrix.yaml"
+    path.write_text(yaml.safe_dump(matrix, sort_keys=False), encoding="utf-8")
+    click.echo(f"Add the options of your agent to {path}, and record: mcp-bench record --config {path}")
+
+
+@harness.command()
+@runs_argument
+@click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    default=("dev",),
+    show_default=True,
+    metavar="SPLIT",
+    help="Count tasks of this split (repeatable).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> None:
+    """Say what each part of a harness is worth, from runs with it and without it.
+
+    RUNs are ids; by default all runs. Two harnesses are compared if one has exactly one part more. A task
+    counts if it was tried with both by the same agent and model. The part helped if the task was solved with
+    it and not without it, each in more than half of the attempts, and hurt the other way round.
+    """
+    from mcp_bench.bridge.memory.recorded import harness_runs
+    from mcp_bench.bridge.memory.worth import worths
+    from mcp_bench.recorder.verify.damage import undamaged
+    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    found = [
+        (who, one)
+        for who, recorded in sorted(harness_runs(undamaged(named), splits).items())
+        for one in worths(recorded)
+    ]
+    if not found:
+        raise WrongUseError(
+            f"no two recorded harnesses differ by one part on {', '.join(splits)}. Make them with `mcp-bench "
+            "harness leave-out`, and record them"
+        )
+    if as_json:
+        rows = [{"agent": who, "harness": one.whole, "part": one.part, **one.row} for who, one in found]
+        click.echo(json.dumps(rows))
+        return
+    for who, one in found:
+        strict = one.row["strict"]
+        interval = strict["difference_ci"]
+        spread = f" [{interval[0]:+.3f}, {interval[1]:+.3f}]" if interval else ""
+        gain = "-" if strict["difference"] is None else f"{strict['difference']:+.3f}{spread}"
+        counted = f"{one.row['common_tasks']} tasks, helped {len(one.helped)}, hurt {len(one.hurt)}"
+        click.echo(sanitize_line(f"{one.part} of {one.whole} ({who}): {counted}, strict {gain}"))
+
+
+def attempts_of(runs: Sequence[str], tags: Sequence[str]) -> list[Attempt]:
+    from mcp_bench.bridge.memory.attempts import read_attempts
+    from mcp_bench.recorder.verify.damage import undamaged
+
+    return read_attempts(undamaged(runs, tags=tags))
+
+
+def tips_of_model(
+    attempts: Sequence[Attempt], options: dict[str, Any], most: int
+) -> tuple[list[Tip], int, str]:
+    """Return the tips of a model, the count of useless parts, and what was asked as JSON lines."""
+    import os
+
+    import anyio
+
+    from mcp_bench.bridge.memory.judge import Judge, asked_lines
+    from mcp_bench.bridge.memory.model_tips import tips_by_model
+    from mcp_bench.bridge.roles.models import roles_of
+
+    async def ask() -> tuple[list[Tip], int, str]:
+        async with Judge(roles_of(options, os.environ)) as judge:
+            found, useless = await tips_by_model(attempts, judge, most=most)
+            return found, useless, asked_lines(judge.asked)
+
+    return anyio.run(ask)
+
+
+def nothing_new(found: Sequence[object], why: str) -> None:
+    """Raise WrongUseError if nothing was found."""
+    from mcp_bench.servers.errors import WrongUseError
+
+    if not found:
+        raise WrongUseError(f"nothing to add: {why}. Record more tasks of train")
+
+
+def report(
+    made: Harness, out: Path, attempts: Sequence[Attempt], lines: Sequence[str], *, as_json: bool
+) -> None:
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    if as_json:
+        document = {"out": str(out), "harness": str(made), "attempts": len(attempts), "added": list(lines)}
+        click.echo(json.dumps(document))
+        return
+    for line in lines:
+        click.echo(sanitize_line(line))
+    click.echo(f"wrote {out}, the harness {made}, from {len(attempts)} episodes of train")

@@ -1,0 +1,1 @@
+"""Edits of a harness that are made from recordings: tips, skills, examples, and what may be recalled."""

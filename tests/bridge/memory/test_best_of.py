@@ -1,0 +1,79 @@
+"""Best of n: the choice sees no grade, and the grades measure it."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from click.testing import CliRunner
+
+from mcp_bench.bridge.cli.best_of import best_of
+from mcp_bench.servers.errors import WrongUseError
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.script import Script, Step
+from tests.support.recorded import Episode, planned, record
+
+pytestmark = [pytest.mark.component, pytest.mark.usefixtures("bench_home")]
+
+
+def recorded(**tasks: Sequence[tuple[str, float]]) -> None:
+    """Record attempts, each with the state that it left and its grade."""
+    record(
+        [
+            (planned(name, "dev", repeat=repeat), Episode(partial=partial, state={"paid": state}))
+            for name, attempts in tasks.items()
+            for repeat, (state, partial) in enumerate(attempts)
+        ]
+    )
+
+
+def chosen(*options: str) -> str:
+    done = CliRunner().invoke(best_of, ["--n", "3", *options])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+
+def test_the_state_of_most_attempts_is_chosen() -> None:
+    recorded(
+        right=[("x", 0.0), ("y", 1.0), ("y", 1.0)],
+        wrong=[("x", 0.0), ("y", 1.0), ("x", 0.0)],
+        tied=[("x", 1.0), ("y", 0.0), ("z", 0.0)],
+        few=[("x", 1.0)],
+    )
+    found = json.loads(chosen("--json"))
+    assert (found["tasks"], found["n"], found["tasks_with_fewer"]) == (3, 3, 1)
+    assert (found["one"], found["any"]) == (pytest.approx(4 / 9), 1.0)
+    assert found["chosen"] == pytest.approx(2 / 3)
+    assert found["tokens_one"] == 12
+    assert "strict: one attempt 0.444, chosen 0.667, any 1.000" in chosen()
+    assert "tokens for a task: one attempt 12, chosen 36" in chosen()
+
+
+def test_a_model_chooses_and_is_recorded(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_BENCH_JUDGE_API_KEY", "secret-of-the-judge")
+    recorded(
+        good=[("x", 0.0), ("x", 0.0), ("y", 1.0)],
+        vague=[("x", 1.0), ("x", 0.0), ("y", 0.0)],
+    )
+    scripts = [
+        Script("do good", (Step(text='I choose {"best": 3}.'),), without_tools=True),
+        Script("do vague", (Step(text='{"best": 9}'),), without_tools=True),
+    ]
+    out = tmp_path / "chosen.jsonl"
+    with ModelEndpoint(scripts) as endpoint:
+        options = ("--judge-model", "m", "--judge-base-url", endpoint.openai_url, "--out", str(out))
+        text = chosen(*options)
+        asked = [json.dumps(request.body) for request in endpoint.requests]
+    assert "chosen 1.000" in text
+    assert "1 of its answers chose nothing" in text
+    assert all("partial" not in body and "strict" not in body for body in asked)
+    *choices, first, _ = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [one["agreed"] for one in choices] == [1, 2]
+    assert first["answer"]["content"] == 'I choose {"best": 3}.'
+    assert "secret-of-the-judge" not in out.read_text()
+
+
+def test_too_few_attempts_are_an_error() -> None:
+    recorded(few=[("x", 1.0), ("x", 1.0)])
+    with pytest.raises(WrongUseError, match="no task of dev has 3 graded attempts"):
+        chosen()

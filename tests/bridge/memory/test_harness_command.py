@@ -1,0 +1,157 @@
+"""`mcp-bench harness`: edits from real recordings, used by a real run, and what their parts are worth."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bench.bridge.harness.folder import read_harness
+from tests.support.bench_commands import Bench
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+
+pytestmark = pytest.mark.system
+
+PRESS = ("record", "--benchmark", "counter", "--task", "unsolved")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A home with attempts of an oracle that slips, on train."""
+    bench = Bench(tmp_path_factory.mktemp("memory") / "home", {"OPENAI_API_KEY": "k"})
+    options = ("--split", "train", "--limit", "16", "--agent-option", "slips=0.9")
+    bench.run("record", "--agent", "oracle", *options)
+    return bench
+
+
+def test_edits_follow_each_other(recorded: Bench, tmp_path: Path) -> None:
+    """Each is a folder that `record` takes, with all that the one before had."""
+    before: tuple[str | Path, ...] = ()
+    for edit, options in (
+        ("tips", ()),
+        ("skills", ()),
+        ("examples", ("--count", "1")),
+        ("recall", ()),
+    ):
+        out = tmp_path / edit
+        done = recorded.run("harness", edit, *before, *options, "--out", out)
+        assert f"wrote {out}, the harness {edit}@" in done.stdout
+        before = ("--harness", out)
+    made = read_harness(tmp_path / "recall")
+    assert {path.partition("/")[0] for path in made.files} == {
+        "INSTRUCTIONS.md",
+        "memory",
+        "skills",
+        "recall",
+    }
+    known = {row["id"] for row in recorded.rows("select id from episodes")}
+    for path, text in made.files.items():
+        if path.startswith("memory/"):
+            named = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ep_")]
+            assert named and set(named) <= known
+    assert "pass `" in made.instructions or "leave out `" in made.instructions
+    again = json.loads(recorded.run("harness", "tips", "--out", tmp_path / "b" / "tips", "--json").stdout)
+    assert again["harness"] == str(read_harness(tmp_path / "tips"))  # the same recordings, the same version
+    refused = recorded.run("harness", "tips", "--out", tmp_path / "tips", code=2)
+    assert "exists: an edit is a new folder" in refused.stderr
+
+
+def test_a_model_writes_tips(recorded: Bench, tmp_path: Path) -> None:
+    """What rests on nothing that was shown is dropped, and every answer is kept beside the harness."""
+    options = ("--split", "train", "--limit", "2", "--agent-option", "drop=1")
+    recorded.run("record", "--agent", "oracle", *options)
+    lessons = [
+        {"lesson": "Act\n on what you found.", "attempts": [1]},
+        {"lesson": "Rests on nothing.", "attempts": [99]},
+        "no lesson",
+    ]
+    script = Script("Attempt 1", (Step(text=f"Here: {json.dumps(lessons)}"),), without_tools=True)
+    with ModelEndpoint([script]) as endpoint:
+        done = recorded.run(
+            "harness", "tips", "--judge-model", "m", "--judge-base-url", endpoint.openai_url,
+            "--out", tmp_path / "by-model",
+        )  # fmt: skip
+        asked = len(endpoint.requests)
+    assert f"{2 * asked} parts of the model's answers were of no use" in done.stdout
+    made = read_harness(tmp_path / "by-model")
+    assert set(made.tips.values()) == {"Act on what you found."}
+    kept = (tmp_path / "by-model" / ".asked.jsonl").read_text().splitlines()
+    assert len(kept) == asked
+    assert json.loads(kept[0])["role"] == "judge"
+
+
+def test_a_model_that_does_not_answer_leaves_nothing(recorded: Bench, tmp_path: Path) -> None:
+    recorded.run("record", "--agent", "noop", "--split", "train", "--limit", "1")
+    done = recorded.run(
+        "harness", "tips", "--judge-model", "m", "--judge-base-url", "http://127.0.0.1:9",
+        "--out", tmp_path / "none", code=1,
+    )  # fmt: skip
+    assert "it cannot be reached" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_is_recalled_is_recorded_and_never_the_task_itself(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "calm"
+    (folder / "recall").mkdir(parents=True)
+    (folder / "recall" / "own.md").write_text("---\ntask: unsolved\n---\nPress the button: the very task.\n")
+    (folder / "recall" / "other.md").write_text("---\ntask: other\n---\nPress the button twice.\n")
+    script = Script(
+        "press the button.",
+        (
+            Step((ScriptedCall("recall", {"words": "press a button", "limit": 5}),)),
+            Step((ScriptedCall("press"),)),
+            Step(text="Pressed."),
+        ),
+    )
+    bench.environ["OPENAI_API_KEY"] = "k"
+    with ModelEndpoint([script]) as endpoint:
+        bench.run(
+            *PRESS, "--agent", "chat", "--model", "m", "--base-url", endpoint.openai_url, "--harness", folder
+        )
+        system = endpoint.requests[0].body["messages"][0]["content"]
+    assert "The tool `recall` finds solved tasks that resemble yours." in system
+    results = bench.rows("select content from messages where role = 'tool' order by position")
+    assert results[0]["content"] == "Press the button twice."
+    assert bench.grades()[0]["strict"] == 1
+    (again,) = json.loads(bench.run("regrade", "--json").stdout)
+    assert (again["status"], again["differences"]) == ("same", [])
+
+
+def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) -> None:
+    """The model of this test presses only if the tip is there."""
+    folder = tmp_path / "calm"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "good.md").write_text("§press-without-asking: press the button.\n")
+    (folder / "memory" / "idle.md").write_text("Be calm.\n")
+    without = tmp_path / "without"
+    text = bench.run("harness", "leave-out", folder, "--out", without, "--agent", "chat").stdout
+    assert "without memory/good.md" in text
+    pressing = Script("§press-without-asking", (Step((ScriptedCall("press"),)), Step(text="Pressed.")))
+    lazy = Script("button.", (Step(text="Done."),))
+    bench.environ["OPENAI_API_KEY"] = "k"
+    with ModelEndpoint([pressing, lazy]) as endpoint:
+        matrix: Any = json.loads(json.dumps(_matrix(without)))
+        matrix["record"] |= {"benchmark": "counter", "task": ["unsolved"], "repeat": 1}
+        matrix["record"].pop("split")
+        matrix["agents"] = [{"agent": "chat", "model": "m", "base-url": endpoint.openai_url}]
+        (without / "matrix.yaml").write_text(json.dumps(matrix))  # JSON is YAML
+        bench.run("record", "--config", without / "matrix.yaml")
+    rows = json.loads(bench.run("harness", "value", "--split", "train", "--json").stdout)
+    flips = {row["part"]: {name: len(found) for name, found in row["flips"].items()} for row in rows}
+    assert flips == {
+        "memory/good.md": {"fail_to_pass": 1, "pass_to_fail": 0},
+        "memory/idle.md": {"fail_to_pass": 0, "pass_to_fail": 0},
+    }
+    table = bench.run("harness", "value", "--split", "train").stdout.splitlines()
+    assert table[0].startswith("memory/good.md of calm@")
+    assert "(chat m): 1 tasks, helped 1, hurt 0, strict +1.000" in table[0]
+    refused = bench.run("harness", "value", code=2)
+    assert "no two recorded harnesses differ by one part on dev" in refused.stderr
+
+
+def _matrix(folder: Path) -> dict[str, Any]:
+    import yaml
+
+    found: dict[str, Any] = yaml.safe_load((folder / "matrix.yaml").read_text())
+    return found
