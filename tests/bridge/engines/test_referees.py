@@ -20,7 +20,7 @@ from tests.support.recorded import run_info
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
-TWO = ("--jobs", "2", "--referees", "2", "--retry-wait", "0")
+TWO = ("--jobs", "2", "--referees", "2", "--retries", "2", "--retry-wait", "0")
 HANGS_ONCE = """
 server = Server()
 server.connect()
@@ -64,7 +64,7 @@ def attempts(bench: Any) -> list[tuple[str, int, str | None]]:
 
 
 def verdict(bench: Any) -> str:
-    return str(json.loads(bench.run("verify", "--json").stdout)[0]["state"])
+    return str(json.loads(bench.run("verify", "--json").stdout)[0]["verdict"])
 
 
 def test_a_lost_referee_costs_its_open_episodes_only(bench: Any, hanging: tuple[str, Path, Path]) -> None:
