@@ -12,6 +12,7 @@ from typing import Any, Literal
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
+from mcp_bench.bridge.engines.parallel import AUTO, Processes
 from mcp_bench.bridge.run.child import Request
 from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check
 from mcp_bench.bridge.run.events import RunEnded
@@ -36,6 +37,7 @@ def record(
     repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
+    referees: Processes = AUTO,
     model: str | None = None,
     base_url: str | None = None,
     user_model: str | None = None,
@@ -88,6 +90,7 @@ def record(
         repeat: Number of episodes for each task.
         seed: Seed for what can vary in a world.
         jobs: Number of episodes to run in parallel.
+        referees: Number of referee processes that share them; `auto` as for the command.
         model: Model for the agent.
         base_url: Model endpoint to use instead of the agent's default.
         user_model: Model that plays the user, in worlds that ask one.
@@ -148,6 +151,7 @@ async def record_async(
     repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
+    referees: Processes = AUTO,
     model: str | None = None,
     base_url: str | None = None,
     user_model: str | None = None,
@@ -191,6 +195,7 @@ def resume(
     run: str | Run,
     *,
     jobs: int = 1,
+    referees: Processes = AUTO,
     max_cost: float | None = None,
     run_tags: Names = (),
     note: str | None = None,
@@ -204,6 +209,7 @@ def resume(
     Args:
         run: It, or its id.
         jobs: Number of episodes to run in parallel.
+        referees: Number of referee processes that share them; `auto` as for the command.
         max_cost: A new cost limit in US dollars, with what was spent before.
         run_tags: Tags to add to the run.
         note: A new note on the run.
@@ -224,6 +230,7 @@ async def resume_async(
     run: str | Run,
     *,
     jobs: int = 1,
+    referees: Processes = AUTO,
     max_cost: float | None = None,
     run_tags: Names = (),
     note: str | None = None,
@@ -239,7 +246,8 @@ async def resume_async(
 def _start(given: dict[str, Any]) -> RunProcess:
     """Check the parameters of `record`, and start."""
     place = {name: given.pop(name) for name in PLACE}
-    jobs, command = given.pop("jobs"), given.pop("agent_command")
+    parallel = {name: given.pop(name) for name in ("jobs", "referees")}
+    command = given.pop("agent_command")
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}
     given["home"] = given.pop("agent_home")
@@ -261,7 +269,7 @@ def _start(given: dict[str, Any]) -> RunProcess:
     except WrongUseError as error:
         error.args = (re.sub(r"^(home|options)\b", r"agent_\g<0>", str(error)),)  # the names here
         raise
-    return _process({"jobs": jobs, "choices": choices}, place)
+    return _process({**parallel, "choices": choices}, place)
 
 
 def _start_again(given: dict[str, Any]) -> RunProcess:

@@ -58,7 +58,12 @@ def test_every_option_of_the_command_is_a_parameter() -> None:
 
 def test_choices_have_the_defaults_of_the_command() -> None:
     for name, option in options().items():
-        if name not in ("agent", "jobs", "agent_command"):  # of the run's process, and another spelling
+        if name not in (
+            "agent",
+            "jobs",
+            "referees",
+            "agent_command",
+        ):  # of the run's process, and another spelling
             field = {own: here for here, own in RENAMED.items()}.get(name, name)
             assert repr(choices_default(field)) in default_of(option), name
 
@@ -101,6 +106,7 @@ def test_all_that_is_public_exists_and_has_a_docstring() -> None:
         ({"server": "echo", "split": "dev"}, "split does not go with server"),
         ({"server": "echo", "tasks": ["a"]}, "tasks does not go with server"),
         ({"jobs": 0}, "jobs is 0: it should be greater than or equal to 1"),
+        ({"referees": 0}, "referees.constrained-int is 0: it should be greater than or equal to 1"),
         ({"env": {"MCP_BENCH_RETRIES": "many"}}, "$MCP_BENCH_RETRIES is 'many'"),
         ({"agent": ""}, "name an agent"),
     ],

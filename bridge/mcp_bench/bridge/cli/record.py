@@ -21,6 +21,7 @@ from mcp_bench.bridge.cli.options import (
     split_option,
     task_option,
 )
+from mcp_bench.bridge.engines.parallel import AUTO, CountOrAuto, Parallel, Processes
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ EPILOG = """\b
 Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
+  mcp-bench record --agent oracle --repeat 100 --jobs 16 --referees 2
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent codex --limit 1 --capture-llm
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
@@ -120,6 +122,15 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     default=1,
     show_default=True,
     help="Number of episodes to run in parallel.",
+)
+@click.option(
+    "--referees",
+    type=CountOrAuto(),
+    metavar="N|auto",
+    default=AUTO,
+    show_default=True,
+    help="Number of referee processes that share these episodes. `auto` is one for each processor, if there "
+    "are at least 8 episodes at a time and 100 in all for each.",
 )
 @click.option("--model", metavar="M", help="Model for the agent.")
 @click.option(
@@ -276,6 +287,7 @@ def record(
     config: Path | None,
     dry_run: bool,
     jobs: int,
+    referees: Processes,
     as_json: bool,
     **choices: Any,
 ) -> None:
@@ -299,7 +311,9 @@ def record(
     if resume is None and (line := project_line(ctx)):
         click.echo(sanitize_line(line), err=True)
     if config is not None:
-        refuse_given(ctx, {*choices, "resume", "jobs"}, "--config takes all settings from its file")
+        refuse_given(
+            ctx, {*choices, "resume", "jobs", "referees"}, "--config takes all settings from its file"
+        )
         sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
     if resume is None:
         chosen = choices_of(ctx, choices)
@@ -315,7 +329,7 @@ def record(
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
         setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
     with run:
-        code = run_and_report(setup, run, jobs, choices["max_cost"], as_json)
+        code = run_and_report(setup, run, Parallel(jobs, referees), choices["max_cost"], as_json)
     sys.exit(code)
 
 

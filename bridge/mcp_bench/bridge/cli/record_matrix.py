@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.bridge.engines.parallel import Parallel
+
 if TYPE_CHECKING:
     from mcp_bench.bridge.matrix.cells import Cell
     from mcp_bench.bridge.matrix.plan import Parse, Plan, PlannedCell
@@ -65,16 +67,14 @@ def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
     """Return what reads a cell as the command line that it stands for: checks and messages are the same."""
     from mcp_bench.bridge.matrix.settings import NOT_SETTINGS, arguments, settings_of
 
-    def parse(cell: Cell) -> tuple[Choices, int]:
+    def parse(cell: Cell) -> tuple[Choices, Parallel]:
         words = arguments(settings_of(ctx.command), cell.values, folder)
         with ctx.command.make_context(
             ctx.info_name, words, parent=ctx.parent, default_map=ctx.default_map
         ) as own:
-            jobs: int = own.params["jobs"]
-            others = {
-                name: value for name, value in own.params.items() if name not in {*NOT_SETTINGS, "jobs"}
-            }
-            return choices_of(own, others), jobs
+            values = {name: value for name, value in own.params.items() if name not in NOT_SETTINGS}
+            parallel = Parallel(values.pop("jobs"), values.pop("referees"))
+            return choices_of(own, values), parallel
 
     return parse
 

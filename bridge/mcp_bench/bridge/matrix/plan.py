@@ -9,6 +9,7 @@ from typing import Literal
 
 import click
 
+from mcp_bench.bridge.engines.parallel import Parallel
 from mcp_bench.bridge.matrix.cells import Cell
 from mcp_bench.bridge.matrix.file import MatrixFile
 from mcp_bench.bridge.matrix.identity import differences, digest_of, values_of
@@ -20,7 +21,7 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 
 State = Literal["new", "changed", "incomplete", "complete"]
-Parse = Callable[[Cell], tuple[Choices, int]]
+Parse = Callable[[Cell], tuple[Choices, Parallel]]
 """Returns the choices of a cell, and how many episodes run at a time."""
 
 
@@ -30,7 +31,7 @@ class PlannedCell:
 
     cell: Cell
     choices: Choices
-    jobs: int
+    parallel: Parallel
     stored: CellOfRun
     """What its run stores about it."""
     episodes: int
@@ -124,7 +125,7 @@ def _planned(
 ) -> PlannedCell | None:
     """Return a cell with its run, before it is checked; None if its options make no sense."""
     try:
-        choices, jobs = parse(cell)
+        choices, parallel = parse(cell)
         version = None if choices.server else str(load("benchmark", choices.benchmark).version)
     except (BenchError, click.ClickException) as error:
         faults.add(error, cell)
@@ -134,7 +135,7 @@ def _planned(
     run = run_of(stored, current)
     before = next((run for run in reversed(current) if run.cell.cell == cell.name), None)
     changed = differences(before.cell.values, values) if run is None and before is not None else ""
-    return PlannedCell(cell, choices, jobs, stored, 0, run, changed)
+    return PlannedCell(cell, choices, parallel, stored, 0, run, changed)
 
 
 def run_of(cell: CellOfRun, current: Sequence[MatrixRun]) -> MatrixRun | None:

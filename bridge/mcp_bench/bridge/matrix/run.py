@@ -107,7 +107,7 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
     with run:
         try:
             # never the limit that the run was started with: the file may have another one now
-            ended = run_to_end(setup, run, one.jobs, limit, display_of, go_on)
+            ended = run_to_end(setup, run, one.parallel, limit, display_of, go_on)
             why = ended.stopped_by or (f"{ended.invalid} invalid" if ended.invalid else "")
         except Exception as error:  # what it has cost counts
             why = failure(error)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import click
 from pydantic import BeforeValidator, Field
 
+from mcp_bench.bridge.engines.parallel import CountOrAuto
 from mcp_bench.servers.errors import WrongUseError
 
 NOT_SETTINGS = frozenset({"as_json", "config", "config_schema", "dry_run", "resume"})
@@ -99,6 +100,8 @@ def _kind(option: click.Option) -> Any:
     if isinstance(of, click.Choice):
         literal: Any = Literal
         return literal[tuple(of.choices)]
+    if isinstance(of, CountOrAuto):
+        return Annotated[int, Field(ge=1)] | Literal["auto"]
     if isinstance(of, click.IntRange | click.FloatRange):
         number: Any = int if isinstance(of, click.IntRange) else float
         bounds: Any = {"gt" if of.min_open else "ge": of.min, "lt" if of.max_open else "le": of.max}

@@ -23,10 +23,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_bench.bridge.engines.parallel import AUTO, Parallel
 from mcp_bench.bridge.run.choices import AboveZero, Count
 from mcp_bench.bridge.run.events import Event, encode, line
 from mcp_bench.servers.errors import bench_errors
@@ -51,6 +52,7 @@ class Request(BaseModel):
     terminal: bool = False
     """Whether stderr is the user's terminal, on which to show progress. Else its lines become events."""
     jobs: Count
+    referees: Count | Literal["auto"] = AUTO
     choices: dict[str, Any] | None = None
     """Fields of `Choices`."""
     resume: str | None = None
@@ -176,7 +178,8 @@ def record(request: Request, channel: Channel) -> None:
     with opened(request) as (setup, run):
         report: Callable[[Event], None] = channel.event
         display_of = partial(ReportingDisplay, setup=setup, run=run, report=report, status=channel.send)
-        ended = run_to_end(setup, run, request.jobs, request.max_cost, display_of)
+        parallel = Parallel(request.jobs, request.referees)
+        ended = run_to_end(setup, run, parallel, request.max_cost, display_of)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel.event(ended)

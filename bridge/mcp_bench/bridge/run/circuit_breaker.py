@@ -10,12 +10,20 @@ from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.roles.models import Roles
 from mcp_bench.bridge.run.retry import HOPELESS
 from mcp_bench.plugins.contracts import Agent
+from mcp_bench.recorder.records import REFEREE_DIED
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load, registered
 
 OUTAGE = frozenset(
-    {"endpoint_error", "launch_failed", "never_connected", "role_failed", "server_not_connected"}
+    (
+        "endpoint_error",
+        "launch_failed",
+        "never_connected",
+        REFEREE_DIED,
+        "role_failed",
+        "server_not_connected",
+    )
 )
 """Invalid reasons that point to an outage when many episodes in a row have one of them."""
 HOPELESS_IN_A_ROW = 5

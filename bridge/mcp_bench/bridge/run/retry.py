@@ -9,11 +9,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from mcp_bench.recorder.records import REFEREE_DIED
+
 TRANSIENT = frozenset(
     {
         "endpoint_error",
         "launch_failed",
         "never_connected",
+        REFEREE_DIED,  # one of several, while the run goes on
         "role_failed",
         "server_died",
         "server_not_connected",

@@ -13,9 +13,11 @@ import anyio
 import click
 from pydantic import JsonValue
 
+from mcp_bench.bridge.engines.engine import Engine, ThisProcess
+from mcp_bench.bridge.engines.parallel import Parallel, referees
+from mcp_bench.bridge.engines.referees import Referees
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
-from mcp_bench.bridge.process.agent import end_all_at_once
 from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker, Spending
 from mcp_bench.bridge.run.display import Display
 from mcp_bench.bridge.run.events import SIGNAL, RunEnded
@@ -23,19 +25,19 @@ from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.sandbox.runners import configured
-from mcp_bench.bridge.wire.episode_folder import remove_all
-from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
 
 
-def run_and_report(setup: Setup, run: RunFolder, jobs: int, max_cost: float | None, as_json: bool) -> int:
+def run_and_report(
+    setup: Setup, run: RunFolder, parallel: Parallel, max_cost: float | None, as_json: bool
+) -> int:
     """Run every pending episode and print a summary; return the exit code.
 
     `max_cost` is in US dollars and overrides the run's own limit.
     """
-    ended = run_to_end(setup, run, jobs, max_cost)
+    ended = run_to_end(setup, run, parallel, max_cost)
     if as_json:
         click.echo(json.dumps(asdict(ended)))
     return 1 if ended.stopped or ended.invalid else 0
@@ -52,18 +54,22 @@ def sandbox_slots(setup: Setup, run: RunFolder) -> int:
 
 
 def run_to_end(
-    setup: Setup, run: RunFolder, jobs: int, max_cost: float | None,
+    setup: Setup, run: RunFolder, parallel: Parallel, max_cost: float | None,
     display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display, go_on: str | None = None,
 ) -> RunEnded:  # fmt: skip
     """Run every pending episode, show the progress and the result on stderr, and return the result.
 
     Args:
+        setup: of its episodes.
+        run: open for writing.
+        parallel: how many episodes at a time, and in how many processes.
         max_cost: in US dollars; overrides the run's own limit.
         display_of: makes the display, from what `Display` takes.
         go_on: the command that continues, if it is not the one that resumes this run.
     """
     resume = go_on or f"mcp-bench record --resume {run.id}"
     total = len(run.pending())
+    jobs = parallel.jobs
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
     slots = sandbox_slots(setup, run) if jobs > 1 else jobs
     fewer = slots < jobs and not one_at_a_time
@@ -74,9 +80,16 @@ def run_to_end(
     spending = Spending(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
     spending.spent += run.grades.asked_cost()
     breaker = CircuitBreaker(jobs, spending)
-    before = run.recording.calls_made
-    with display_of(total, jobs, title, lambda: run.recording.calls_made - before) as display:
+    # slots of runners are counted within one process
+    processes = 1 if slots < sys.maxsize else referees(parallel.referees, jobs, total)
+    engines: list[Engine] = []
+    with display_of(total, jobs, title, lambda: sum(one.calls_made for one in engines)) as display:
+        engines.append(
+            ThisProcess(setup, run) if processes == 1 else Referees(setup, run, processes, display.say)
+        )
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
+        if processes > 1:
+            display.say(f"{processes} referee processes, each with its part of the episodes")
         for line in isolation_lines(setup):
             display.say(line)
         for one in setup.roles.models.values():
@@ -93,7 +106,9 @@ def run_to_end(
         stopped = True
         try:
             with canaries_in_place(run):
-                stopped = anyio.run(run_until_stopped, setup, run, jobs, retries, breaker, display, resume)
+                stopped = anyio.run(
+                    run_until_stopped, engines[0], run, jobs, retries, breaker, display, resume
+                )
         finally:
             if stopped:
                 display.say(f"Stopped. Resume with: {resume}")
@@ -159,7 +174,7 @@ def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
 
 
 async def run_until_stopped(
-    setup: Setup, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display,
+    engine: Engine, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display,
     resume: str,
 ) -> bool:  # fmt: skip
     """Run all episodes; return whether a signal stopped them. A second signal exits at once."""
@@ -173,9 +188,7 @@ async def run_until_stopped(
                     if stopped:
                         display.say(f"Stopped at once. Resume with: {resume}")
                         display.close()
-                        end_all_at_once()
-                        remove_all()
-                        client_environment.remove()
+                        engine.end_at_once()
                         os._exit(1)
                     stopped = True
                     display.say("Stopping the agents; recordings are kept. A second signal stops at once ...")
@@ -183,7 +196,9 @@ async def run_until_stopped(
 
         tasks.start_soon(watch_signals)
         tasks.start_soon(display.keep_current)
-        with anyio.CancelScope() as episodes:
-            await run_all(setup, run, jobs, retries, breaker, display)
+        episodes = anyio.CancelScope()
+        async with engine:
+            with episodes:
+                await run_all(engine, run, jobs, retries, breaker, display)
         tasks.cancel_scope.cancel()
     return stopped

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
 
-from mcp_bench.bridge.episode.attempt import Setup
-from mcp_bench.bridge.episode.episode import Outcome, run_episode
-from mcp_bench.bridge.process.fork_server_process import ForkServer
-from mcp_bench.bridge.process.orphans import adopt_orphans
+from mcp_bench.bridge.engines.engine import Engine
+from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.recorder.records import PlannedEpisode
@@ -54,7 +52,7 @@ class PutOff:
 
 
 async def run_all(
-    setup: Setup, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, watcher: Watcher
+    engine: Engine, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, watcher: Watcher
 ) -> None:
     """Run all pending episodes, `jobs` at a time, until all are done or the circuit breaker trips.
 
@@ -62,13 +60,12 @@ async def run_all(
         BenchError: the recording cannot be written. Other episodes are cancelled. Stored data stays, and
             the run can be resumed.
     """
-    adopt_orphans()
     put_off = PutOff(run.info.graded and len(run.info.plan) > 1, agent_works=bool(run.done()))
 
-    async def work_through(pending: Iterator[tuple[PlannedEpisode, int]], last: bool, setup: Setup) -> None:
+    async def work_through(pending: Iterator[tuple[PlannedEpisode, int]], last: bool) -> None:
         for planned, number in pending:  # all workers share one iterator, so each episode runs once
             if not await run_with_retries(
-                setup, run, planned, number, retries, breaker, watcher, put_off, last=last
+                engine, planned, number, retries, breaker, watcher, put_off, last=last
             ):
                 breaker.cut_short = True
                 return
@@ -77,23 +74,16 @@ async def run_all(
         shared = iter(pending)
         async with anyio.create_task_group() as workers:
             for _ in range(jobs):
-                workers.start_soon(work_through, shared, last, setup)
+                workers.start_soon(work_through, shared, last)
 
-    try:
-        async with ForkServer() as fork_server:
-            setup = replace(setup, fork_server=fork_server)
-            await work_in_parallel(run.pending(), last=False)
-            if put_off.episodes and put_off.agent_works and not breaker.tripped.is_set():
-                await work_in_parallel(put_off.episodes, last=True)
-    finally:
-        with anyio.CancelScope(shield=True):
-            if setup.benchmark is not None:
-                await setup.benchmark.aclose()
+    await work_in_parallel(run.pending(), last=False)
+    if put_off.episodes and put_off.agent_works and not breaker.tripped.is_set():
+        await work_in_parallel(put_off.episodes, last=True)
 
 
 async def run_with_retries(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int, retries: Retries,
-    breaker: CircuitBreaker, watcher: Watcher, put_off: PutOff, *, last: bool,
+    engine: Engine, planned: PlannedEpisode, number: int, retries: Retries, breaker: CircuitBreaker,
+    watcher: Watcher, put_off: PutOff, *, last: bool,
 ) -> bool:  # fmt: skip
     """Run an episode, starting with attempt `number`; return False if the circuit breaker cut it short.
 
@@ -104,7 +94,7 @@ async def run_with_retries(
     made = 0
     while not breaker.tripped.is_set():
         watcher.began(planned, made + last)
-        outcome = await run_episode(setup, run, planned, number + made, claims_count=last)
+        outcome = await engine.attempt(planned, number + made, claims_count=last)
         breaker.attempt_ended(outcome)
         wait = retries.next_wait(outcome.invalid, made)
         if outcome.grade is not None and outcome.claim is None:

@@ -268,6 +268,19 @@ def resume_run(
         raise
 
 
+def setup_again(info: RunInfo, base_url: str | None) -> Setup:
+    """Return the setup of a run in another process that records it, after the same checks.
+
+    Args:
+        info: of the run.
+        base_url: the model endpoint with its login, which is not stored.
+
+    Raises:
+        BenchError: as for `resume_run`.
+    """
+    return isolated(dry_run(stored_setup(info, base_url)), info.isolation)
+
+
 def look_at_endpoint(setup: Setup) -> None:
     """Look whether the model endpoint works with the agent's key and model, as far as that can be known.
 
@@ -298,8 +311,8 @@ def look_at_endpoint(setup: Setup) -> None:
         look(endpoint)
 
 
-def stored_setup(info: RunInfo) -> Setup:
-    """Return the setup that a run was started with.
+def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
+    """Return the setup that a run was started with; `base_url` replaces the stored one.
 
     Raises:
         WrongUseError: the run has no plan to resume, or its benchmark has another version now, which would
@@ -325,13 +338,15 @@ def stored_setup(info: RunInfo) -> Setup:
             f"run {info.id} was started with version {info.benchmark_version} of benchmark "
             f"{info.benchmark!r}, but version {bench.version} is installed. Start a new run"
         )
-    options, base_url, timeout = settings["options"], settings["base_url"], settings["timeout"]
+    options, stored_url, timeout = settings["options"], settings["base_url"], settings["timeout"]
+    if base_url is None and stored_url is not None:
+        base_url = str(stored_url)
     assert isinstance(options, dict) and isinstance(timeout, int | float)  # noqa: S101 - we wrote it
     setup = agent_setup(
         info.agent,
         {key: str(value) for key, value in options.items()},
         info.model,
-        None if base_url is None else str(base_url),
+        base_url,
         timeout=float(timeout),
         tools="all" if info.tools == "all" else "mcp-only",
         home="native" if info.home == "native" else "sealed",

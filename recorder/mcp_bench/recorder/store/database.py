@@ -128,8 +128,8 @@ def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> s
     connection = None
     try:
         connection = sqlite3.connect(
-            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+        )  # uri: others are attached read-only
         connection.execute("PRAGMA foreign_keys = ON")
         refuse_newer(connection, path, schema)
         refuse_changed(connection, path, schema)

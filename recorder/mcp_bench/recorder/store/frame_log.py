@@ -19,16 +19,17 @@ import anyio
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.frames.body import Body, LargeBody, digest, fill_blob, stored_body
+from mcp_bench.recorder.frames.body import Body, LargeBody, digest, stored_body
 from mcp_bench.recorder.frames.large_frame import parse_large, read_frame
 from mcp_bench.recorder.records import Direction, now_us
 from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.call_tracker import STORE_CALL, CallRow, CallTracker
+from mcp_bench.recorder.store.call_tracker import CallTracker
 from mcp_bench.recorder.store.database import Durability, Writer
+from mcp_bench.recorder.store.frame_batch import Batch
 from mcp_bench.recorder.store.journal import FrameEntry, Journal, RanEntry
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
 from mcp_bench.recorder.store.observers import Observers
-from mcp_bench.recorder.store.signatures import NO_LINK, Signer, body_value, signer_of, tag_rows
+from mcp_bench.recorder.store.signatures import NO_LINK, body_value, signer_of
 
 EpisodeOf = Callable[[jsonrpc.Frame], str | None]
 """Returns the episode that a frame belongs to, or None for frames outside any episode."""
@@ -37,14 +38,6 @@ COMMIT_FRAMES, COMMIT_BYTES = 64, 1 << 20
 """With this many frames or bytes pending, the next caller to store a frame commits them."""
 COMMIT_SECONDS = 0.1
 """Otherwise a thread commits them after this time."""
-
-_FrameRow = tuple[int, str | None, int, str, int, str, str | None, str | None, bytes, bytes, str | bytes]
-_INSERT_FRAME = (
-    "INSERT INTO frames"
-    " (id, episode, connection, direction, stored_us, kind, method, rpc_id, tag, link, body)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_NAME_AGENT = "UPDATE episodes SET agent = ?, agent_version = ? WHERE id = ?"
 
 
 @dataclass(slots=True)
@@ -60,44 +53,6 @@ class _Pending:
     digest: bytes
     """SHA-256 of the body."""
     frame: jsonrpc.Frame | None
-
-
-class _Batch:
-    """The rows of the next commit, calls aside until it starts. Falsy while empty."""
-
-    def __init__(self, signer: Signer) -> None:
-        self.frames: list[_FrameRow] = []
-        self.large: list[tuple[_FrameRow, LargeBody]] = []
-        """Frames whose body is in a file; the row has an empty one."""
-        self.calls: dict[int, CallRow] = {}
-        """By number."""
-        self.agents: list[tuple[str, str, str]] = []
-        """Agent, version, episode."""
-        self.size = 0
-        """Bytes of the bodies in `frames`."""
-        self._signer = signer
-
-    def __bool__(self) -> bool:
-        return bool(self.frames or self.large or self.calls or self.agents)
-
-    def write(self, db: sqlite3.Connection) -> None:
-        """Store everything, within the caller's transaction."""
-        db.executemany(_INSERT_FRAME, self.frames)
-        for row, body in self.large:
-            db.execute(_INSERT_FRAME, row)
-            fill_blob(db, "frames", "body", row[0], body)
-        db.executemany(STORE_CALL, self.calls.values())
-        for agent, version, episode in self.agents:
-            db.execute(_NAME_AGENT, (agent, version, episode))
-            tag_rows(db, self._signer, "episodes", "id = ?", episode)
-
-    def prepend_to(self, later: _Batch) -> None:
-        """Put these rows in front of a later batch, which retries them."""
-        later.frames[:0] = self.frames
-        later.large[:0] = self.large
-        later.agents[:0] = self.agents
-        later.size += self.size
-        later.calls = self.calls | later.calls
 
 
 class FrameLog:
@@ -122,7 +77,7 @@ class FrameLog:
         self._unparsed: deque[_Pending] = deque()
         self._parsed: list[tuple[Direction, Body, jsonrpc.Frame]] = []
         """Frames from `append_unparsed` that any thread has parsed since the last `parse_pending`."""
-        self._batch = _Batch(self.signer)
+        self._batch = Batch(self.signer)
         self._failure: StorageError | None = None
         self._full = False
         self._syncs_requested = self._syncs_done = 0
@@ -160,6 +115,11 @@ class FrameLog:
         with self._lock:
             self._full = durability == "full"
         self.writer.set_durability(durability)
+
+    def continue_after(self, frame: int, link: bytes, call: int) -> None:
+        """Number later frames and calls after rows that the caller has added to the database."""
+        with self._lock:
+            self._last_frame, self._last_link, self.calls.last = frame, link, call
 
     # Frames --------------------------------------------------------------------------------------
 
@@ -317,7 +277,7 @@ class FrameLog:
         with self.writer.lock:
             with self._lock:
                 self._parse()
-                batch, self._batch = self._batch, _Batch(self.signer)
+                batch, self._batch = self._batch, Batch(self.signer)
                 batch.calls.update(self.calls.take_rows())
                 if not batch:
                     self._journal.clear_all()

@@ -20,7 +20,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.asked import Asked, add_asked
-from mcp_bench.recorder.store.database import close_writer, open_writer
+from mcp_bench.recorder.store.database import close_writer, open_writer, read_only_uri
 from mcp_bench.recorder.store.signatures import SEALED, Signer, put_seal, seal_tag, tag_rows, tags
 from mcp_bench.recorder.taint import Canary, Scan
 
@@ -212,6 +212,18 @@ class SealedGrades:
                 with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def with_attached(self, part: Path) -> Iterator[sqlite3.Connection]:
+        """Yield the database within a transaction, with another one as `part`."""
+        with self._lock, database_errors(self.path):
+            self._connection.execute("ATTACH ? AS part", [read_only_uri(part)])
+        try:
+            with self._changing() as db:
+                yield db
+        finally:
+            with self._lock:
+                self._connection.execute("DETACH part")
 
     def has(self, episode: str) -> bool:
         with self._lock, database_errors(self.path):

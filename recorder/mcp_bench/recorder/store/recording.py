@@ -41,6 +41,7 @@ class Recording:
         self.identify = frames.name_agent
         self.flush = frames.flush
         self.set_durability = frames.set_durability
+        self.continue_after = frames.continue_after
 
         self.add_run = episodes.add_run
         self.info = episodes.info

@@ -27,6 +27,7 @@ from mcp_bench.recorder.store.grades import SealedGrades
 from mcp_bench.recorder.store.journal import left_behind
 from mcp_bench.recorder.store.keys import OtherKeyError, key_for
 from mcp_bench.recorder.store.ledger import ledger_of
+from mcp_bench.recorder.store.parts import PARTS, take_in_all
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import UnknownNameError
 
@@ -132,6 +133,7 @@ class RunFolder:
             raise UnknownNameError("run", run_id, known)
         folder = cls.reopen(root / run_id)
         try:
+            take_in_all(folder, cls.reopen)
             folder.recording.mark_died(folder.done())
         except BaseException:
             folder.close()
@@ -257,11 +259,13 @@ def _remove_folder(path: Path) -> None:
 
 
 def take_in_journal(path: Path) -> None:
-    """Commit the journal of a killed writer to the database.
+    """Commit the journal of a killed writer to the database, and take in the parts of its run.
 
     A journal whose writer is running is left alone, and so is one that cannot be committed here, or that was
     put beside a run that is sealed.
     """
+    if (path / PARTS).is_dir() and not is_being_written(path):
+        _take_in_parts(path)
     if not left_behind(path) or _is_sealed(path):
         return
     try:
@@ -277,6 +281,14 @@ def take_in_journal(path: Path) -> None:
         _log.warning("the last moments of run %s are missing: %s", path.name, error)
     finally:
         os.close(lock)
+
+
+def _take_in_parts(path: Path) -> None:
+    try:
+        with RunFolder.reopen(path) as run:
+            take_in_all(run, RunFolder.reopen)
+    except StorageError as error:
+        _log.warning("parts of run %s are missing: %s", path.name, error)
 
 
 def _is_sealed(path: Path) -> bool:

@@ -1,0 +1,1 @@
+"""Where the episodes of a run are recorded: in this process, or in several referee processes."""

@@ -1,0 +1,50 @@
+"""What a run and its referee processes send each other: a JSON line for each message."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, TypeAdapter
+
+from mcp_bench.bridge.episode.episode import Outcome
+from mcp_bench.recorder.records import PlannedEpisode, RunInfo
+from mcp_bench.recorder.taint import Canary
+
+
+class Work(BaseModel):
+    """The first line to a referee process: the run, and where to record it. Orders follow."""
+
+    run: RunInfo
+    part: str
+    """The folder of its part."""
+    base_url: str | None
+    """The model endpoint, with its login, which is stored nowhere."""
+    canaries: list[Canary]
+
+
+class Order(BaseModel):
+    """Start attempt `number` at an episode, or end the one that was started with this id."""
+
+    id: int
+    planned: PlannedEpisode | None = None
+    """None: end the attempt, and keep what was recorded."""
+    number: int = 1
+    claims_count: bool = False
+
+
+class Report(BaseModel):
+    """A line from a referee process: what is set is reported."""
+
+    ready: bool = False
+    """Everything was checked; orders may come."""
+    id: int | None = None
+    """Of the attempt that ended, with its outcome, an error, or neither if it was cancelled."""
+    outcome: str | None = None
+    """As JSON: see `OUTCOME`."""
+    error: str | None = None
+    """Without an id: the process cannot work at all."""
+    calls: int | None = None
+    """Tool calls so far."""
+    line: str | None = None
+    """A line of its stderr."""
+
+
+OUTCOME = TypeAdapter(Outcome)

@@ -1,0 +1,47 @@
+"""How many episodes run at once, and how many referee processes record them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import click
+
+Processes: TypeAlias = int | Literal["auto"]
+AUTO: Literal["auto"] = "auto"
+JOBS_EACH = 8
+"""With fewer episodes at once, one process keeps up with most agents."""
+EPISODES_EACH = 100
+"""A process takes seconds of CPU time to start; fewer episodes are not worth it."""
+
+
+class CountOrAuto(click.IntRange):
+    """A number from 1, or `auto`."""
+
+    name = "count or auto"
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return AUTO if value == AUTO else super().convert(value, param, ctx)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """What the user asked for."""
+
+    jobs: int = 1
+    referees: Processes = AUTO
+
+
+def referees(wanted: Processes, jobs: int, episodes: int) -> int:
+    """Return how many referee processes record `episodes` episodes, `jobs` of them at a time.
+
+    Never more than either of them. `auto` is one for each processor, if each has enough work.
+    """
+    if wanted != AUTO:
+        return max(1, min(wanted, jobs, episodes))
+    processors = len(os.sched_getaffinity(0))
+    return max(1, min(processors, jobs // JOBS_EACH, episodes // EPISODES_EACH))

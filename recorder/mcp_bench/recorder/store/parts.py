@@ -1,0 +1,317 @@
+"""Parts of a run: the folders of its referee processes, whose episodes are taken into the run as they end.
+
+A part is a folder below `runs/<id>/parts/` with databases, journal and logs like a run's. One referee process
+writes it. The run's own process copies each episode that has ended: its rows get the next numbers there, new
+tags and a new seal. What it copies it checks first, by the tags and the seal that the part has. A grade comes
+last, so an episode whose copying was interrupted is completed by the next call.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.store.keys import key_for, refuse_other_key
+from mcp_bench.recorder.store.signatures import (
+    NO_LINK,
+    OF_EPISODE,
+    Signer,
+    rows,
+    seal_episode,
+    signer_of,
+)
+
+if TYPE_CHECKING:
+    from mcp_bench.recorder.store.run_folder import RunFolder
+
+PARTS = "parts"
+RECORDINGS, GRADES = "recordings.db", "grades.db"
+ENDING_SECONDS = 20.0
+"""How long a referee process whose run was killed may take to end its agents."""
+OF_GRADES = ("scores", "rewards", "asked", "scans", "grades")
+"""Tables with rows of episodes, in the order of copying: an episode with a grade is done."""
+_HAS = """
+    SELECT 1 FROM main.grades WHERE episode = :episode UNION ALL
+    SELECT 1 FROM main.scans WHERE episode = :episode UNION ALL
+    SELECT 1 FROM main.asked WHERE episode = :episode
+"""
+_NUMBERED = {"rewards": "id", "asked": "id", "flags": "id"}
+"""Tables whose rows get new numbers, besides frames and calls."""
+_log = logging.getLogger(__name__)
+
+Values = Mapping[str, object]
+
+
+def new_part(run: RunFolder) -> Path:
+    """Create the folder of another part.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    folder = run.path / PARTS
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        number = 1 + max((int(path.name) for path in folder.iterdir() if path.name.isdecimal()), default=0)
+        path = folder / str(number)
+        path.mkdir(mode=0o700)
+        (path / "logs").mkdir(mode=0o700)
+    except OSError as error:
+        raise StorageError(f"cannot write to {error.filename}: {error.strerror}") from error
+    return path
+
+
+def last_frame(part: Path) -> int:
+    """Return the number of the last frame that is committed; later episodes have later ones.
+
+    Raises:
+        StorageError: the part cannot be read.
+    """
+    with (
+        database_errors(part),
+        closing(open_reader(part / RECORDINGS, schema.recordings, check=False)) as db,
+    ):
+        found: int = db.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0]
+    return found
+
+
+def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None, *, after: int = 0) -> None:
+    """Copy episodes of a part that have ended into their run, with their logs. Those that are there stay.
+
+    Args:
+        run: the run, open for writing.
+        part: its part, which another process may be writing.
+        episodes: their ids; all that have ended if None, and the flags without an episode.
+        after: a frame before which none of them has one, so that fewer are looked at.
+
+    Raises:
+        StorageError: a row of the part is not as it was stored, or the run cannot be written.
+    """
+    if not (part / RECORDINGS).exists():
+        return
+    with closing(open_reader(part / RECORDINGS, schema.recordings)) as source, database_errors(part):
+        if not applied_migrations(source, schema.recordings):
+            return
+        key = key_for(part)
+        refuse_other_key(source, part, key)
+        found = [name for (name,) in source.execute("SELECT id FROM episodes ORDER BY id")]
+        subjects = {name for (name,) in source.execute("SELECT subject FROM seals")}
+        signer = signer_of(source, key)
+        wanted = [name for name in found if name in subjects and (episodes is None or name in episodes)]
+        there = {episode for episode, *_ in run.recording.attempts()}
+        new = [name for name in wanted if name not in there]
+        with _attached(run, part) as db:
+            copy = _Copy(source, db, signer, run.recording.signer, part)
+            for episode in new:
+                copy.episode(episode, after)
+            if episodes is None:
+                copy.loose_flags()
+            run.recording.continue_after(*copy.last())
+        if (part / GRADES).exists():
+            with (
+                closing(open_reader(part / GRADES, schema.grades)) as sealed,
+                run.grades.with_attached(part / GRADES) as db,
+            ):
+                copy = _Copy(sealed, db, signer, run.recording.signer, part)
+                for episode in wanted:
+                    copy.grade(episode, run.recording.sealed(episode))
+    for episode in wanted:
+        for log in (part / "logs").glob(f"{episode}.*"):
+            shutil.move(log, run.path / "logs" / log.name)
+
+
+def take_in_dead(run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder]) -> None:
+    """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
+
+    Args:
+        run: the run.
+        part: its part.
+        reopen: opens the folder of a part for writing.
+
+    Raises:
+        RunLockedError: the process still runs after `ENDING_SECONDS`.
+        StorageError: as for `take_in`; the part stays.
+    """
+    if _has_rows(part):
+        folder = _reopened(part, reopen)
+        try:
+            folder.recording.mark_died(folder.done())
+        finally:
+            folder.close()
+        take_in(run, part)
+    shutil.rmtree(part, ignore_errors=True)
+
+
+def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder]) -> None:
+    """Take in all parts that a killed run has left.
+
+    Raises:
+        StorageError: as for `take_in_dead`.
+    """
+    folder = run.path / PARTS
+    if folder.is_dir():
+        for part in sorted(folder.iterdir()):
+            take_in_dead(run, part, reopen)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_rows(part: Path) -> bool:
+    """Return whether a part was begun: its process may have been killed before."""
+    file = part / RECORDINGS
+    if not file.exists():
+        return False
+    with closing(open_reader(file, schema.recordings)) as db, database_errors(file):
+        begun = bool(applied_migrations(db, schema.recordings))
+        return begun and db.execute("SELECT 1 FROM runs").fetchone() is not None
+
+
+def _reopened(part: Path, reopen: Callable[[Path], RunFolder]) -> RunFolder:
+    until = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            return reopen(part)
+        except RunLockedError as error:
+            if time.monotonic() > until:
+                raise RunLockedError(
+                    f"a referee process of the run {part.parents[1].name} has not ended yet: try again in a "
+                    f"moment ({error})"
+                ) from error
+            time.sleep(0.1)
+
+
+@contextmanager
+def _attached(run: RunFolder, part: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the run's recordings within a transaction, with those of a part as `part`."""
+    writer = run.recording.writer
+    with writer.lock:
+        run.recording.flush()
+        writer.connection.execute("ATTACH ? AS part", [read_only_uri(part / RECORDINGS)])
+        try:
+            with writer.transaction() as db:
+                yield db
+        finally:
+            writer.connection.execute("DETACH part")
+
+
+@dataclass
+class _Copy:
+    """Copies rows from a part into the run's database, to which the part is attached."""
+
+    source: sqlite3.Connection
+    target: sqlite3.Connection
+    before: Signer
+    after: Signer
+    part: Path
+    tags: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """Of the rows of the current episode in the part, by table and key."""
+
+    def episode(self, episode: str, after: int) -> None:
+        """Copy the rows of an episode, and seal them."""
+        self.tags.clear()
+        last, link, last_call = self.last()
+        self._rows("episodes", "id = ?", episode)
+        frames = dict[object, int]()
+        found = self._checked("frames", "episode = ? AND id > ?", episode, after)
+        for number, (old, values) in enumerate(found, last + 1):
+            frames[old] = number
+            tag = self._tag("frames", values, {"id": number})
+            link = self.after.link(link, tag)
+            self._insert("frames", old, {"id": number, "tag": tag, "link": link})
+        for number, (old, values) in enumerate(self._checked("calls", "episode = ?", episode), last_call + 1):
+            ends = {name: frames.get(values[name]) for name in ("request_frame", "response_frame")}
+            self._add("calls", old, values, {"id": number, **ends})
+        for table in OF_EPISODE[1:]:
+            self._rows(table, "episode = ?", episode)
+        self._check_seal(episode)
+        seal_episode(self.target, self.after, episode)
+
+    def grade(self, episode: str, seal: bytes | None) -> None:
+        """Copy what is sealed about an episode, if the run does not have it; `seal` is the run's seal."""
+        if self.target.execute(_HAS, {"episode": episode}).fetchone():
+            return
+        for table in OF_GRADES:
+            named = table in ("grades", "scans")
+            self._rows(table, "episode = ?", episode, recording=seal if named else None)
+
+    def loose_flags(self) -> None:
+        """Copy flags without an episode that the run does not have."""
+        for old, values in self._checked("flags", "episode IS NULL"):
+            same = (values["time_us"], values["kind"], values["detail"])
+            sql = "SELECT 1 FROM main.flags WHERE episode IS NULL AND (time_us, kind, detail) = (?, ?, ?)"
+            if not self.target.execute(sql, same).fetchone():
+                self._add("flags", old, values, {"id": self._next("flags", "id")})
+
+    def last(self) -> tuple[int, bytes, int]:
+        """Return the number and link of the run's last frame, and the number of its last call."""
+        row = self.target.execute("SELECT id, link FROM main.frames ORDER BY id DESC LIMIT 1").fetchone()
+        (call,) = self.target.execute("SELECT coalesce(max(id), 0) FROM main.calls").fetchone()
+        return (row[0], row[1], call) if row else (0, NO_LINK, call)
+
+    def _rows(self, table: str, where: str, *parameters: object, recording: bytes | None = None) -> None:
+        for old, values in self._checked(table, where, *parameters):
+            change: dict[str, object] = {} if recording is None else {"recording": recording}
+            if table in _NUMBERED:
+                change[_NUMBERED[table]] = self._next(table, _NUMBERED[table])
+            self._add(table, old, values, change)
+
+    def _next(self, table: str, key: str) -> int:
+        found = self.target.execute(f"SELECT coalesce(max({key}), 0) + 1 FROM main.{table}")  # noqa: S608
+        return int(found.fetchone()[0])
+
+    def _checked(
+        self, table: str, where: str, *parameters: object
+    ) -> Iterator[tuple[object, dict[str, object]]]:
+        """Yield the key and the values of rows whose tags are genuine.
+
+        Raises:
+            StorageError: a tag is not.
+        """
+        names = self.before.columns[table]
+        tagged = [name for name in names if name not in ("tag", "link")]
+        for row in rows(self.source, names, table, where, *parameters):
+            if row.tag is None or row.tag != self.before.tag(table, row.values):
+                raise StorageError(
+                    f"{self.part}: the row {row.key} of {table} was changed: nothing is taken in"
+                )
+            self.tags[table][str(row.key)] = row.tag.hex()
+            place = (row.episode, row.key) if table == "messages" else row.number
+            yield place, dict(zip(tagged, row.values, strict=True))
+
+    def _add(self, table: str, place: object, values: Values, change: Values) -> None:
+        self._insert(table, place, {**change, "tag": self._tag(table, values, change)})
+
+    def _tag(self, table: str, values: Values, change: Values) -> bytes:
+        return self.after.tag(table, [change.get(name, value) for name, value in values.items()])
+
+    def _insert(self, table: str, place: object, change: Values) -> None:
+        names = self.after.columns[table]
+        picked = ", ".join(f":{name}" if name in change else name for name in names)
+        where = "episode = :_0 AND position = :_1" if isinstance(place, tuple) else "rowid = :_0"
+        places = place if isinstance(place, tuple) else (place,)
+        self.target.execute(
+            f"INSERT INTO main.{table} ({', '.join(names)})"  # noqa: S608 - names of our own schema
+            f" SELECT {picked} FROM part.{table} WHERE {where}",
+            {**change, **{f"_{number}": value for number, value in enumerate(places)}},
+        )
+
+    def _check_seal(self, episode: str) -> None:
+        """Raise StorageError if the part's seal of the episode lists other rows than those that were read."""
+        row = self.source.execute("SELECT contents, tag FROM seals WHERE subject = ?", [episode]).fetchone()
+        text, tag = row
+        listed = json.loads(text)
+        whole = all(listed[table] == self.tags[table] for table in ("episodes", *OF_EPISODE))
+        if not whole or tag != self.before.tag("seals", (episode, text)):
+            raise StorageError(
+                f"{self.part}: rows of {episode} are missing or were added: nothing is taken in"
+            )
