@@ -57,6 +57,7 @@ def record(
     tools: Literal["mcp-only", "all"] = "mcp-only",
     agent_home: Literal["sealed", "native"] = "sealed",
     isolation: str | None = None,
+    sandbox: str | None = None,
     require_isolation: str | None = None,
     agent_options: Mapping[str, str] | None = None,
     harness: str | Path | None = None,
@@ -114,6 +115,8 @@ def record(
             `codeworld`, `all` starts the agent inside the task's sandbox.
         agent_home: `sealed`: a private home with your login. `native`: your own home and environment.
         isolation: Level of isolation. By default `$MCP_BENCH_ISOLATION`, else the strongest that works here.
+        sandbox: Engine of the sandboxes that tasks ask for: `bwrap`, `podman` or `docker`. By default
+            `$MCP_BENCH_SANDBOX`, else the first that works here.
         require_isolation: Refuse to record if the isolation is weaker than this level.
         agent_options: Options of the agent: see `mcp-bench agents`.
         harness: Folder of instructions, tips, skills, tool descriptions and agent options for the agent.
@@ -171,6 +174,7 @@ async def record_async(
     tools: Literal["mcp-only", "all"] = "mcp-only",
     agent_home: Literal["sealed", "native"] = "sealed",
     isolation: str | None = None,
+    sandbox: str | None = None,
     require_isolation: str | None = None,
     agent_options: Mapping[str, str] | None = None,
     harness: str | Path | None = None,
@@ -264,6 +268,8 @@ def _start(given: dict[str, Any]) -> RunProcess:
         given["retries"] = _retries(environ)
     if given["isolation"] is None:
         given["isolation"] = environ.get("MCP_BENCH_ISOLATION") or "auto"
+    if given["sandbox"] is None:
+        given["sandbox"] = environ.get("MCP_BENCH_SANDBOX") or "auto"
     try:
         choices = asdict(Choices(**given))
     except WrongUseError as error:

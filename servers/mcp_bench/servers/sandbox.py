@@ -35,6 +35,7 @@ IMAGE_BASE = "image:"
 """What a base begins with that is the name of an image, for the engines `podman` and `docker`."""
 READ_BYTES = 10 * MIB
 OUTPUT_BYTES = 100_000
+KEY = r"^([A-Za-z0-9][A-Za-z0-9._-]{0,199})?$"
 Path = str
 """A path in the sandbox. A relative one begins at the sandbox's `workdir`."""
 
@@ -65,6 +66,9 @@ class SandboxSpec(Model):
     an archive of such a folder."""
     layers: tuple[str, ...] = ()
     """Folders above the base, the topmost last. Nothing in them is changed."""
+    kept: str = Field(default="", pattern=KEY)
+    """Key of files that `Sandbox.commit` kept. If they are there, `Enforced.kept` says so, and they belong to
+    the base."""
     workdir: str = Field(default="/work", pattern="^/")
     env: dict[str, str] = Field(default_factory=dict)
     network: Literal["none", "machine"] = "none"
@@ -86,6 +90,8 @@ class Enforced(Model):
     """`measured`: once a second, so that it can be exceeded for that long."""
     cpus: Literal["cgroup", "affinity"]
     base: str
+    kept: bool = False
+    """It began with the files that the key of its spec names."""
     machine: str = ""
     """The runner that lent another machine. Empty: it is this machine."""
     probes: dict[str, bool] = Field(default_factory=dict)
@@ -241,8 +247,13 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def commit(self) -> None:
+    async def commit(self, *, keep: str = "") -> None:
         """End every process, and let the files belong to the base: `changes` and `renew` begin here.
+
+        Args:
+            keep: key by which a later sandbox can begin with these files (`SandboxSpec.kept`), where the
+                engine can keep any; at the first `commit`, before any `renew`. The key must follow from all
+                that the files follow from.
 
         Raises:
             SandboxError: it could not be started again.

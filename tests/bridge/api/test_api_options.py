@@ -26,7 +26,7 @@ NO_PARAMETER = {"path", "prompt_files", "resume", "config", "config_schema", "dr
 """Options of the command that are functions, types, results or a part of a name here."""
 RENAMED = {"home": "agent_home", "options": "agent_options"}
 OF_PYTHON = {"on_event", "progress", "home", "env"}
-FROM_ENVIRONMENT = {"retries", "isolation"}
+FROM_ENVIRONMENT = {"retries", "isolation", "sandbox"}
 """None: the variable that the command reads, else its default."""
 
 
@@ -99,6 +99,7 @@ def test_all_that_is_public_exists_and_has_a_docstring() -> None:
         ({"agent_options": {"a": 1}}, "agent_options.a is 1"),
         ({"base_url": "localhost:8000"}, "'localhost:8000' is not an http:// or https:// URL"),
         ({"isolation": "landlok"}, "unknown level of isolation 'landlok' (did you mean landlock?)"),
+        ({"sandbox": "podmn"}, "unknown sandbox engine 'podmn' (did you mean podman?)"),
         ({"require_isolation": "none"}, "unknown level of require_isolation 'none'"),
         ({"agent_limits": {"cpus": 1}}, "unknown limit of an agent 'cpus'"),
         ({"agent_limits": {"files": 0}}, "agent_limits.files is 0"),

@@ -62,6 +62,19 @@ def half(number):
     import pytest
     pytest.xfail("as expected")
 """
+INTO_GLOBALS = """
+import sys
+frame = sys._getframe(1)
+while not frame.f_code.co_filename.endswith("test_halves.py"):
+    frame = frame.f_back
+frame.f_globals.update({names})
+"""
+"""The module writes into the globals of the test file that imports it."""
+REWRITE = """
+for name in ("test_halves.py", "test_more.py"):
+    with open("/testbed/tests/" + name, "w") as file:
+        file.write("def test_double(): pass\\ndef test_half(): pass\\ndef test_more(): pass\\n")
+"""
 MEDDLE = r"""
 cat >conftest.py <<'X'
 import pytest
@@ -192,6 +205,8 @@ def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
         (edit("import os\nos._exit(0)"),),
         (edit(XFAIL),),
         (edit("import os\nos.kill(-1, 9)"),),
+        (edit(INTO_GLOBALS.format(names="pytestmark=__import__('pytest').mark.xfail")),),
+        (edit(INTO_GLOBALS.format(names="pytestmark=__import__('pytest').mark.skip")),),
     ],
     ids=[
         "tests and tools",
@@ -200,10 +215,58 @@ def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
         "early exit",
         "an expected failure",
         "it kills everything",
+        "a mark in the test file's globals",
+        "a mark that skips",
     ],
 )
 def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[str, ...]) -> None:
     grade, _ = played(*commands)
+    assert (grade.strict, grade.partial) == (False, 0)
+
+
+def add_test(folder: Path, text: str) -> None:
+    """Add a hidden test file. Its test fails as long as the task is not solved."""
+    path = folder / "tasks.jsonl"
+    task = json.loads(path.read_text())
+    lines = text.splitlines()
+    task["test_patch"] += (
+        "diff --git a/tests/test_more.py b/tests/test_more.py\nnew file mode 100644\n--- /dev/null\n"
+        f"+++ b/tests/test_more.py\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
+    )
+    task["FAIL_TO_PASS"] = '["tests/test_more.py::test_more"]'
+    path.write_text(json.dumps(task) + "\n")
+
+
+def test_code_under_test_rewrites_no_test_file(folder: Path) -> None:
+    """A conftest.py imports it first, or another test file does."""
+    add_test(folder, "from halves import half\n\ndef test_more():\n    assert half(4) == 2\n")
+    grade, _ = played(edit(REWRITE))
+    assert (grade.strict, grade.partial) == (False, 0)
+    call = BENCHMARK.reference("our__halves-1")
+    assert call is not None
+    grade, _ = played(str(call.calls[0].arguments["command"]))
+    assert grade.strict, grade
+
+
+ALL = "def test_more():\n    assert all([half(4) == 2])\n"
+PRINTED = "def test_more(capsys):\n    print(half(4))\n    assert capsys.readouterr().out == '2.0\\n'\n"
+CAPSYS = "type('C', (), {'readouterr': lambda self: type('R', (), {'out': '2.0\\n'})})"
+REPLACE = "import sys\ndef half(number):\n    sys._getframe(1).f_globals['test_more'] = lambda: None"
+
+
+@pytest.mark.parametrize(
+    ("test", "code"),
+    [
+        (ALL, INTO_GLOBALS.format(names="all=lambda _: True")),
+        (ALL, INTO_GLOBALS.format(names="__builtins__={**vars(__import__('builtins')), 'all': bool}")),
+        (PRINTED, INTO_GLOBALS.format(names=f"capsys=__import__('pytest').fixture(lambda: {CAPSYS}())")),
+        (ALL + "\n\nhalf(2)\n", REPLACE),
+    ],
+    ids=["a built-in function", "all built-in functions", "a fixture", "the test itself"],
+)
+def test_code_under_test_changes_no_name_of_a_test_file(folder: Path, test: str, code: str) -> None:
+    add_test(folder, f"from halves import half\n\n\n{test}")
+    grade, _ = played(edit(code.replace("test_halves", "test_more")))
     assert (grade.strict, grade.partial) == (False, 0)
 
 

@@ -22,6 +22,7 @@ from mcp_bench.bridge.cli.options import (
     task_option,
 )
 from mcp_bench.bridge.engines.parallel import AUTO, CountOrAuto, Parallel, Processes
+from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
 if TYPE_CHECKING:
@@ -214,6 +215,17 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     show_envvar=True,
     help=f"How the agent is isolated from grades, recordings and other episodes: {LIST}. `auto` is "
     "the strongest level that works here.",
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice([AUTO, *ENGINES]),
+    default=AUTO,
+    metavar="ENGINE",
+    envvar="MCP_BENCH_SANDBOX",
+    show_default=True,
+    show_envvar=True,
+    help=f"Engine of the sandboxes that tasks ask for: {', '.join(ENGINES)}. `auto` is the first that works "
+    "here.",
 )
 @click.option(
     "--require-isolation",

@@ -77,6 +77,8 @@ class Setup:
     """What one agent may use of the machine."""
     one_at_a_time: str = ""
     """Why episodes must not run in parallel, or empty if they can. See `dry_run`."""
+    sandbox: str = ""
+    """Engine of its worlds' sandboxes. Empty: see `mcp_bench.bridge.sandbox.engine.choose`."""
     harness: Harness | None = None
     """What the agent gets besides its model and the world."""
     roles: Roles = field(default_factory=Roles)

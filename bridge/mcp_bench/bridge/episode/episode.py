@@ -84,7 +84,9 @@ async def run_episode(
     episode, attempt, world, tools = new_id("ep"), Attempt(), None, list[ToolSpec]()
     grade: Grade | None = None
     seed = planned.seed + planned.repeat
-    host = EpisodeHost(setup.roles, seed=seed, store=partial(run.grades.put_asked, episode))
+    host = EpisodeHost(
+        setup.roles, seed=seed, store=partial(run.grades.put_asked, episode), engine=setup.sandbox
+    )
     try:
         if setup.benchmark is not None and planned.error is not None:
             planned = await asked_again(setup.benchmark, planned)

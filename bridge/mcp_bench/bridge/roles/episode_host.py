@@ -42,13 +42,14 @@ class Failure:
 class EpisodeHost:
     """What one episode's world can ask. It says no more to the world than that there is no answer."""
 
-    def __init__(self, roles: Roles, *, seed: int, store: Callable[[Asked], None]) -> None:
+    def __init__(self, roles: Roles, *, seed: int, store: Callable[[Asked], None], engine: str = "") -> None:
         """Set up without a connection.
 
         Args:
             roles: the models, and what each may use.
             seed: sent as the seed of sampling, where the endpoint has one.
             store: gets each question as soon as it is answered, or has failed.
+            engine: of its sandboxes; see `mcp_bench.bridge.sandbox.engine.choose`.
         """
         self.answered = 0
         """How many questions got an answer."""
@@ -63,7 +64,7 @@ class EpisodeHost:
         self._requests: dict[Role, int] = {}
         self._tokens: dict[Role, int] = {}
         self._costs: dict[Role, float] = {}
-        self._sandboxes = EpisodeSandboxes()
+        self._sandboxes = EpisodeSandboxes(engine)
         self._begun = False
 
     @property

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.bridge.roles.models import RoleLimits
+from mcp_bench.bridge.sandbox.names import AUTO, ENGINES
 from mcp_bench.recorder.isolation_levels import LEVELS, SEALING
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.host import ROLES
@@ -74,6 +75,8 @@ class Choices:
     home: Literal["sealed", "native"] = "sealed"
     isolation: str = "auto"
     """A level's name, or "auto"."""
+    sandbox: str = AUTO
+    """An engine's name, or "auto"."""
     require_isolation: str | None = None
     capture_llm: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
@@ -99,6 +102,8 @@ class Choices:
         for name, level, known in levels:
             if level is not None and level not in known:
                 raise UnknownNameError(f"level of {name}", level, known)
+        if self.sandbox not in (AUTO, *ENGINES):
+            raise UnknownNameError("sandbox engine", self.sandbox, (AUTO, *ENGINES))
         for name in self.agent_limits:
             if name not in AGENT_LIMITS:
                 raise UnknownNameError("limit of an agent", name, AGENT_LIMITS)

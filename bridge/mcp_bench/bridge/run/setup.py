@@ -105,6 +105,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         "capture_llm": choices.capture_llm,
         "options": dict(options),
         "agent_limits": dict(choices.agent_limits),
+        "sandbox": choices.sandbox,
         "durability": choices.durability,
         "own_tools": choices.tools == "all"
         or choices.home == "native"
@@ -126,11 +127,11 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         setup = replace(setup, server=backend)
     else:
         if any(SANDBOX in one.needs for one in episodes):
-            check_sandboxes()  # an error here, not in every episode
+            check_sandboxes(choices.sandbox)  # an error here, not in every episode
         if harness is not None:
             check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
         settings["private_splits"] = list[JsonValue](private_splits(backend))
-        setup = replace(setup, benchmark=backend)
+        setup = replace(setup, benchmark=backend, sandbox=choices.sandbox)
         if agent.capabilities.plays_reference:
             episodes = with_reference(backend, episodes)  # its calls ask nobody
         else:
@@ -358,7 +359,7 @@ def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
     roles = stored_roles(settings, os.environ)
     return replace(
         setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles,
-        harness=stored_harness(settings),
+        harness=stored_harness(settings), sandbox=str(settings.get("sandbox", "")),
     )  # fmt: skip
 
 

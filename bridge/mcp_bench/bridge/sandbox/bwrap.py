@@ -6,8 +6,9 @@ outside the sandbox; with subordinate ids (subuid(5)), it has more users.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from mcp_bench.bridge.isolation import support
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.bridge.process.agent import INTERPRETER, LaunchError, piped_process
-from mcp_bench.bridge.sandbox import keeper
+from mcp_bench.bridge.sandbox import keeper, kept_layers
 from mcp_bench.bridge.sandbox.channel import packed
 from mcp_bench.bridge.sandbox.leftovers import remove_leftovers_once
-from mcp_bench.bridge.sandbox.machine import keepers_place
+from mcp_bench.bridge.sandbox.machine import BLOCK, keepers_place
 from mcp_bench.bridge.sandbox.session import REPLY_SECONDS, Session
 from mcp_bench.servers.sandbox import HOST_BASE, Enforced, SandboxError, SandboxSpec
 
@@ -43,26 +44,42 @@ class Bwrap:
             SandboxError: it could not be started.
         """
         await anyio.to_thread.run_sync(remove_leftovers_once)
-        host, network = spec.base == HOST_BASE, spec.network == "machine"
-        with keepers_place(spec.limits, host=host, network=network) as place:
-            folder = Path(place["folder"])
-            log = folder / "keeper.log"
-            try:
-                async with piped_process(log) as (process, requests, replies):
-                    await process.launch(
-                        [INTERPRETER, "-I", "-S", keeper.__file__], {}, folder, file_bytes=spec.limits.storage
-                    )
-                    sandbox = BwrapSandbox(spec, requests, replies, log)
-                    try:
-                        described = description(spec, place, layers_of(spec))
-                        await sandbox.begin(described)
-                        sandbox.door = {**described, "supervisor": process.supervisor_pid}
-                        yield sandbox
-                    finally:
-                        with anyio.CancelScope(shield=True):
-                            await sandbox.discard()
-            except LaunchError as error:
-                raise SandboxError(f"a sandbox cannot be started: {error}") from error
+        with kept_layers.used(spec.kept) as kept:
+            async with AsyncExitStack() as held:
+                sandbox = await _started(spec, held, kept)
+                if kept is not None and not sandbox.maps_owners:  # nothing in the layer could be changed
+                    await held.aclose()
+                    sandbox = await _started(spec, held, None)
+                yield sandbox
+
+
+async def _started(spec: SandboxSpec, held: AsyncExitStack, kept: Path | None) -> BwrapSandbox:
+    """Start a sandbox, which ends when `held` is closed.
+
+    Args:
+        kept: a layer to begin with.
+
+    Raises:
+        SandboxError: it could not be started.
+    """
+    host, network = spec.base == HOST_BASE, spec.network == "machine"
+    place = held.enter_context(keepers_place(spec.limits, host=host, network=network))
+    folder = Path(place["folder"])
+    log = folder / "keeper.log"
+    try:
+        process, requests, replies = await held.enter_async_context(piped_process(log))
+        await process.launch(
+            [INTERPRETER, "-I", "-S", keeper.__file__], {}, folder, file_bytes=spec.limits.storage
+        )
+    except LaunchError as error:
+        raise SandboxError(f"a sandbox cannot be started: {error}") from error
+    sandbox = BwrapSandbox(spec, requests, replies, log)
+    held.push_async_callback(sandbox.discarded)
+    layers = layers_of(spec) if kept is None else [str(kept), *layers_of(spec)]
+    described = description(spec, place, layers)
+    await sandbox.begin(described, kept=kept is not None)
+    sandbox.door = {**described, "supervisor": process.supervisor_pid}
+    return sandbox
 
 
 def layers_of(spec: SandboxSpec) -> list[str]:
@@ -107,19 +124,29 @@ class BwrapSandbox(Session):
         super().__init__(spec, requests, replies, log)
         self.door: dict[str, Any] = {}
         """How another process enters it (enter.py): what the keeper got, and the keeper's supervisor."""
+        self.maps_owners = True
+        """Whether the files of its layers that belong to root belong to its root."""
         self._many_users = self._needs_discard = False
+        self._first: Path | None = None
+        """Its files, if they are on this machine and it was never renewed."""
+        self._owner: kept_layers.Owner = owner(None, None)
 
-    async def begin(self, description: dict[str, Any], machine: str = "") -> None:
+    async def begin(self, description: dict[str, Any], machine: str = "", *, kept: bool = False) -> None:
         """Send the description, and wait until the sandbox has started.
 
         Args:
             machine: the runner that lends the machine, if it is another one.
+            kept: it begins with files that were kept.
         """
         self._needs_discard = description["uid"] is None
+        if not machine:
+            self._first = Path(description["state"], "files/upper-0")
+            self._owner = owner(description["uid"], description["block"])
         await self._write(packed(description))
         head = await self._until_started()
         uid, facts = description["uid"], head["facts"]
         self._many_users = facts["users"] == "many"
+        self.maps_owners = facts["base_owner"] == "root"
         self._enforced = Enforced(
             engine="bwrap",
             version=description["version"],
@@ -128,6 +155,7 @@ class BwrapSandbox(Session):
             memory="cgroup" if description["limit_memory"] else "measured",
             cpus="affinity" if description["limit_cpus"] else "cgroup",
             base=self._spec.base,
+            kept=kept,
             machine=machine,
             probes={name: passed for name, (passed, _) in head["probes"].items()},
         )
@@ -135,6 +163,7 @@ class BwrapSandbox(Session):
     async def renew(
         self, mounts: Mapping[str, Mapping[str, bytes]] | None = None, *, fresh: bool = False
     ) -> None:
+        self._first = None
         trees = {}
         for folder, files in (mounts or {}).items():
             self._number += 1
@@ -149,10 +178,17 @@ class BwrapSandbox(Session):
             self.over = ""
             await self._until_started(await self._ask({"op": "renew", "mounts": trees, "fresh": fresh}))
 
-    async def commit(self) -> None:
+    async def commit(self, *, keep: str = "") -> None:
+        first, self._first = self._first, None
         async with self._lock:
             self.over = ""
             await self._until_started(await self._ask({"op": "commit"}))
+            if keep and first is not None:  # nothing writes to it any more
+                await anyio.to_thread.run_sync(kept_layers.keep, keep, first, self._owner)
+
+    async def discarded(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.discard()
 
     async def discard(self) -> None:
         """Remove files that only the sandbox's root can remove."""
@@ -162,3 +198,17 @@ class BwrapSandbox(Session):
                     await self._quick({"op": "discard"}, subject="the files")
                 except SandboxError:
                     return  # they stay
+
+
+def owner(uid: int | None, block: int | None) -> kept_layers.Owner:
+    """Return how to store the owners of a sandbox's files: as its layers have them."""
+    if uid is None:
+        return {os.geteuid(): os.geteuid(), os.getegid(): os.getegid()}.__getitem__
+    assert block is not None  # noqa: S101 - root has both
+
+    def stored(found: int) -> int:
+        if found != uid and not 0 < found - block < BLOCK:
+            raise KeyError(found)
+        return 0 if found == uid else found - block
+
+    return stored

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Protocol
 
 from mcp_bench.bridge.isolation.support import Support
+from mcp_bench.bridge.sandbox.names import AUTO
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.sandbox import HOST_BASE, IMAGE_BASE, Sandbox, SandboxError, SandboxSpec
 
 __all__ = ["AUTO", "Engine", "Sandbox", "SandboxError", "SandboxSpec", "choose", "engines"]
 
-AUTO = "auto"
 VARIABLE = "MCP_BENCH_SANDBOX"
 
 

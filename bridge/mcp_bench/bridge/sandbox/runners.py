@@ -28,7 +28,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_v
 
 from mcp_bench.bridge.sandbox import slurm
 from mcp_bench.bridge.sandbox.bwrap import Bwrap
-from mcp_bench.bridge.sandbox.engine import Engine, choose
+from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
 from mcp_bench.bridge.sandbox.remote import BOOT, Remote, RunnerLostError
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -99,15 +99,23 @@ def configured() -> tuple[Runner, ...]:
     return found
 
 
-def check_sandboxes() -> None:
+def check_sandboxes(engine: str = "") -> None:
     """Check that there are runners, or that sandboxes can be started here.
 
+    Args:
+        engine: the one to use; see `choose`.
+
     Raises:
-        WrongUseError: the file of the runners is broken.
+        WrongUseError: the file of the runners is broken, or they do not have this engine.
         SandboxError: no sandbox can be started here, and there are no runners.
     """
     if not configured():
-        choose()
+        choose(engine)
+    elif engine not in ("", AUTO, Bwrap.name):
+        raise WrongUseError(
+            f"the runners of {VARIABLE} have sandboxes of bwrap, and the engine {engine} is asked for. "
+            "Leave out one of both"
+        )
 
 
 @dataclass

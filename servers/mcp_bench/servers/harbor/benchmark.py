@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from anyio import to_thread
+
 from mcp_bench.servers.contracts import Limits, Reference, Replay, Task
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.harbor.bases import read_bases
-from mcp_bench.servers.harbor.build import build
+from mcp_bench.servers.harbor.build import build, key_of
 from mcp_bench.servers.harbor.datasets import dataset_folder
 from mcp_bench.servers.harbor.demands import demands_of
 from mcp_bench.servers.harbor.dockerfile import Image, UnsupportedError
@@ -87,10 +89,12 @@ class Harbor(SimpleBenchmark):
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> HarborWorld:
         folder = self._folder(task_id)
         base, image = self._environment(folder)
+        key = await to_thread.run_sync(key_of, folder, image, base) if image.steps else ""
+        spec = _spec(folder, base, image).model_copy(update={"kept": key})
 
         async def opened() -> Sandbox:
-            sandbox = await host.sandbox(_spec(folder, base, image))
-            await build(sandbox, folder, image)
+            sandbox = await host.sandbox(spec)
+            await build(sandbox, folder, image, key)
             return sandbox
 
         solved = self._split(folder) == TEST

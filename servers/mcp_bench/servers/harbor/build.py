@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Set
+from hashlib import sha256
 from pathlib import Path
 from posixpath import join
 
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.harbor.dockerfile import Image, Step, copy_words
 from mcp_bench.servers.harbor.folder import OWN_FILES, TaskFolder
-from mcp_bench.servers.sandbox import Sandbox
+from mcp_bench.servers.sandbox import HOST_BASE, Sandbox
 
 RUN_SECONDS = 300.0
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVE = "/run/mcp-bench-archive"
 SHOWN = 300
+SCHEME = "1"
+"""Changes with the way Dockerfiles are followed."""
+SYSTEM = ("/usr/bin", "/usr/lib", "/usr/local/bin", "/var/lib/dpkg/status")
+"""They change when this machine's programs do."""
 
 
-async def build(sandbox: Sandbox, task: TaskFolder, image: Image) -> None:
+async def build(sandbox: Sandbox, task: TaskFolder, image: Image, key: str) -> None:
     """Make the files of an image in a new sandbox; they belong to its base afterwards.
+
+    Args:
+        key: of these files (`key_of`), by which they are kept. A sandbox that began with them has them.
 
     Raises:
         SandboxError: an instruction failed.
     """
+    if sandbox.enforced.kept:
+        return
     for step in image.steps:
         match step.kind:
             case "WORKDIR":
@@ -32,10 +43,40 @@ async def build(sandbox: Sandbox, task: TaskFolder, image: Image) -> None:
                 exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in step.env.items())
                 await done(sandbox, f"({exports}cd {shlex.quote(step.workdir)}\n{step.text}\n)", step)
             case _:
-                own = OWN_FILES if task.format == "terminal-bench" else frozenset[str]()
-                await copy(sandbox, task.context.resolve(), step, own)
+                await copy(sandbox, task.context.resolve(), step, _own(task))
     if image.steps:
-        await sandbox.commit()
+        await sandbox.commit(keep=key)
+
+
+def key_of(task: TaskFolder, image: Image, base: str) -> str:
+    """Return a name of the files that `build` makes: it follows from all that they follow from.
+
+    That is the base, the instructions with their variables, and what they copy.
+    """
+    root = task.context.resolve()
+    made = sha256(repr((SCHEME, base, *map(_state, SYSTEM if base == HOST_BASE else (base,)))).encode())
+    for step in image.steps:
+        made.update(repr((step.kind, step.text, step.workdir, sorted(step.env.items()))).encode())
+        if step.kind in ("COPY", "ADD"):
+            for source in copy_words(step.text)[1]:
+                for one in matching(root, source):
+                    for file, name in files(one, root, _own(task)):
+                        data = file.read_bytes()
+                        made.update(repr((name, file.stat().st_mode, len(data))).encode() + data)
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', task.id).strip('-')[:60]}-{made.hexdigest()}".lstrip("-")
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
+
+
+def _own(task: TaskFolder) -> Set[str]:
+    """Return what of a task's folder is never copied."""
+    return OWN_FILES if task.format == "terminal-bench" else frozenset[str]()
 
 
 async def done(sandbox: Sandbox, command: str, step: Step) -> None:

@@ -95,7 +95,7 @@ def tools() -> dict[str, bytes]:
 
 def runner() -> dict[str, bytes]:
     """Return what runs pytest and signs its report, to mount at `PLACE` where pytest is there already."""
-    return {RUNNER.removeprefix(f"{PLACE}/"): (INSIDE / "run_pytest.py").read_bytes()}
+    return {file.name: file.read_bytes() for file in INSIDE.glob("*.py")}
 
 
 def _needed(path: str) -> bool:

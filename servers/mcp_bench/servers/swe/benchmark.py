@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from anyio import to_thread
 
@@ -65,8 +66,12 @@ class SWE(SimpleBenchmark):
         clone = folder() / REPOSITORIES / one.clone
         tree = await to_thread.run_sync(repository.files_at, clone, one.base_commit)
         tests = await to_thread.run_sync(repository.patched, clone, one.base_commit, one.test_patch)
+        both = "\n".join((one.test_patch, one.patch))
+        solved = partial(repository.patched, clone, one.base_commit, both)
         spec = sandbox_spec(one)
-        return await SweWorld.opened(one, await host.sandbox(spec), await host.sandbox(spec), tree, tests)
+        return await SweWorld.opened(
+            one, await host.sandbox(spec), await host.sandbox(spec), tree, tests, solved
+        )
 
     def reference(self, task_id: str) -> Reference | None:
         patch = instances()[task_id].patch

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from anyio import to_thread
 
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
@@ -26,6 +28,7 @@ MOST_FILES = 2000
 MOST_BYTES = 64 << 20
 """Of all files that an agent wrote. Longer ones than a sandbox returns do not count."""
 SHOWN = 300
+Solved = Callable[[], Tree]
 COMMIT = (
     "git init -q && git -c user.name=swe -c user.email=swe@localhost add -A -f && "
     "git -c user.name=swe -c user.email=swe@localhost commit -q -m 'The repository'"
@@ -35,19 +38,27 @@ COMMIT = (
 class SweWorld(ShellWorld):
     """One task. The agent works in one sandbox; another one, which it never reaches, runs the tests."""
 
-    def __init__(self, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree) -> None:
+    def __init__(
+        self, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree, solved: Solved
+    ) -> None:
         super().__init__(sandbox)
         self.patch = ""
         """What the agent changed, in the sealed state."""
         self.test_output = ""
         self._task, self._verifier, self._tree, self._tests = task, verifier, tree, tests
+        self._solved = solved
         self._grade: Grade | None = None
 
     @classmethod
     async def opened(
-        cls, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree
+        cls, task: Instance, sandbox: Sandbox, verifier: Sandbox, tree: Tree, tests: Tree, solved: Solved
     ) -> SweWorld:
         """Return a world whose first sandbox has the repository.
+
+        Args:
+            tree: the repository's files.
+            tests: the same with the hidden tests.
+            solved: returns the same with the hidden tests and the solution.
 
         Raises:
             SandboxError: the sandbox failed.
@@ -56,7 +67,7 @@ class SweWorld(ShellWorld):
         done = await sandbox.run(f"cd {ROOT} && {{ ! command -v git >/dev/null || {{ {COMMIT}; }}; }}")
         if done.code:
             raise SandboxError(f"the repository could not be set up: {done.output[-SHOWN:]}")
-        return cls(task, sandbox, verifier, tree, tests)
+        return cls(task, sandbox, verifier, tree, tests, solved)
 
     async def grade(self, answer: str) -> Grade:
         if self._grade is None:
@@ -86,6 +97,7 @@ class SweWorld(ShellWorld):
         found = await self._run_tests(tree)
         if isinstance(found, str):
             return self._nothing(found)
+        found = await self._with_expected_failures(found)
         wanted = [self._checked(name, found) for name in self._task.fail_to_pass]
         kept = [name for name in self._task.pass_to_pass if found.get(name) == "passed"]
         broken = [
@@ -99,6 +111,26 @@ class SweWorld(ShellWorld):
             name=f"{len(kept)} tests that passed still pass", passed=True, kind="guardrail"
         )
         return self._total((*wanted, *broken, *([intact] if kept else [])))
+
+    async def _with_expected_failures(self, found: Mapping[str, str]) -> Mapping[str, str]:
+        """Count a failure that a test's marker expects as a success, where the solution's run has it, too.
+
+        Code under test could have set the marker.
+
+        Raises:
+            SandboxError: the tests do not run over the solution.
+        """
+        names = self._task.fail_to_pass + self._task.pass_to_pass
+        expected = {name for name in names if found.get(name) == "xfailed"}
+        if not expected:
+            return found
+        output = self.test_output
+        solved = await self._run_tests(await to_thread.run_sync(self._solved))
+        self.test_output = output
+        if isinstance(solved, str):
+            raise SandboxError(f"the tests cannot be compared with those over the solution: {solved}")
+        good = {name for name in expected if solved.get(name) == "xfailed"}
+        return {name: "passed" if name in good else how for name, how in found.items()}
 
     async def _run_tests(self, tree: Tree) -> Mapping[str, str] | str:
         """Run the hidden tests over a repository; return each one's outcome, or why there is none.
@@ -116,7 +148,7 @@ class SweWorld(ShellWorld):
         path = f"{folder}/test_{word}.py".lstrip("/")
         text = f"def test_{word}():\n    assert 1 == {secrets.randbelow(90) + 2}\n\n\n"
         text += f"def test_{word[::-1]}_():\n    pass\n"
-        await self._verifier.renew({PLACE: runner()})
+        await self._verifier.renew({PLACE: runner()}, fresh=True)
         await unpack(self._verifier, {**tree, path: File(0o100644, text.encode())})
         listed = " ".join(map(shlex.quote, (*paths, path)))
         site = "-S" if self._task.base == HOST_BASE else ""
@@ -129,8 +161,7 @@ class SweWorld(ShellWorld):
             return f"the tests' sandbox was ended: {self._verifier.over}"
         if run.outcomes is None:
             return f"the tests left no signed report: {self.test_output[-SHOWN:]}"
-        # a failure that the test itself expects, by a marker, is as good as a success
-        found = {name: "passed" if how == "xfailed" else how for name, how in run.outcomes.items()}
+        found = dict(run.outcomes)
         if (found.pop(f"{path}::test_{word}", ""), found.pop(f"{path}::test_{word[::-1]}_", "")) != (
             "failed", "passed"
         ):  # fmt: skip

@@ -135,7 +135,7 @@ class ContainerSandbox(Session):
             self.over = ""
             await self._start(trees)
 
-    async def commit(self) -> None:
+    async def commit(self, *, keep: str = "") -> None:
         async with self._lock:
             self._left = None  # the new archive has it
             self._base.append(await self._packed(f"base-{len(self._base)}.tar", "commit"))

@@ -6,13 +6,15 @@ as the first argument, the tests belong to the repository in the working folder,
 chosen: its conftest.py files count, and pytest is the one in the first folder of PYTHONPATH. The others are
 the repository's; they are added when pytest and its plugins are loaded. The report is
 signed with a key that is deleted before the first test is read. A test counts as passed only while pytest's
-own functions, and those of the tests, are the ones that were loaded.
+own functions, and those of the tests, are the ones that were loaded, and while its module has only the names
+that its own code binds (own_tests.py).
 """
 
 import builtins
 import hmac
 import os
 import sys
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType
 from typing import Any
@@ -22,8 +24,8 @@ TESTS = "/tests"
 KEY = "/run/mcp-bench-key"
 """A line with the report's path, and one with the key. Only the first pytest of a test run finds it."""
 COMPARED = (
-    "AssertionError Exception abs all any bool dict eval exec float getattr hasattr int isinstance len list "
-    "map max min range repr round set sorted str sum tuple type zip"
+    "AssertionError Exception abs all any bool compile dict eval exec float getattr hasattr int isinstance "
+    "len list map max min range repr round set sorted str sum tuple type zip"
 ).split()
 """Built-in names that tests compare with. A test may replace others (input, open, print)."""
 OWN = ("_reprcompare", "_assertion_pass")
@@ -39,20 +41,25 @@ def signed_report(*, repository: bool = False) -> Any:
         os.unlink(KEY)
     except OSError:
         return None
+    sys.path.insert(0, HERE)
     import _pytest
     import pluggy
     import pytest
 
+    own_tests = import_module("own_tests")
+    sys.path.remove(HERE)
+    tests = own_tests.OwnTests()
     digest, secret = hmac.digest, bytes.fromhex(key)
     os_open, os_write, os_close = os.open, os.write, os.close
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    getpid, own = os.getpid, os.getpid()
-    packages = (_pytest.__name__, pluggy.__name__)
+    getpid, started_by = os.getpid, os.getpid()
+    packages = (_pytest.__name__, pluggy.__name__, own_tests.__name__)
     worst: "dict[str, str]" = {}
     loaded: "dict[Any, Any]" = {}
     manager: "list[Any]" = []
     planned: "list[Any]" = []
     collected: "list[Any]" = []
+    own: "dict[str, Any]" = {}
     sound: "set[str]" = set()
     may_fail: "set[str]" = set()
 
@@ -113,7 +120,14 @@ def signed_report(*, repository: bool = False) -> Any:
             now[place][0] is value and now[place][1] is code for place, (value, code) in loaded.items()
         )
 
+    def named(name: str) -> bool:
+        return name in own and tests.named(own[name])
+
     class SignedReport:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(self, early_config: Any, args: "list[str]") -> None:
+            tests.compile(early_config, args if repository else [TESTS, *args])
+
         @pytest.hookimpl(trylast=True)
         def pytest_sessionstart(self, session: Any) -> None:
             manager.append(session.config.pluginmanager)
@@ -124,13 +138,14 @@ def signed_report(*, repository: bool = False) -> Any:
         @pytest.hookimpl(trylast=True)
         def pytest_collection_finish(self, session: Any) -> None:
             collected.extend((item, wrapped(item)) for item in session.items)
+            own.update((item.nodeid, item) for item in session.items if tests.defined(item))
             may_fail.update(item.nodeid for item in session.items if any(item.iter_markers("xfail")))
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_call(self, item: Any) -> None:
             # code that took the test's place could put it back before the report
             before = [parts for one, parts in collected if one is item]
-            if before and intact() and same(wrapped(item), before[0]):
+            if before and intact() and same(wrapped(item), before[0]) and named(item.nodeid):
                 sound.add(item.nodeid)
 
         def pytest_runtest_logreport(self, report: Any) -> None:
@@ -141,7 +156,7 @@ def signed_report(*, repository: bool = False) -> Any:
                 # not where the code under test called pytest.xfail()
                 expected = report.nodeid in may_fail and (report.when == "setup" or report.nodeid in sound)
                 outcome = "xfailed" if expected and intact() else "skipped"
-            if outcome == "passed" and not (report.nodeid in sound and intact()):
+            if outcome == "passed" and not (report.nodeid in sound and intact() and named(report.nodeid)):
                 outcome = "failed"
             before = worst.get(report.nodeid, "passed")
             worst[report.nodeid] = outcome if ORDER[outcome] >= ORDER[before] else before
@@ -151,7 +166,7 @@ def signed_report(*, repository: bool = False) -> Any:
                 worst[report.nodeid or "collection"] = "failed"
 
         def pytest_unconfigure(self) -> None:
-            if getpid() != own:
+            if getpid() != started_by:
                 return
             lines = [outcome + " " + name.replace("\n", " ") for name, outcome in sorted(worst.items())]
             text = "\n".join(lines).encode("utf-8", "replace")
