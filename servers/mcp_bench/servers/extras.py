@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TRAINER = "mcp-bench-trainer"
 """A distribution of its own, so that recording never installs PyTorch."""
-TRAINER_COMMANDS = ("train", "export-model", "serve-model", "loop", "ablate")
+TRAINER_COMMANDS = ("train", "export-model", "serve-model", "loop", "ablate", "improve")
 """The commands that it adds. A test compares them with its entry points."""
 INSTALL_TRAINER = "pip install ./trainer (in a checkout of mcp-bench; it installs PyTorch)"
 

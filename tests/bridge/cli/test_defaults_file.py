@@ -272,7 +272,7 @@ def test_a_refused_file_starts_nothing(bench, project, here: Path) -> None:
     assert not (here / "owned").exists()
 
 
-@pytest.mark.parametrize("command", ["connect", "serve", "proxy"])
+@pytest.mark.parametrize("command", ["connect", "experience", "serve", "proxy"])
 def test_agents_cannot_choose_their_tasks_by_a_file(project, command: str) -> None:
     """An agent's own configuration starts these commands in a folder that the agent can write to."""
     project(f"[{command}]\nsplit = 'train'\n")

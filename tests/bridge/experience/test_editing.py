@@ -61,6 +61,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("write_file", {"path": "INSTRUCTIONS.md", "text": "x" * 20_000}, "every request carries them"),
     ("write_file", {"path": "INSTRUCTIONS.md/x", "text": "x"}, "is no part of a harness"),
+    (
+        "write_file",
+        {"path": f"memory/{'x' * 300}.md", "text": "x"},
+        "Nothing was changed: File name too long",
+    ),
     ("edit_file", {"path": "INSTRUCTIONS.md", "old": "a", "new": "b"}, "has that part 2 times"),
     ("edit_file", {"path": "INSTRUCTION.md", "old": "a", "new": "b"}, "did you mean INSTRUCTIONS.md"),
     ("read_file", {"path": "none"}, "There is no file 'none'"),

@@ -22,9 +22,12 @@ HELD = {
         "Close ticket tkt_77f0aa for Ilse Marbach, please.",
         {"id": "tkt_77f0aa", "name": "Ilse Marbach"},
     ),
-    "dev": (f"Please do this: {LONG}.", {"query": "blue-harbour", "plain": "approve", "year": 2027}),
+    "dev": (
+        f"Please do this: {LONG}.",
+        {"query": "blue-harbour", "plain": "approve", "from": "main-account"},
+    ),
 }
-TRAIN = [(f"Pay invoice inv-{n:05} in 2027 by card.", {"id": f"inv-{n:05}"}) for n in range(20)]
+TRAIN = [(f"Pay invoice inv-{n:05} in 2027 from main-account.", {"id": f"inv-{n:05}"}) for n in range(20)]
 CANARY = Canary("grades.db", "c0ffee" * 11)
 
 
@@ -75,7 +78,13 @@ def test_what_held_out_tasks_have_is_found(check: TextCheck, text: str, expected
 
 @pytest.mark.parametrize(
     "text",
-    ["Approve by card in 2027.", "Check the ticket, then close it.", "tkt_77f0ab", "Pay inv-00003 first."],
+    [
+        "Approve in 2027.",
+        "Pay from main-account.",
+        "Check the ticket, then close it.",
+        "tkt_77f0ab",
+        "Pay inv-00003 first.",
+    ],
 )
 def test_lessons_pass(check: TextCheck, text: str) -> None:
     assert found(check, text) == []

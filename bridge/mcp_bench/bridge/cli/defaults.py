@@ -32,7 +32,7 @@ REQUESTS = frozenset(
      "version", "yes"}
 )  # fmt: skip
 """They ask for something to be done now, so they are typed."""
-STARTED_BY_AGENTS = frozenset({"connect", "proxy", "serve"})
+STARTED_BY_AGENTS = frozenset({"connect", "experience", "proxy", "serve"})
 """Agents start these in a folder of theirs, where they could choose their own tasks."""
 OF_THE_AGENT = ("model", "base_url", "agent_command", "options")
 """Parameters of `record` that belong to the agent that the same file names."""

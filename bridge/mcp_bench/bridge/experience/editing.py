@@ -101,7 +101,10 @@ class EditingExperience(Experience):
                 text.encode()  # no lone surrogates
         except (WrongUseError, UnicodeEncodeError) as error:
             raise RefusedError(f"Nothing was changed: {error}") from error
-        write_texts(self._folder, texts)
+        try:
+            write_texts(self._folder, texts)
+        except OSError as error:  # a name that is too long, or both a file and a folder
+            raise RefusedError(f"Nothing was changed: {error.strerror}.") from error
         return f"Done. The harness is now version {version}, with {len(texts)} files."
 
 

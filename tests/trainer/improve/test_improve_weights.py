@@ -1,0 +1,72 @@
+"""Weights are trained, served and measured like a harness. The model is a tiny one that solves nothing."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mcp_bench.recorder.store.reader import RunReader
+from tests.support.bench_commands import Bench
+from tests.support.scripted_improvement import GOOD
+from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.full,  # trains and serves, a minute; the loop's and the demo's tests take the same steps
+]
+
+NO_GUARDS = {"cut": 1.0, "flat": 1.0, "calls": 0.0, "mismatch": 1.0}
+"""Of learning from reward: this model never ends an answer."""
+
+
+@pytest.fixture
+def bench(bench_home: Path) -> Bench:
+    return Bench(bench_home)
+
+
+def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(template("qwen3_training"))
+    base = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "INSTRUCTIONS.md").write_text(GOOD)
+    recipe = yaml.safe_load((resources.files("mcp_bench.trainer") / "recipes/tiny-cpu-grpo.yaml").read_text())
+    del recipe["model"]["architecture"]  # the base has its own
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
+    settings = {
+        "model.base": str(base),
+        "training.epochs": 1,
+        "rl.groups": 1,
+        "rl.attempts": 2,
+        "rl.max_tokens": 8,
+        **{f"rl.guards.{name}": value for name, value in NO_GUARDS.items()},
+    }
+    done = bench.run(
+        "improve", tmp_path / "out", "--benchmark", "doors", "--recipe", tmp_path / "mine.yaml",
+        *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
+        "--policy", "fixed:train,harness,rl", "--candidate", tmp_path / "good", "--rl-steps", "1",
+        "--generations", "4", "--patience", "4", "--train", "2", "--dev", "12", "--repeats", "1",
+        "--min-partial", "0", "--max-tokens", "8", "--json",
+    )  # fmt: skip
+    history = json.loads(done.stdout)
+    assert [(one["action"], one["verdict"]) for one in history["generations"]] == [
+        ("train", "not promoted"),
+        ("harness", "not promoted"),
+        ("rl", "not promoted"),
+        ("stop", "nothing to measure"),
+    ]
+    assert history["best"] == {"harness": 0, "weights": 0}
+    out = tmp_path / "out"
+    trained = json.loads((out / "generation-1" / "train.json").read_text())
+    assert trained["runs"] == [json.loads((out / "h0-w0" / "train-0.json").read_text())["run"]]
+    assert json.loads((out / "generation-3" / "train.json").read_text())["spent"]["episodes"] >= 2
+    models = {}
+    for arm in ("h0-w0", "h0-w1", "h2-w0", "h0-w3"):
+        run = json.loads((out / arm / "gate-0.json").read_text())["run"]
+        with RunReader(bench.home / "runs" / run) as reader:
+            found = reader.summary()
+        models[arm] = found and found.model
+    assert models == {"h0-w0": "out-w0", "h0-w1": "out-w1", "h2-w0": "out-w0", "h0-w3": "out-w3"}
