@@ -73,7 +73,8 @@ def test_a_model_writes_tips(recorded: Bench, tmp_path: Path) -> None:
             "--out", tmp_path / "by-model",
         )  # fmt: skip
         asked = len(endpoint.requests)
-    assert f"{2 * asked} parts of the model's answers were of no use" in done.stdout
+    assert done.stderr.count("asking m about ") == asked
+    assert f"{2 * asked} parts of the model's answers were of no use" in done.stderr
     made = read_harness(tmp_path / "by-model")
     assert set(made.tips.values()) == {"Act on what you found."}
     kept = (tmp_path / "by-model" / ".asked.jsonl").read_text().splitlines()
@@ -89,6 +90,22 @@ def test_a_model_that_does_not_answer_leaves_nothing(recorded: Bench, tmp_path: 
     )  # fmt: skip
     assert "it cannot be reached" in done.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_tips_stay_if_the_model_stops_answering(recorded: Bench, tmp_path: Path) -> None:
+    """Here because its limit of requests is reached."""
+    options = ("--split", "train", "--limit", "2", "--agent-option", "drop=1")
+    recorded.run("record", "--agent", "oracle", *options)
+    script = Script(
+        "Attempt 1", (Step(text='[{"lesson": "Look first.", "attempts": [1]}]'),), without_tools=True
+    )
+    with ModelEndpoint([script]) as endpoint:
+        done = recorded.run(
+            "harness", "tips", "--judge-model", "m", "--judge-base-url", endpoint.openai_url, "--role-limit",
+            "requests=1", "--out", tmp_path / "some",
+        )  # fmt: skip
+    assert "the model stopped answering after 1 families" in done.stderr
+    assert list(read_harness(tmp_path / "some").tips.values()) == ["Look first."]
 
 
 def test_what_is_recalled_is_recorded_and_never_the_task_itself(bench: Bench, tmp_path: Path) -> None:

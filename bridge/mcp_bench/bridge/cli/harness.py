@@ -68,7 +68,7 @@ least_option = click.option(
     default=2,
     show_default=True,
     metavar="N",
-    help="Tasks that it must rest on.",
+    help="Tasks that each must rest on, if a rule finds it.",
 )
 most_option = click.option(
     "--most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="How many."
@@ -93,20 +93,21 @@ def tips(
     from mcp_bench.bridge.memory.edit import files_of, refuse_existing, with_tips, write_edited
     from mcp_bench.bridge.memory.judge import ASKED
     from mcp_bench.bridge.memory.tips import tips_by_rule
+    from mcp_bench.servers.sanitize import sanitize_line
 
     refuse_existing(out)
     files, attempts = files_of(before), attempts_of(runs, run_tags)
     hidden: dict[str, str] = {}
-    useless = 0
+    problems: list[str] = []
     if judge["judge_model"] is None:
         found = tips_by_rule(attempts, least=least, most=most)
     else:
-        found, useless, hidden[ASKED] = tips_of_model(attempts, judge, most)
+        found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most)
     nothing_new(found, "no error was made in several tasks, and the model wrote no tip")
     made = write_edited(with_tips(files, found), out, hidden)
     lines = [f"{tip.text}  [{tip.tasks} tasks, {len(tip.episodes)} episodes]" for tip in found]
-    if useless:
-        lines.append(f"{useless} parts of the model's answers were of no use")
+    for problem in problems:
+        click.echo(sanitize_line(problem), err=True)
     report(made, out, attempts, lines, as_json=as_json)
 
 
@@ -281,8 +282,8 @@ def attempts_of(runs: Sequence[str], tags: Sequence[str]) -> list[Attempt]:
 
 def tips_of_model(
     attempts: Sequence[Attempt], options: dict[str, Any], most: int
-) -> tuple[list[Tip], int, str]:
-    """Return the tips of a model, the count of useless parts, and what was asked as JSON lines."""
+) -> tuple[list[Tip], list[str], str]:
+    """Return the tips of a model, what was of no use, and what was asked as JSON lines."""
     import os
 
     import anyio
@@ -290,11 +291,15 @@ def tips_of_model(
     from mcp_bench.bridge.memory.judge import Judge, asked_lines
     from mcp_bench.bridge.memory.model_tips import tips_by_model
     from mcp_bench.bridge.roles.models import roles_of
+    from mcp_bench.servers.sanitize import sanitize_line
 
-    async def ask() -> tuple[list[Tip], int, str]:
+    def say(line: str) -> None:
+        click.echo(sanitize_line(line), err=True)
+
+    async def ask() -> tuple[list[Tip], list[str], str]:
         async with Judge(roles_of(options, os.environ)) as judge:
-            found, useless = await tips_by_model(attempts, judge, most=most)
-            return found, useless, asked_lines(judge.asked)
+            found, problems = await tips_by_model(attempts, judge, most=most, say=say)
+            return found, problems, asked_lines(judge.asked)
 
     return anyio.run(ask)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp_bench.bridge.memory.attempts import Attempt
 from mcp_bench.bridge.memory.compact import whole
-from mcp_bench.bridge.memory.judge import Judge, json_in
+from mcp_bench.bridge.memory.judge import Judge, NoJudgeError, json_in
 from mcp_bench.bridge.memory.tips import Tip
 from mcp_bench.servers.sanitize import sanitize_line
 
@@ -25,31 +25,48 @@ SYSTEM = (
 
 
 async def tips_by_model(
-    attempts: Sequence[Attempt], judge: Judge, *, most: int = 10
-) -> tuple[list[Tip], int]:
-    """Return tips, and how many answers or parts of them were of no use.
+    attempts: Sequence[Attempt], judge: Judge, *, most: int = 10, say: Callable[[str], object] = str
+) -> tuple[list[Tip], list[str]]:
+    """Return tips, and what was of no use.
 
-    The families with the most unsolved attempts are asked about, each once.
+    The families with the most unsolved attempts are asked about, each once. If the model stops answering, the
+    tips that it gave stay.
+
+    Args:
+        attempts: what was tried.
+        judge: the model.
+        most: how many tips.
+        say: gets a line before each question.
 
     Raises:
-        NoJudgeError: the model does not answer.
+        NoJudgeError: the model does not answer the first question.
     """
     families: dict[str, list[Attempt]] = {}
     for one in attempts:
         families.setdefault(one.family, []).append(one)
     failed = {name: [one for one in of if not one.episode.strict] for name, of in families.items()}
-    ranked = sorted((name for name in families if failed[name]), key=lambda name: (-len(failed[name]), name))
+    asked = sorted((name for name in families if failed[name]), key=lambda name: (-len(failed[name]), name))
     tips: list[Tip] = []
+    problems: list[str] = []
     useless = 0
-    for name in ranked[:MOST_FAMILIES]:
+    for number, name in enumerate(asked[:MOST_FAMILIES]):
         solved = [one for one in families[name] if one.episode.strict]
         shown = [*failed[name][:MOST_ATTEMPTS], *solved[:1]]
-        answer = json_in(await judge.ask(SYSTEM, _question(shown)), "[", "]")
+        say(f"asking {judge.model} about {name}: {len(shown)} attempts")
+        try:
+            answer = json_in(await judge.ask(SYSTEM, _question(shown)), "[", "]")
+        except NoJudgeError as error:
+            if not number:
+                raise
+            problems.append(f"the model stopped answering after {number} families: {error}")
+            break
         for part in answer if isinstance(answer, list) else [None]:
             tip = _tip(part, name, shown, judge.model)
             useless += tip is None
             tips += [] if tip is None else [tip]
-    return tips[:most], useless
+    if useless:
+        problems.append(f"{useless} parts of the model's answers were of no use")
+    return tips[:most], problems
 
 
 def _question(shown: Sequence[Attempt]) -> str:
