@@ -40,6 +40,8 @@ class Session:
         self, spec: SandboxSpec, requests: ByteSendStream, replies: ByteReceiveStream, log: Path
     ) -> None:
         self.over = ""
+        self.deaths = 0
+        """How often every process was killed from inside, so that it started again over its files."""
         self._spec = spec
         self._requests, self._replies, self._log = requests, replies, log
         self._incoming, self._waiting = Incoming(), list[Message]()
@@ -210,6 +212,7 @@ class Session:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise self._lost() from None
         head, body = self._waiting.pop(0)
+        self.deaths += "died" in head
         if "failed" in head:
             raise SandboxError(f"a sandbox cannot be started: {head['failed']}")
         return head, body
