@@ -33,6 +33,11 @@ CHANGES = TypeAdapter(tuple[FileChange, ...])
 STARTED = "started"
 
 
+def mounted_mode(path: str, data: bytes) -> int:
+    """Return the mode of a file that `renew` mounts: scripts can be executed."""
+    return 0o755 if data.startswith(b"#!") or path.endswith(".sh") else 0o644
+
+
 class Session:
     """What every engine's sandbox does alike. Its two ends are pipes."""
 
