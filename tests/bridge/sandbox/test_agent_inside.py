@@ -90,9 +90,11 @@ def test_it_solves_the_task_there(bench: Bench, tmp_path: Path, agent, model, wo
     assert ("/work" if benchmark is CODEWORLD else "/app") in said
 
 
-def test_an_agent_that_kills_everything_is_graded(bench: Bench) -> None:
+@pytest.mark.parametrize("connects", [True, False], ids=["after it connected", "before"])
+def test_an_agent_that_kills_everything_is_graded(bench: Bench, connects: bool) -> None:
     program = bench.home.parent / "agent.py"
-    program.write_text(RPC + "import os\nserver = Server()\nserver.connect()\nos.kill(-1, 9)\n")
+    connect = "server = Server()\nserver.connect()\n" if connects else ""
+    program.write_text(RPC + f"import os\n{connect}os.kill(-1, 9)\n")
     bench.environ["MCP_BENCH_ISOLATION"] = "auto"
     with ModelEndpoint([]) as endpoint:
         done = bench.run(
@@ -100,7 +102,7 @@ def test_an_agent_that_kills_everything_is_graded(bench: Bench) -> None:
             "--task", TASK, "--tools", "all", "--base-url", endpoint.openai_url, "--json",
         )  # fmt: skip
     assert json.loads(done.stdout)["strict"] == 0
-    [episode] = bench.rows("select * from episodes")
+    [episode] = bench.rows("select * from episodes")  # it is not retried
     assert episode["invalid"] is None, episode
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -321,6 +322,33 @@ async def test_a_cancelled_start_leaves_no_sandbox(monkeypatch: pytest.MonkeyPat
             tasks.cancel_scope.cancel()
         await held.aclose()
     assert steps == ["removed"]
+
+
+async def test_a_slot_is_given_back_when_the_files_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = list[str]()
+
+    class Removed:
+        enforced = None
+
+        @asynccontextmanager
+        async def sandbox(self, spec: SandboxSpec) -> AsyncIterator[Removed]:
+            yield self
+            for _ in range(10):
+                await anyio.sleep(0)
+            steps.append("removed")
+
+    @asynccontextmanager
+    async def leased(runners: object) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(engine=Removed())
+        steps.append("given back")
+
+    monkeypatch.setattr(episode_sandboxes, "configured", lambda: ("a runner",))
+    monkeypatch.setattr(episode_sandboxes, "leased", leased)
+    held = episode_sandboxes.EpisodeSandboxes()
+    for _ in range(2):
+        await held.start(SandboxSpec())
+    await held.aclose()
+    assert steps == ["removed", "removed", "given back"]
 
 
 def test_an_unknown_engine_gets_suggestions() -> None:

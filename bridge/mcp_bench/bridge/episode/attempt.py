@@ -104,6 +104,8 @@ class Attempt:
     detail: str | None = None
     on_its_word: bool = False
     """Whether `invalid` rests on what the agent did or wrote, and not on what the referee saw itself."""
+    killed_all: bool = False
+    """Whether an agent inside the sandbox ended all its processes: what it then lacks is its own failure."""
     endpoint_failed: bool = False
     """Whether the capture proxy saw the model endpoint fail at the end."""
     rewards: Sequence[float | None] = ()

@@ -157,7 +157,7 @@ async def play(
                 "the agent never listed the tools: was its configuration read?",
                 on_its_word=True,
             )
-        if claims_count and attempt.on_its_word:
+        if (claims_count or attempt.killed_all) and attempt.on_its_word:
             attempt.count()
         if attempt.invalid is None and world is not None:
             graded = await judge(

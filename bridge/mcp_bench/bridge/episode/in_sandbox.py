@@ -68,6 +68,10 @@ class Door:
         }
         return Confinement(rules, launcher=enter.__file__)
 
+    def killed_all(self) -> bool:
+        """Return whether the agent, or a limit that it exceeded, has ended the sandbox's processes."""
+        return bool(self.sandbox.over) or getattr(self.sandbox, "deaths", 0) > 0
+
     async def listener(self) -> socket.socket:
         """Return a socket that listens on the sandbox's loopback.
 

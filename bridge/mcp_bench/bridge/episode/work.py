@@ -136,6 +136,8 @@ async def take_turns(
     try:
         while launch is not None:
             output, launch = await launches.run_agent(launch), None
+            if launches.door is not None and session is None:
+                await end_inside(launches.door, attempt)  # nobody writes what is read now
             if not launches.read(output):
                 break
             transcript = attempt.transcript
@@ -297,6 +299,8 @@ async def end_inside(door: Door, attempt: Attempt) -> None:
     except SandboxError as error:
         if not door.sandbox.over:
             attempt.invalidate("world_failed", str(error))
+    finally:
+        attempt.killed_all = attempt.killed_all or door.killed_all()
 
 
 def open_capture(

@@ -22,7 +22,7 @@ from mcp_bench.bridge.sandbox import keeper, kept_layers
 from mcp_bench.bridge.sandbox.channel import packed
 from mcp_bench.bridge.sandbox.leftovers import remove_leftovers_once
 from mcp_bench.bridge.sandbox.machine import BLOCK, keepers_place
-from mcp_bench.bridge.sandbox.session import REPLY_SECONDS, Session
+from mcp_bench.bridge.sandbox.session import REPLY_SECONDS, Session, mounted_mode
 from mcp_bench.servers.sandbox import HOST_BASE, Enforced, SandboxError, SandboxSpec
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -168,10 +168,7 @@ class BwrapSandbox(Session):
         for folder, files in (mounts or {}).items():
             self._number += 1
             tree = trees[folder] = str(self._number)
-            listed = [
-                [path, 0o755 if data.startswith(b"#!") or path.endswith(".sh") else 0o644, len(data)]
-                for path, data in files.items()
-            ]
+            listed = [[path, mounted_mode(path, data), len(data)] for path, data in files.items()]
             body = b"".join(files.values())
             await self._quick({"op": "place", "tree": tree, "files": listed}, body, subject=folder)
         async with self._lock:

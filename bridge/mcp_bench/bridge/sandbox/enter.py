@@ -37,7 +37,6 @@ LOOPBACK = "127.0.0.1"
 BACKLOG = 1024
 RDONLY, NOSUID, NODEV = 0x1, 0x2, 0x4
 """Attributes of a mount (mount_setattr(2))."""
-MS_RDONLY, MS_REMOUNT = 0x1, 0x20
 MASK = "mode=755,size=1m"
 
 
@@ -132,7 +131,7 @@ def enter(spec: "dict[str, Any]") -> None:
             kernel.mount("/dev/null", path, "", kernel.MS_BIND)
     for path in spec["masked"]:
         if folders[path]:
-            kernel.mount("none", path, "", MS_REMOUNT | kernel.MS_BIND | MS_RDONLY)
+            kernel.mount("none", path, "", kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY)
     for path, target in spec["links"]:
         if not os.path.lexists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)

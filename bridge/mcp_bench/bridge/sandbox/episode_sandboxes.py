@@ -27,8 +27,7 @@ class EpisodeSandboxes:
         self._named = engine
         self._engine: Engine | None = None
         self._first = anyio.Lock()
-        self._held: list[asyncio.Task[None]] = []
-        self._over = asyncio.Event()
+        self._sandboxes, self._slots = Held(), Held()
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
         """Start a sandbox. All of an episode are on one machine.
@@ -46,23 +45,37 @@ class EpisodeSandboxes:
         engine = self._engine
         if engine is None:
             engine = await anyio.to_thread.run_sync(choose, self._named, spec.base)
-        sandbox = await self._hold(engine.sandbox(spec))
+        sandbox = await self._sandboxes.hold(engine.sandbox(spec))
         self.enforced.append(sandbox.enforced)
         return sandbox
 
     async def _on_a_runner(self, runners: tuple[Runner, ...], spec: SandboxSpec) -> Sandbox:
         """Start the first sandbox, and with it choose the machine: the next one, if one is gone."""
         while True:
-            slot = await self._hold(leased(runners))
+            slot = await self._slots.hold(leased(runners))
             try:
-                sandbox = await self._hold(slot.engine.sandbox(spec))
+                sandbox = await self._sandboxes.hold(slot.engine.sandbox(spec))
             except RunnerLostError as error:  # it is left out now
                 _log.warning("%s", error)
                 continue
             self._engine = slot.engine
             return sandbox
 
-    async def _hold(self, context: AbstractAsyncContextManager[T]) -> T:
+    async def aclose(self) -> None:
+        """End all sandboxes. A slot is another episode's only when their files are gone."""
+        with anyio.CancelScope(shield=True):
+            await self._sandboxes.end()
+            await self._slots.end()
+
+
+class Held:
+    """Contexts that are left together. A task of its own holds each."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+        self._over = asyncio.Event()
+
+    async def hold(self, context: AbstractAsyncContextManager[T]) -> T:
         """Enter a context in a task of its own, which leaves it when the episode ends."""
         started: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
@@ -79,15 +92,14 @@ class EpisodeSandboxes:
                     started.set_exception(error)
 
         task = asyncio.create_task(hold())
-        self._held.append(task)
+        self._tasks.append(task)
         try:
             return await started
         except BaseException:  # nobody gets what it would start
             task.cancel()
             raise
 
-    async def aclose(self) -> None:
-        """End all sandboxes."""
+    async def end(self) -> None:
+        """Leave all contexts."""
         self._over.set()
-        with anyio.CancelScope(shield=True):
-            await asyncio.gather(*self._held, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)

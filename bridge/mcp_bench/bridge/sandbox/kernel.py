@@ -13,6 +13,7 @@ import struct
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE, MS_BIND = 0x2, 0x4, 0x4000, 0x40000, 0x1000
+MS_RDONLY, MS_REMOUNT = 0x1, 0x20
 MNT_DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 """System call numbers; the same on every architecture except Alpha."""

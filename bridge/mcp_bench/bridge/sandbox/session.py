@@ -33,6 +33,11 @@ CHANGES = TypeAdapter(tuple[FileChange, ...])
 STARTED = "started"
 
 
+def mounted_mode(path: str, data: bytes) -> int:
+    """Return the mode of a file that `renew` mounts: scripts can be executed."""
+    return 0o755 if data.startswith(b"#!") or path.endswith(".sh") else 0o644
+
+
 class Session:
     """What every engine's sandbox does alike. Its two ends are pipes."""
 
@@ -40,6 +45,8 @@ class Session:
         self, spec: SandboxSpec, requests: ByteSendStream, replies: ByteReceiveStream, log: Path
     ) -> None:
         self.over = ""
+        self.deaths = 0
+        """How often every process was killed from inside, so that it started again over its files."""
         self._spec = spec
         self._requests, self._replies, self._log = requests, replies, log
         self._incoming, self._waiting = Incoming(), list[Message]()
@@ -210,6 +217,7 @@ class Session:
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise self._lost() from None
         head, body = self._waiting.pop(0)
+        self.deaths += "died" in head
         if "failed" in head:
             raise SandboxError(f"a sandbox cannot be started: {head['failed']}")
         return head, body

@@ -33,7 +33,7 @@ from mcp_bench.bridge.sandbox.containers.program import (
     mount_words,
     version,
 )
-from mcp_bench.bridge.sandbox.session import Session
+from mcp_bench.bridge.sandbox.session import Session, mounted_mode
 from mcp_bench.servers.errors import SandboxEndedError
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxError, SandboxSpec
@@ -237,4 +237,4 @@ def _write_tree(tree: Path, files: Mapping[str, bytes]) -> None:
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        path.chmod(0o755 if data.startswith(b"#!") or name.endswith(".sh") else 0o644)
+        path.chmod(mounted_mode(name, data))
