@@ -150,6 +150,7 @@ class RunReader:
             applied = applied_migrations(self._connection, schema.recordings)
             self.empty = not applied
             self._task_facts = "m003_task_facts" in applied
+            self._overview = "m004_overview" in applied
             self._attach(path / GRADES)
             self._add_what_is_newer()
         except BaseException:
@@ -189,12 +190,8 @@ class RunReader:
         self.close()
 
     def summary(self) -> RunSummary | None:
-        rows = self._query(
-            "SELECT id, created_us, benchmark, agent, model, json_array_length(plan),"
-            " CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)"
-            " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
-            " FROM runs"
-        )
+        counted = episode_rows.COUNTED if self._overview else ""
+        rows = self._query(episode_rows.SUMMARY + counted)
         found = next((RunSummary(*row) for row in rows), None)
         return found and replace(found, tags=self.annotations.tags, note=self.annotations.note)
 
@@ -215,12 +212,12 @@ class RunReader:
 
     def episodes(self) -> Iterator[StoredEpisode]:
         """Yield the last attempt of every slot, in order of their start."""
-        for row in self._query(episode_rows.EPISODES + episode_rows.LAST_ATTEMPTS):
+        for row in self._query(f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"):
             yield _stored(row, self.annotations)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
-        return map(Outcome._make, self._query(episode_rows.OUTCOMES + episode_rows.LAST_ATTEMPTS))
+        return map(Outcome._make, self._query(f"{episode_rows.OUTCOMES}{episode_rows.LAST} ORDER BY e.id"))
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot."""
@@ -263,7 +260,7 @@ class RunReader:
 
     def outcome(self) -> tuple[int, int, float | None, float | None]:
         """Return the numbers of invalid and of valid graded last attempts, and the means of their scores."""
-        rows = self._query(episode_rows.OUTCOME + episode_rows.LAST_ATTEMPTS + ")")
+        rows = self._query(f"{episode_rows.OUTCOME}{episode_rows.LAST})")
         return next(((int(row[0]), *row[1:]) for row in rows), (0, 0, None, None))
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
@@ -331,10 +328,7 @@ class RunReader:
 
     def cost(self) -> float:
         """Return the cost of all attempts in US dollars, with the models of roles, as far as it is known."""
-        rows = self._query(
-            "SELECT total(json_extract(usage, '$.cost_usd')) FROM"
-            " (SELECT usage FROM episodes UNION ALL SELECT usage FROM asked)"
-        )
+        rows = self._query(episode_rows.COST)
         return next((float(cost) for (cost,) in rows), 0.0)
 
     def own_tools(self) -> bool:
