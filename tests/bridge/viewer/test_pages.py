@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.pages import run_pages
 from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
 from tests.support.recorded import Episode, planned, record
 from tests.support.viewer import EVIL, OWN, client, hostile_home
@@ -161,6 +162,31 @@ def test_a_large_result_is_cut_and_linked(bench_home: Path) -> None:
     assert viewed.get(f"{page}/calls/1/result").text == large
     assert json.loads(viewed.get(f"{page}/calls/1/arguments").text) == {"all": large}
     assert viewed.get(f"{page}/calls/2/result").text == rows
+
+
+def test_no_value_makes_a_page_large(bench_home: Path) -> None:
+    """Whoever names a tool, a task or a model by a megabyte does not stop the browser with it."""
+    large = "<b>é</b> " * 50_000
+    call = ToolCall(id="a", function=FunctionCall(name=large, arguments={large: large}))
+    spoken = [
+        Message(role="assistant", content=large, reasoning=large, tool_calls=[call]),
+        Message(role="tool", tool_call_id="a", name=large, content=large),
+    ]
+    texts = {"domain": large, "prompt": large, "system": large}
+    slots = [planned(f"task {large}", repeat=repeat).model_copy(update=texts) for repeat in range(2)]
+    story = Episode(
+        [(large, {large: large}, f"!{large}")], 0.5, transcript=spoken, detail=large, assertion=large
+    )
+    broken = Episode([], None, invalid=large)
+    settings = {"options": {large: large}}
+    folder, (first, second) = record(
+        [(slots[0], story), (slots[1], broken)], agent=large, model=large, benchmark=large, settings=settings
+    )
+    run, viewed = folder.path.name, client()
+    assert viewed.get("/search?q=é").status_code == 200  # the index is made
+    for page in PAGES:
+        names = {"run": run, "other": run, "first": first, "second": second, "third": second, "last": second}
+        assert len(viewed.get(page.format(**names)).content) < 600_000, page
 
 
 def test_a_call_can_be_copied(bench_home: Path) -> None:

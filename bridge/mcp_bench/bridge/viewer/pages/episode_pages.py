@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +14,17 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from mcp_bench.bridge.viewer import words
 from mcp_bench.bridge.viewer.call_copies import COPIES
-from mcp_bench.bridge.viewer.conversation import KINDS, calls_of, conversation
+from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, conversation
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
+from mcp_bench.recorder.conversations.images import image_bytes
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.servers.sanitize import sanitize
 
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Formats that cannot contain scripts."""
 MOST_FRAMES = 300
 FRAME_CHARACTERS = 2_000
 _DATA = {"Content-Security-Policy": "default-src 'none'; sandbox"}
@@ -79,14 +77,12 @@ class EpisodePages:
         index = request.path_params["index"]
         if index >= len(images):
             raise HTTPException(404, "There is no such image.")
-        image = images[index]
-        try:
-            data = base64.b64decode(image.data)
-        except ValueError:
-            raise HTTPException(404, "The image is not valid base64.") from None
-        known = image.media_type in IMAGE_TYPES
+        data = image_bytes(images[index])
+        known = data is not None and images[index].media_type in IMAGE_TYPES
         return Response(
-            data, media_type=image.media_type if known else "application/octet-stream", headers=_DATA
+            images[index].data.encode() if data is None else data,
+            media_type=images[index].media_type if known else "application/octet-stream",
+            headers=_DATA,
         )
 
     def frames(self, request: Request) -> HTMLResponse:

@@ -15,9 +15,11 @@ from starlette.responses import HTMLResponse
 from mcp_bench.bridge.viewer.links import Links, query_number
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render
+from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.store.episode_rows import Outcome
+from mcp_bench.recorder.store.reader import RunReader
 
 RUNS_ON_A_PAGE = 50
 EPISODES_ON_A_PAGE = 500
@@ -95,7 +97,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     run = library.run(path)
     if run.summary is None:
         return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
-                "domains": [], "split": "", "splits": [], "info": None}  # fmt: skip
+                "settings": None, "harness": {}}  # fmt: skip
     episodes = library.episodes(path)
     rows = summarise(episodes, ["split", "domain"])
     words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""
@@ -115,7 +117,19 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
         "counts": Counter(map(verdict, episodes)),
         "q": query.get("q") or "",
         "chosen": chosen,
+        **_settings(path),
     }
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """Return the options that a run was started with, and the files of its harness."""
+    with RunReader(path) as reader:
+        settings = reader.settings()
+    files: dict[str, str] = {}
+    if isinstance(harness := settings.get("harness"), dict):
+        files = harness["files"]
+        settings["harness"] = f"{harness['name']}@{harness['version']}"
+    return {"settings": draw_value(settings) if settings else None, "harness": files}
 
 
 def _matches(run: Run, words: Sequence[str]) -> bool:
