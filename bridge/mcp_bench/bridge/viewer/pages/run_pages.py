@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from mcp_bench.bridge.viewer.links import Links, query_number
+from mcp_bench.bridge.viewer.recording_command import last_words, what_stops
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.trees import draw_value
@@ -97,7 +98,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     run = library.run(path)
     if run.summary is None:
         return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
-                "settings": None, "harness": {}}  # fmt: skip
+                "settings": None, "harness": {}, "stops": "run", "said": ""}  # fmt: skip
     episodes = library.episodes(path)
     rows = summarise(episodes, ["split", "domain"])
     words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""
@@ -118,6 +119,8 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
         "q": query.get("q") or "",
         "chosen": chosen,
         **_settings(path),
+        "stops": what_stops(path) if run.active else "",
+        "said": "" if run.active or run.complete else last_words(path),
     }
 
 
