@@ -74,9 +74,8 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
             id=episode,
             attempt=attempt,
             started_us=now_us(),
-            tools=[TOOL],
             **slot.model_dump(exclude={"max_calls", "timeout", "limits", "needs", "error"}),
-            **facts,
+            **{"tools": [TOOL], **facts},
         )
     )
     return episode

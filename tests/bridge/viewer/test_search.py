@@ -9,9 +9,11 @@ import pytest
 
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, planned, play, record, run_info
+from tests.support.recorded import TOOL, Episode, planned, play, record, run_info
 from tests.support.viewer import client
 
 pytestmark = pytest.mark.component
@@ -31,6 +33,30 @@ def test_all_words_must_occur(bench_home: Path) -> None:
     assert found(index, "zoe") == [(episode, "call")]
     assert found(index, "balance high") == []
     assert found(index, '" OR * NEAR(') == []
+
+
+def test_a_hit_leads_to_its_message_after_turns_of_a_user(bench_home: Path) -> None:
+    """Calls of the tool that agents reply with are turns of the user on the page, so they count otherwise."""
+    tool = ToolSchema(function=FunctionSchema(name=REPLY_TOOL, description="", parameters={}))
+    replies = [
+        (REPLY_TOOL, {"message": f"What colour is door {at}?"}, f"Door {at} is grey.") for at in range(3)
+    ]
+    calls = [*replies, ("paint", {"colour": "vermilion"}, "painted")]
+    with RunFolder.create(run_info()) as folder:
+        story = Episode(calls, transcript=[Message(role="assistant", content="Finished.")])
+        episode = play(folder, planned(), story, tools=[TOOL, tool])
+    index = SearchIndex(Library())
+    index.refresh(60)
+    browser, page = client(), f"/runs/{folder.path.name}/{episode}"
+    shown = parse(browser.get(page).text)
+    for words, text in (
+        ("vermilion", "vermilion"),
+        ("door 2 grey", "Door 2 is grey."),
+        ("finished", "Finished."),
+    ):
+        (hit,) = index.search(words, 50)
+        (turn,) = (one for one in shown.all("section") if one.attributes.get("id") == f"m{hit.position}")
+        assert text in turn.text, words
 
 
 def test_new_episodes_are_added_to_the_index(bench_home: Path) -> None:

@@ -22,7 +22,7 @@ from pydantic import Field
 from mcp_bench.bridge.harness.folder import Harness, stored_harness
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import MARK, UNMARK, SearchIndex
-from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.conversations.load import conversation
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.run_settings import harness_parts
 from mcp_bench.recorder.scores.scores import summarise
@@ -149,7 +149,7 @@ class Experience(SimpleWorld):
         shown = [one.id for one in self._episodes()]
         hits = self._index.search(words, limit, among=shown)
         lines = [
-            f"{hit.episode} {hit.task} turn {hit.position} {hit.kind}: "
+            f"{hit.episode} {hit.task} message {hit.position} {hit.kind}: "
             f"{' '.join(hit.excerpt.replace(MARK, '**').replace(UNMARK, '**').split())}"
             for hit in hits
         ]
@@ -167,12 +167,15 @@ class Experience(SimpleWorld):
         """
         stored = self._found(id)
         with RunReader(self._library.path(stored.run)) as reader:
-            messages = trajectory(reader, stored).messages
+            messages, _ = conversation(reader, stored)
             checks = reader.assertions(stored.id) if self._reveal else []
         lines = [" ".join(_listed(stored))]
         lines += [f"{'held' if one.get('passed') else 'failed'}: {one.get('name')}" for one in checks]
-        for number, message in list(enumerate(messages))[first : first + turns]:
-            lines += ["", *_said(number, message)]
+        turn = 0
+        for number, message in enumerate(messages[: first + turns]):
+            turn += message.role == "assistant"
+            if number >= first:
+                lines += ["", *_said(number, turn, message)]
         if (left := len(messages) - first - turns) > 0:
             lines.append(f"\n{left} more messages.")
         return "\n".join(lines)
@@ -332,9 +335,11 @@ def _listed(one: StoredEpisode) -> list[str]:
     return [one.id, one.benchmark, one.task, score, "solved" if one.strict else "not solved", calls]
 
 
-def _said(number: int, message: Message) -> Iterator[str]:
+def _said(number: int, turn: int, message: Message) -> Iterator[str]:
+    """Yield the lines of a message. Its number and its turn are those of the viewer's page."""
     failed = " (error)" if message.is_error else ""
-    yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{failed}"
+    of_turn = f", turn {turn}" if message.role == "assistant" else ""
+    yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{of_turn}{failed}"
     if message.content:
         yield _cut(message.content)
     for call in message.tool_calls:

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bench.bridge.viewer.recordings import Library, signature
+from mcp_bench.recorder.conversations.load import conversation
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
-FOLDER, FILE, LOCK = "view", "search-1.db", "lock"
-"""The number changes with the tables."""
+FOLDER, FILE, LOCK = "view", "search-2.db", "lock"
+"""The number changes with the tables and with what is in them."""
 MOST_OF_A_TEXT = 8_000
 MARK, UNMARK = "\x02", "\x03"
 _COMMIT_EPISODES = 100
@@ -150,6 +151,9 @@ class SearchIndex:
             self._path.with_name(f"{FILE}{end}").unlink(missing_ok=True)
 
     def _write(self) -> None:
+        for older in self._path.parent.glob("search-*.db*"):
+            if not older.name.startswith(FILE):
+                older.unlink(missing_ok=True)
         with closing(sqlite3.connect(self._path, timeout=30)) as db:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")  # it can be made again
@@ -192,7 +196,7 @@ class SearchIndex:
                     "INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)",
                     (
                         (text[:MOST_OF_A_TEXT], path.name, episode, position, kind)
-                        for position, kind, text in _texts(reader, episode, stored.task)
+                        for position, kind, text in _texts(reader, stored)
                     ),
                 )
                 facts = (episode, path.name, stored.task, stored.agent, stored.model)
@@ -201,11 +205,11 @@ class SearchIndex:
                     db.commit()
 
 
-def _texts(reader: RunReader, episode: str, task: str) -> Iterator[tuple[int, str, str]]:
+def _texts(reader: RunReader, episode: StoredEpisode) -> Iterator[tuple[int, str, str]]:
     """Yield `(position of the message, kind, text)`."""
-    yield 0, "task", task
+    yield 0, "task", episode.task
     turn = 0
-    for position, message in enumerate(reader.messages(episode)):
+    for position, message in enumerate(conversation(reader, episode)[0]):
         if message.role != "tool":
             turn = position  # a result is on the page below the turn that called
         if message.content:
