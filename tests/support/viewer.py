@@ -9,13 +9,15 @@ from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.access import ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
-from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.conversations.model_turns import join_model_calls
+from mcp_bench.recorder.records import EpisodeEnd, now_us
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Evidence, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.contracts import Score
-from tests.support.recorded import Episode, planned, play, run_info
+from tests.support.exchanges import completion, exchange
+from tests.support.recorded import Episode, begin, planned, play, run_info
 
 TOKEN = "t" * 43
 PORT = 8807
@@ -114,3 +116,30 @@ def hostile_home() -> tuple[str, list[str]]:
         evidence = Evidence("path", EVIL, EVIL, EVIL)
         folder.grades.put_scan(episodes[0], Scan("tainted", (evidence,)), now_us())
     return folder.path.name, episodes
+
+
+TOOLS = [{"type": "function", "function": {"name": f"tool {EVIL}"}}]
+
+
+def captured() -> tuple[str, list[str]]:
+    """Record an episode with a refused request and a turn. Return its page, and the ids of both calls."""
+    with RunFolder.create(run_info()) as folder:
+        episode = begin(folder, planned())
+        sent = {
+            "temperature": 0.5,
+            "tools": TOOLS,
+            "messages": [{"role": "user", "content": f"As sent. {EVIL}"}],
+        }
+        calls = [
+            exchange(folder, episode, sent, b"{}", status=429),
+            exchange(folder, episode, sent, completion({"role": "assistant", "content": f"Hello. {EVIL}"})),
+        ]
+        messages = [
+            Message(role="user", content="Hi."),
+            Message(role="assistant", content=f"Hello. {EVIL}"),
+        ]
+        joined = join_model_calls(folder.recording, episode, messages)
+        folder.recording.end_episode(
+            episode, EpisodeEnd(termination="agent_exit", ended_us=3_000_000), joined
+        )
+    return f"/runs/{folder.path.name}/{episode}", calls

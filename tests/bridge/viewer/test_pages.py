@@ -103,6 +103,30 @@ def test_records_alike_become_a_table(hostile_again: Hostile) -> None:
     assert [cell.text for cell in table.all("td")] == ["<b>", "1", "x", "null"]
 
 
+def test_episodes_are_sorted_by_a_column(bench_home: Path) -> None:
+    stories = [
+        (planned("b"), Episode([("t", {}, "x")] * 2, 0.5)),
+        (planned("a"), Episode([("t", {}, "!x")], 1.0)),
+        (planned("c"), Episode((), None, invalid="x")),
+    ]
+    run, viewed = record(stories)[0].path.name, client()
+    page = f"/runs/{run}"
+
+    def tasks(query: str) -> str:
+        found = parse(viewed.get(f"{page}{query}").text)
+        return "".join(one.text for one in found.all("td") if one.attributes.get("class") == "task")
+
+    for query, order in (
+        ("", "bac"), ("?sort=task", "abc"), ("?sort=-partial", "abc"), ("?sort=partial", "cba"), ("?sort=-calls", "bac"),
+        ("?sort=-failed", "abc"), ("?sort=nothing", "bac"), ("?sort=-task&verdict=partly", "b"),
+    ):  # fmt: skip
+        assert tasks(query) == order, query
+    head = parse(viewed.get(f"{page}?sort=-calls&q=x").text)
+    (sorted_by,) = (one for one in head.all("th") if "aria-sort" in one.attributes)
+    assert (sorted_by.text, sorted_by.attributes["aria-sort"]) == ("Calls ↓", "descending")
+    assert sorted_by.all("a")[0].attributes["href"] == f"{page}?q=x&sort=calls"
+
+
 def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_pages, "CELLS_ON_A_PAGE", 4)
     monkeypatch.setattr(run_pages, "FEWEST_TASKS", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,23 @@ from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.store.episode_rows import Outcome
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 
 RUNS_ON_A_PAGE = 50
 EPISODES_ON_A_PAGE = 500
 CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
 """Of the grid: as many tasks as have about so many cells, but not fewer."""
 COLUMNS = 16
-VERDICTS = ("solved", "partly", "failed", "invalid", "running", "ungraded")
+SORTS: Mapping[str, Callable[[StoredEpisode], Any]] = {
+    "task": lambda one: (one.task, one.repeat),
+    "partial": lambda one: -1.0 if one.partial is None or one.invalid else one.partial,
+    "calls": lambda one: one.calls,
+    "failed": lambda one: one.failed_calls,
+    "time": lambda one: one.seconds or 0.0,
+    "tokens": lambda one: (one.usage or {}).get("input_tokens") or 0,
+    "cost": lambda one: (one.usage or {}).get("cost_usd") or 0.0,
+}
+"""What the table of episodes can be sorted by; without a choice they are in the order of their start."""
 
 
 class RunPages:
@@ -98,7 +107,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     run = library.run(path)
     if run.summary is None:
         return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
-                "settings": None, "harness": {}, "stops": "run", "said": ""}  # fmt: skip
+                "order": "", "settings": None, "harness": {}, "stops": "run", "said": ""}  # fmt: skip
     episodes = library.episodes(path)
     rows = summarise(episodes, ["split", "domain"])
     words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""
@@ -110,8 +119,12 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
             word in f"{episode.task} {episode.domain} {episode.split} {episode.id}".lower() for word in words
         )
     ]
+    order = str(query.get("sort") or "")
+    if (key := SORTS.get(order.removeprefix("-"))) is not None:
+        shown.sort(key=key, reverse=order.startswith("-"))
     return {
         "run": run,
+        "order": order,
         "episodes": shown[:EPISODES_ON_A_PAGE],
         "total": len(shown),
         "rows": rows if len(rows) > 1 or any(row["partial"] is not None for row in rows) else [],
