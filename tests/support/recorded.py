@@ -38,8 +38,8 @@ def request(rpc_id: Any, tool: str, arguments: Any) -> bytes:
     )
 
 
-def response(rpc_id: Any, text: str, *, is_error: bool = False) -> bytes:
-    content = [{"type": "text", "text": text}]
+def response(rpc_id: Any, text: str | list[dict[str, Any]], *, is_error: bool = False) -> bytes:
+    content = [{"type": "text", "text": text}] if isinstance(text, str) else text
     return line({"jsonrpc": "2.0", "id": rpc_id, "result": {"content": content, "isError": is_error}})
 
 
@@ -74,9 +74,8 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
             id=episode,
             attempt=attempt,
             started_us=now_us(),
-            tools=[TOOL],
             **slot.model_dump(exclude={"max_calls", "timeout", "limits", "needs", "error"}),
-            **facts,
+            **{"tools": [TOOL], **facts},
         )
     )
     return episode
@@ -84,23 +83,27 @@ def begin(folder: RunFolder, slot: PlannedEpisode, attempt: int = 1, **facts: An
 
 @dataclass
 class Episode:
-    """The events of one episode: calls as (tool, arguments, result text), then the verdict.
+    """The events of one episode: calls as (tool, arguments, result), then the verdict.
 
-    A result that begins with `!` is an error of the tool.
+    A result is a text, or MCP content. A text that begins with `!` is an error of the tool.
     """
 
-    calls: Sequence[tuple[str, dict[str, Any], str]] = (("transfer", {"amount": 12.5}, "done"),)
+    calls: Sequence[tuple[str, dict[str, Any], Any]] = (("transfer", {"amount": 12.5}, "done"),)
     partial: float | None = 1.0
     invalid: str | None = None
     transcript: list[Message] = field(
         default_factory=lambda: [Message(role="assistant", content="I sent the money.")]
     )
     detail: str = ""
+    assertion: str = "sent"
+    metrics: dict[str, float] = field(default_factory=lambda: {"steps": 1})
     score: Score | None = None
     submissions: Sequence[Score] = ()
     certain: bool = True
     rewards: dict[int, float] = field(default_factory=dict)
     state: Any = field(default_factory=lambda: {"balance": "SEALED-STATE"})
+    flags: Sequence[str] = ()
+    """Details of flags that it got."""
 
 
 def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1, **facts: Any) -> str:
@@ -108,9 +111,9 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):
         folder.recording.store_frame(episode, 1, "client", request(rpc_id, tool, arguments))
         folder.recording.mark_executed(episode, 1, rpc_id)
-        folder.recording.store_frame(
-            episode, 1, "server", response(rpc_id, text, is_error=text.startswith("!"))
-        )
+        folder.recording.store_frame(episode, 1, "server", response(rpc_id, text, is_error=text[:1] == "!"))
+    for detail in story.flags:
+        folder.recording.flag(episode, "wrong_token", detail)
     folder.recording.close_connection(episode, 1)
     calls = folder.recording.recorded_calls(episode)
     messages = align(slot.prompt, story.transcript, calls, system=slot.system)
@@ -129,8 +132,10 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
         grade = Grade(
             partial=story.partial,
             strict=strict,
-            assertions=(AssertionResult(name="sent", passed=strict, kind="objective", detail=story.detail),),
-            metrics={"steps": 1},
+            assertions=(
+                AssertionResult(name=story.assertion, passed=strict, kind="objective", detail=story.detail),
+            ),
+            metrics=story.metrics,
             grader_version="g1",
             score=story.score,
             submissions=tuple(story.submissions),

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.access import ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
+from mcp_bench.recorder.conversations.model_turns import join_model_calls
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.store.asked import Asked
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.taint import Evidence, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
-from tests.support.recorded import Episode, planned, record
+from mcp_bench.servers.contracts import Score
+from tests.support.exchanges import completion, exchange
+from tests.support.recorded import Episode, begin, planned, play, run_info
 
 TOKEN = "t" * 43
 PORT = 8807
-EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{1234567*3}}\u202eabc\x1b[31m"
+EVIL = (
+    "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{1234567*3}}\u202eabc\x1b[31m\x00"
+    "[go](javascript:alert(3)) ![i](http://127.0.0.1:1/i.png) <a href='javascript:alert(4)'>x</a>"
+    "</textarea></title><svg/onload=alert(5)>"
+)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+DRAWING = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(6)'/>").decode()
 OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -52,7 +66,7 @@ def hostile_home() -> tuple[str, list[str]]:
         Message(role="tool", tool_call_id="a", name=f"tool{EVIL}", content=EVIL),
         Message(role="assistant", content=EVIL),
     ]
-    calls: list[tuple[str, dict[str, Any], str]] = [
+    calls: list[tuple[str, dict[str, Any], Any]] = [
         (f"tool{EVIL}", {EVIL: [EVIL]}, f"!{EVIL}"),
         (
             "rows",
@@ -60,11 +74,72 @@ def hostile_home() -> tuple[str, list[str]]:
             '{"items": [{"a": "<b>", "c": 1}, {"a": "x", "c": null}], "deep": {"k": {"l": [1, {}]}}}',
         ),
     ]
-    stories = [
-        (slots[0], Episode(calls, 0.5, transcript=spoken, detail=EVIL)),
-        (slots[1], Episode(calls, 1.0, transcript=spoken)),
-        (slots[2], Episode(calls, None, invalid=EVIL)),
-        (slots[3], Episode((), 0.0)),
+    images: list[dict[str, Any]] = [
+        {"type": "text", "text": EVIL},
+        {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+        {"type": "image", "data": DRAWING, "mimeType": "image/svg+xml"},
+        {"type": "image", "data": PIXEL, "mimeType": f"text/html {EVIL}"},
+        {"type": "image", "data": EVIL, "mimeType": "image/png"},
     ]
-    folder, episodes = record(stories, agent=f"agent{EVIL}", model=EVIL, benchmark=f"bench{EVIL}")
+    calls.append(("paint", {}, images))
+    score = Score(name=EVIL, value=1.5, unit=EVIL)
+    stories = [
+        Episode(
+            calls,
+            0.5,
+            transcript=spoken,
+            detail=EVIL,
+            assertion=EVIL,
+            metrics={EVIL: 1.0},
+            score=score,
+            flags=[EVIL],
+        ),
+        Episode(calls, 1.0, transcript=spoken),
+        Episode(calls, None, invalid=EVIL),
+        Episode((), 0.0),
+    ]
+    settings: dict[str, Any] = {
+        "jobs": 1,
+        "options": {EVIL: EVIL},
+        "harness": {"name": EVIL, "version": EVIL, "files": {"skills/x/SKILL.md": EVIL, EVIL: EVIL}},
+    }
+    info = run_info(*slots, agent=f"agent{EVIL}", model=EVIL, benchmark=f"bench{EVIL}", settings=settings)
+    with RunFolder.create(info) as folder:
+        probes = {EVIL: {"passed": False, "detail": EVIL}}
+        episodes = [
+            play(folder, slot, story, probes=probes) for slot, story in zip(slots, stories, strict=True)
+        ]
+        asked = Asked(
+            EVIL, EVIL, EVIL, None, [{"role": EVIL, "content": EVIL}], [], None, EVIL, EVIL, None, 1, 2
+        )
+        folder.grades.put_asked(episodes[0], asked)
+        evidence = Evidence("path", EVIL, EVIL, EVIL)
+        folder.grades.put_scan(episodes[0], Scan("tainted", (evidence,)), now_us())
     return folder.path.name, episodes
+
+
+TOOLS = [{"type": "function", "function": {"name": f"tool {EVIL}"}}]
+
+
+def captured() -> tuple[str, list[str]]:
+    """Record an episode with a refused request and a turn. Return its page, and the ids of both calls."""
+    with RunFolder.create(run_info()) as folder:
+        episode = begin(folder, planned())
+        sent = {
+            "temperature": 0.5,
+            "tools": TOOLS,
+            "messages": [{"role": "user", "content": f"As sent. {EVIL}"}],
+        }
+        calls = [
+            exchange(folder, episode, sent, b"{}", status=429),
+            exchange(folder, episode, sent, completion({"role": "assistant", "content": f"Hello. {EVIL}"})),
+        ]
+        messages = [
+            Message(role="user", content="Hi."),
+            Message(role="assistant", content=f"Hello. {EVIL}"),
+        ]
+        joined = join_model_calls(folder.recording, episode, messages)
+        folder.recording.end_episode(
+            episode, EpisodeEnd(termination="agent_exit", ended_us=3_000_000), joined
+        )
+    return f"/runs/{folder.path.name}/{episode}", calls

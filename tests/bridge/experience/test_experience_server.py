@@ -98,7 +98,8 @@ def test_conversations_are_found_and_shown(recorded: Bench) -> None:
         ("episode", {"id": pressed[:-2], "first": 1, "turns": 1}),
         ("search", {"words": "nowhereatall"}),
     )
-    assert found.startswith(f"{pressed} unsolved turn ")
+    number = found.removeprefix(f"{pressed} unsolved message ").partition(" ")[0]
+    assert "Press once" in whole.partition(f"\n[{number}] ")[2].partition(f"\n[{int(number) + 2}] ")[0]
     assert "Press once, **softly**." in found
     assert f"{pressed} counter unsolved partial 1.00 solved 2 calls, 0 failed" in whole
     assert '-> read_skill {"name": "press-well"}' in whole

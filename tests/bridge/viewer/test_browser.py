@@ -14,7 +14,7 @@ from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode, planned, play, record, run_info
-from tests.support.viewer import hostile_home
+from tests.support.viewer import captured, hostile_home
 from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
 pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
@@ -107,10 +107,31 @@ def test_an_episode_is_sifted_by_keyboard(opened: Viewer, bench_home: Path, expe
     page.locator("#outline a.fails").press("Enter")
     expect(turns).to_have_count(everything)  # a link shows what was hidden
     expect(failed).to_be_in_viewport()
+    page.keyboard.press("s")
+    page.keyboard.type("deep")
+    expect(turns).to_have_count(1)
+    expect(turns).to_contain_text("deep")
+    assert page.evaluate("CSS.highlights.get('found').size") == 1
+    page.keyboard.press("Escape")
+    expect(turns).to_have_count(everything)
+    assert not page.evaluate("CSS.highlights.has('found')")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == f"{episode}.json"
     assert json.loads(Path(download.value.path()).read_text())["id"] == episode
+    assert opened.problems == []
+
+
+def test_what_a_model_was_sent_comes_on_request(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    path, _ = captured()
+    page = opened.page
+    page.goto(opened.url + path)
+    page.get_by_role("link", name="What the model was sent for turn 1").press("Enter")
+    expect(page.locator(".turn .asked-model")).to_contain_text("As sent.")
+    page.get_by_role("link", name="2 model calls, 1 failed").press("Enter")
+    page.locator("#frames summary").first.press("Enter")
+    expect(page.locator("#frames .asked-model")).to_contain_text("error 429")
+    assert page.url == f"{opened.url}{path}#frames" or page.url == f"{opened.url}{path}"
     assert opened.problems == []
 
 

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.pages import run_pages
 from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
 from tests.support.recorded import Episode, planned, record
 from tests.support.viewer import EVIL, OWN, client, hostile_home
@@ -102,6 +103,30 @@ def test_records_alike_become_a_table(hostile_again: Hostile) -> None:
     assert [cell.text for cell in table.all("td")] == ["<b>", "1", "x", "null"]
 
 
+def test_episodes_are_sorted_by_a_column(bench_home: Path) -> None:
+    stories = [
+        (planned("b"), Episode([("t", {}, "x")] * 2, 0.5)),
+        (planned("a"), Episode([("t", {}, "!x")], 1.0)),
+        (planned("c"), Episode((), None, invalid="x")),
+    ]
+    run, viewed = record(stories)[0].path.name, client()
+    page = f"/runs/{run}"
+
+    def tasks(query: str) -> str:
+        found = parse(viewed.get(f"{page}{query}").text)
+        return "".join(one.text for one in found.all("td") if one.attributes.get("class") == "task")
+
+    for query, order in (
+        ("", "bac"), ("?sort=task", "abc"), ("?sort=-partial", "abc"), ("?sort=partial", "cba"), ("?sort=-calls", "bac"),
+        ("?sort=-failed", "abc"), ("?sort=nothing", "bac"), ("?sort=-task&verdict=partly", "b"),
+    ):  # fmt: skip
+        assert tasks(query) == order, query
+    head = parse(viewed.get(f"{page}?sort=-calls&q=x").text)
+    (sorted_by,) = (one for one in head.all("th") if "aria-sort" in one.attributes)
+    assert (sorted_by.text, sorted_by.attributes["aria-sort"]) == ("Calls ↓", "descending")
+    assert sorted_by.all("a")[0].attributes["href"] == f"{page}?q=x&sort=calls"
+
+
 def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_pages, "CELLS_ON_A_PAGE", 4)
     monkeypatch.setattr(run_pages, "FEWEST_TASKS", 1)
@@ -161,6 +186,31 @@ def test_a_large_result_is_cut_and_linked(bench_home: Path) -> None:
     assert viewed.get(f"{page}/calls/1/result").text == large
     assert json.loads(viewed.get(f"{page}/calls/1/arguments").text) == {"all": large}
     assert viewed.get(f"{page}/calls/2/result").text == rows
+
+
+def test_no_value_makes_a_page_large(bench_home: Path) -> None:
+    """Whoever names a tool, a task or a model by a megabyte does not stop the browser with it."""
+    large = "<b>é</b> " * 50_000
+    call = ToolCall(id="a", function=FunctionCall(name=large, arguments={large: large}))
+    spoken = [
+        Message(role="assistant", content=large, reasoning=large, tool_calls=[call]),
+        Message(role="tool", tool_call_id="a", name=large, content=large),
+    ]
+    texts = {"domain": large, "prompt": large, "system": large}
+    slots = [planned(f"task {large}", repeat=repeat).model_copy(update=texts) for repeat in range(2)]
+    story = Episode(
+        [(large, {large: large}, f"!{large}")], 0.5, transcript=spoken, detail=large, assertion=large
+    )
+    broken = Episode([], None, invalid=large)
+    settings = {"options": {large: large}}
+    folder, (first, second) = record(
+        [(slots[0], story), (slots[1], broken)], agent=large, model=large, benchmark=large, settings=settings
+    )
+    run, viewed = folder.path.name, client()
+    assert viewed.get("/search?q=é").status_code == 200  # the index is made
+    for page in PAGES:
+        names = {"run": run, "other": run, "first": first, "second": second, "third": second, "last": second}
+        assert len(viewed.get(page.format(**names)).content) < 600_000, page
 
 
 def test_a_call_can_be_copied(bench_home: Path) -> None:

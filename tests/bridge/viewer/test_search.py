@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.bridge.viewer.recordings import Library
-from mcp_bench.bridge.viewer.search_index import SearchIndex
+from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
-from tests.support.recorded import Episode, planned, play, record, run_info
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
+from tests.support.html_page import parse
+from tests.support.recorded import TOOL, Episode, planned, play, record, run_info
+from tests.support.viewer import client
 
 pytestmark = pytest.mark.component
 
@@ -28,6 +33,30 @@ def test_all_words_must_occur(bench_home: Path) -> None:
     assert found(index, "zoe") == [(episode, "call")]
     assert found(index, "balance high") == []
     assert found(index, '" OR * NEAR(') == []
+
+
+def test_a_hit_leads_to_its_message_after_turns_of_a_user(bench_home: Path) -> None:
+    """Calls of the tool that agents reply with are turns of the user on the page, so they count otherwise."""
+    tool = ToolSchema(function=FunctionSchema(name=REPLY_TOOL, description="", parameters={}))
+    replies = [
+        (REPLY_TOOL, {"message": f"What colour is door {at}?"}, f"Door {at} is grey.") for at in range(3)
+    ]
+    calls = [*replies, ("paint", {"colour": "vermilion"}, "painted")]
+    with RunFolder.create(run_info()) as folder:
+        story = Episode(calls, transcript=[Message(role="assistant", content="Finished.")])
+        episode = play(folder, planned(), story, tools=[TOOL, tool])
+    index = SearchIndex(Library())
+    index.refresh(60)
+    browser, page = client(), f"/runs/{folder.path.name}/{episode}"
+    shown = parse(browser.get(page).text)
+    for words, text in (
+        ("vermilion", "vermilion"),
+        ("door 2 grey", "Door 2 is grey."),
+        ("finished", "Finished."),
+    ):
+        (hit,) = index.search(words, 50)
+        (turn,) = (one for one in shown.all("section") if one.attributes.get("id") == f"m{hit.position}")
+        assert text in turn.text, words
 
 
 def test_new_episodes_are_added_to_the_index(bench_home: Path) -> None:
@@ -60,3 +89,39 @@ def test_a_deleted_index_is_made_again(bench_home: Path) -> None:
     for path in (bench_home / "view").iterdir():
         path.unlink()
     assert found(SearchIndex(Library()), "money")
+
+
+@pytest.mark.parametrize("keep", [0, 4096])
+def test_a_damaged_index_is_made_again(bench_home: Path, keep: int) -> None:
+    """A file that is no database is seen when it is opened; damaged pages, when something is looked for."""
+    record([(planned(), Episode())])
+    (hit,) = found(SearchIndex(Library()), "money")
+    path = bench_home / "view" / FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole[:keep] + b"\xa5" * (len(whole) - keep))
+    index = SearchIndex(Library())
+    again = found(index, "money") or found(index, "money")
+    assert again == [hit]
+    assert index.problem == ""
+
+
+def test_an_index_that_cannot_be_written_is_a_problem(bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    (bench_home / "view" / FILE).mkdir(parents=True)
+    answer = client().get("/search?q=money")
+    assert answer.status_code == 200
+    assert "The search index cannot be updated: unable to open database file" in parse(answer.text).text
+
+
+def test_one_viewer_adds_to_the_index_and_others_wait(bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    first, second = SearchIndex(Library()), SearchIndex(Library())
+    assert found(first, "money")
+    record([(planned("other"), Episode())])
+    with (bench_home / "view" / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as another viewer does
+        second.refresh(0)
+        assert not second.complete
+        assert len(second.search("money", 50)) == 1  # what there is can be found meanwhile
+    assert len(found(second, "money")) == 2
+    assert len(found(first, "money")) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +13,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from mcp_bench.bridge.viewer import recording_command
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import LOCK, RunFolder, is_being_written
+from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.recorded import planned, run_info
+from tests.support.html_page import parse
+from tests.support.recorded import Episode, planned, play, run_info
 from tests.support.viewer import OWN, client
 from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, chromium, opened_viewer
 
@@ -115,7 +119,48 @@ def test_a_resume_that_fails_is_reported(bench_home: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in Bench(bench_home).environment().items():
             patch.setenv(name, value)
+        patch.setattr(recording_command, "START_SECONDS", SECONDS)
         answer = client().post(f"/runs/{path.name}/resume", headers=OWN)
     assert answer.status_code == 400
     assert f"record --resume {path.name}` failed" in answer.text
     assert "recordings.db" in answer.text
+
+
+def test_a_resume_that_ends_early_says_why_on_its_page(bench_home: Path) -> None:
+    with RunFolder.create(run_info(planned())) as folder:
+        path = folder.path
+    log = path / recording_command.LOG
+    page = f"/runs/{path.name}"
+    assert "ended early" not in client().get(page).text
+    log.write_text("run: 1 episode\nError: the disk <b>is</b> full\n")
+    text = parse(client().get(page).text).text
+    assert "The last resume from this page ended early" in text
+    assert "Error: the disk <b>is</b> full" in text
+    with RunFolder.resume(path.name) as again:
+        os.utime(log, (0, 0))  # older than this
+        assert "ended early" not in client().get(page).text
+        play(again, again.info.plan[0], Episode())
+    assert "ended early" not in client().get(page).text
+
+
+def test_the_button_says_that_it_stops_a_matrix(bench_home: Path) -> None:
+    """The lock of a cell names the command of the matrix, which records the other cells, too."""
+    script = (
+        "import sys; from tests.support.recorded import run_info;"
+        "from mcp_bench.recorder.store.run_folder import RunFolder;"
+        "folder = RunFolder.create(run_info()); print(folder.path.name, flush=True); input()"
+    )
+    for arguments, words in (("--config", "Stop the whole matrix"), ("--agent", "Stop the run")):
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.append({str(ROOT)!r})\n{script}",
+            "record",
+            arguments,
+        ]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recording:
+            assert recording.stdout is not None
+            run = recording.stdout.readline().strip()
+            buttons = [one.text for one in parse(client().get(f"/runs/{run}").text).all("button")]
+            assert words in buttons
+            recording.communicate("")

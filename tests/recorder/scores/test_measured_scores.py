@@ -108,6 +108,12 @@ def test_a_run_of_an_earlier_version_gets_the_tables(bench_home: Path, invoke: I
         assert {(one.score, one.certain, one.trainable) for one in before} == {(None, True, True)}
         assert (reader.rewards(before[0].id), reader.submissions(before[0].id)) == ({}, [])
         assert reader.system(before[0].id) == ""
+        summary, outcome = reader.summary(), reader.outcome()
+    assert summary is not None
+    with RunFolder.reopen(old):
+        pass
+    with RunReader(old) as reader:
+        assert (reader.summary(), reader.outcome()) == (summary, outcome)
     with RunFolder.reopen(old) as again:
         episode = play(again, planned("more", system="Be brief.", trainable=False), MEASURED)
     with RunReader(old) as reader:

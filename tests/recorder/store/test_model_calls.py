@@ -15,19 +15,17 @@ from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.conversations.model_turns import join_model_calls, match_turns
 from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.recorder.model_api.dialects.dialect import Reply, RequestedCall
-from mcp_bench.recorder.records import new_id
 from mcp_bench.recorder.store.model_calls import (
     ModelRequest,
-    ModelResponse,
     StoredModelCall,
     preferred_usage,
-    settle,
     total_usage,
 )
 from mcp_bench.recorder.store.model_calls import begin as begin_call
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
+from tests.support.exchanges import completion, exchange
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
 pytestmark = pytest.mark.system
@@ -116,30 +114,6 @@ def test_usage_is_the_sum_of_all_answers_or_none() -> None:
     )
     assert preferred_usage(None, reported) == reported
     assert preferred_usage(total, None) == total
-
-
-def exchange(folder: RunFolder, episode: str, body: dict[str, Any], answer: bytes, **rest: Any) -> str:
-    """Capture one exchange with a Chat Completions endpoint."""
-    request = ModelRequest(
-        new_id("mc"), episode, 1_000_000, "POST", rest.pop("path", "/v1/chat/completions"), {}, json.dumps(body).encode()
-    )  # fmt: skip
-    facts = {"first_us": 1_500_000, "ended_us": 2_000_000, "status": 200, "ending": "complete", **rest}
-    response = ModelResponse(headers={"content-type": "application/json"}, body=answer, **facts)
-
-    async def store() -> None:
-        await begin_call(folder.recording.writer, request)
-        await settle(folder.recording.writer, request, response)
-
-    anyio.run(store)
-    return request.id
-
-
-def completion(message: dict[str, Any], **choice: Any) -> bytes:
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    choices = [{"message": message, "finish_reason": "stop", **choice}]
-    return json.dumps(
-        {"model": "m-1", "choices": choices, "usage": usage, "prompt_token_ids": [1, 2]}
-    ).encode()
 
 
 CALL = {"id": "call_9", "function": {"name": "mcp__bench__transfer", "arguments": '{"amount": 12.5}'}}

@@ -16,6 +16,7 @@ from mcp_bench.recorder.errors import (
 )
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError
@@ -46,6 +47,20 @@ def test_a_resumed_run_repeats_ungraded_slots() -> None:
         assert states == {done: (None, 1.0), again: (None, 1.0), running: ("referee_died", None)}
         assert reader.episode(ungraded).invalid == "referee_died"
         assert reader.summary().done == 2  # type: ignore[union-attr]
+
+
+def test_lists_of_runs_read_indexes_only() -> None:
+    """A plan or the tools of an episode may have megabytes, which no list of runs shows."""
+    folder, _ = record([(slot, Episode()) for slot in PLAN])
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db:
+        db.execute("ATTACH ? AS sealed", [str(folder.path / "grades.db")])
+        for query, index in (
+            (episode_rows.SUMMARY + episode_rows.COUNTED, "INDEX runs_planned"),
+            (f"{episode_rows.OUTCOME}{episode_rows.LAST})", "COVERING INDEX episodes_outcome"),
+            (episode_rows.COST, "COVERING INDEX episodes_outcome"),
+        ):
+            steps = [step for *_, step in db.execute(f"EXPLAIN QUERY PLAN {query}")]
+            assert any(step.endswith(index) or f"{index} " in step for step in steps), steps
 
 
 def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:

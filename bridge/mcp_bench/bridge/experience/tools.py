@@ -149,7 +149,7 @@ class Experience(SimpleWorld):
         shown = [one.id for one in self._episodes()]
         hits = self._index.search(words, limit, among=shown)
         lines = [
-            f"{hit.episode} {hit.task} turn {hit.position} {hit.kind}: "
+            f"{hit.episode} {hit.task} message {hit.position} {hit.kind}: "
             f"{' '.join(hit.excerpt.replace(MARK, '**').replace(UNMARK, '**').split())}"
             for hit in hits
         ]
@@ -170,15 +170,18 @@ class Experience(SimpleWorld):
         stored = self._found(id)
         path = self._library.path(stored.run)
         with RunReader(path) as reader:
-            conversation = trajectory(reader, stored)
+            whole = trajectory(reader, stored)
             checks = reader.assertions(stored.id) if self._reveal else []
         lines = [" ".join(_listed(stored))]
         lines += [f"{'held' if one.get('passed') else 'failed'}: {one.get('name')}" for one in checks]
-        steps, problem = self._effects(path, conversation) if effects else ({}, "")
+        steps, problem = self._effects(path, whole) if effects else ({}, "")
         lines += [problem] if problem else []
-        for number, message in list(enumerate(conversation.messages))[first : first + turns]:
-            lines += ["", *_said(number, message, steps)]
-        if (left := len(conversation.messages) - first - turns) > 0:
+        turn = 0
+        for number, message in enumerate(whole.messages[: first + turns]):
+            turn += message.role == "assistant"
+            if number >= first:
+                lines += ["", *_said(number, turn, message, steps)]
+        if (left := len(whole.messages) - first - turns) > 0:
             lines.append(f"\n{left} more messages.")
         return "\n".join(lines)
 
@@ -347,9 +350,11 @@ def _listed(one: StoredEpisode) -> list[str]:
     return [one.id, one.benchmark, one.task, score, "solved" if one.strict else "not solved", calls]
 
 
-def _said(number: int, message: Message, effects: Mapping[str, str]) -> Iterator[str]:
+def _said(number: int, turn: int, message: Message, effects: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a message. Its number and its turn are those of the viewer's page."""
     failed = " (error)" if message.is_error else ""
-    yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{failed}"
+    of_turn = f", turn {turn}" if message.role == "assistant" else ""
+    yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{of_turn}{failed}"
     if message.content:
         yield _cut(message.content)
     for call in message.tool_calls:

@@ -18,6 +18,7 @@ from mcp_bench.bridge.viewer.live import Live
 from mcp_bench.bridge.viewer.pages.analysis_pages import AnalysisPages
 from mcp_bench.bridge.viewer.pages.data_pages import DataPages
 from mcp_bench.bridge.viewer.pages.episode_pages import EpisodePages
+from mcp_bench.bridge.viewer.pages.model_call_pages import ModelCallPages
 from mcp_bench.bridge.viewer.pages.run_pages import RunPages
 from mcp_bench.bridge.viewer.pages.search_page import SearchPage
 from mcp_bench.bridge.viewer.pages.training_pages import TrainingPages
@@ -38,6 +39,7 @@ def viewer(training: Sequence[Path] = ()) -> Starlette:
     """
     library, reviews = Library(), Reviews()
     runs, episodes = RunPages(library), EpisodePages(library, reviews)
+    models = ModelCallPages(episodes)
     analysis, search = AnalysisPages(library, reviews), SearchPage(library)
     files = TrainingFiles(training)
     trained, data = TrainingPages(library, files), DataPages(library, files)
@@ -78,6 +80,9 @@ def viewer(training: Sequence[Path] = ()) -> Starlette:
         Route(f"{of_episode}/effects", episodes.effects),
         Route(f"{of_episode}/frames", episodes.frames),
         Route(f"{of_episode}/frames/{{number:int}}", episodes.frame),
+        Route(f"{of_episode}/model-calls", models.all),
+        Route(f"{of_episode}/model-calls/{{call}}", models.one),
+        Route(f"{of_episode}/model-calls/{{call}}/{{what}}", models.body),
         Route(f"{of_call}/images/{{index:int}}", episodes.image),
         Route(f"{of_call}/{{what}}", episodes.call),
         Route("/episodes/{episode}", shortcut),

@@ -22,6 +22,9 @@ LONG_TEXT = 1_500
 KINDS = {"error": "errors", "call": "calls", "text": "messages", "reasoning": "reasoning"}
 """What the page can be filtered by."""
 
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Formats that cannot contain scripts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -30,6 +33,10 @@ class Image:
     index: int
     media_type: str
     size: int
+
+    @property
+    def shown(self) -> bool:
+        return self.media_type in IMAGE_TYPES
 
 
 @dataclass(slots=True)

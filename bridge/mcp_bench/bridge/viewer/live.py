@@ -10,7 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from mcp_bench.bridge.viewer.recordings import Library, signature
+from mcp_bench.bridge.viewer.recordings import Library, Signature, signature
+from mcp_bench.recorder.store.run_folder import is_being_written
 
 SECONDS = 1.0
 """Between two looks at the run's files. Their contents are read only when they have changed."""
@@ -33,11 +34,11 @@ class Live:
 
 
 async def _events(path: Path) -> AsyncIterator[str]:
-    before, quiet = signature(path), 0
+    before, quiet = _state(path), 0
     yield _CHANGED  # something may have been stored since the page was made
     while True:
         await anyio.sleep(SECONDS)
-        now = signature(path)
+        now = _state(path)
         quiet += 1
         if now != before:
             before, quiet = now, 0
@@ -45,3 +46,8 @@ async def _events(path: Path) -> AsyncIterator[str]:
         elif quiet >= KEEP_ALIVE:
             quiet = 0
             yield ": still here\n\n"
+
+
+def _state(path: Path) -> tuple[Signature, bool]:
+    """Return what changes when something is stored, and when a writer that was killed is gone."""
+    return signature(path), is_being_written(path)

@@ -7,15 +7,19 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment
+from markupsafe import Markup, escape
 
 from mcp_bench.bridge.viewer.links import Links
-from mcp_bench.bridge.viewer.prose import MOST, prose
+from mcp_bench.bridge.viewer.prose import MOST as MOST_PROSE
+from mcp_bench.bridge.viewer.prose import prose
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.templating import make_environment
 from mcp_bench.servers.sanitize import sanitize
 
 NOTHING = "-"
+MOST = 1_000
+"""Characters of a value that a page shows, such as a name: an agent may call a tool by a megabyte."""
 
 
 def render(template: str, links: Links, **values: Any) -> str:
@@ -30,8 +34,8 @@ def style() -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    made = make_environment(__package__, sanitize)
-    made.globals["most_prose"] = MOST
+    made = make_environment(__package__, shortened)
+    made.globals["most_prose"] = MOST_PROSE
     made.filters.update(
         moment=moment,
         clock=clock,
@@ -43,8 +47,19 @@ def environment() -> Environment:
         compact=compact,
         prose=prose,
         verdict=verdict,
+        long_text=long_text,
     )
     return made
+
+
+def shortened(text: str) -> str:
+    """Return what a page shows of a value, unless the template says that it is a long text."""
+    return sanitize(text if len(text) <= MOST else f"{text[:MOST]}…")
+
+
+def long_text(text: str) -> Markup:
+    """Return what a page shows of a message, a note or a whole error."""
+    return escape(sanitize(text if len(text) <= MOST_PROSE else f"{text[:MOST_PROSE]}…"))
 
 
 def moment(microseconds: int | None) -> str:

@@ -1,28 +1,31 @@
 """Full-text search over all conversations: an SQLite FTS5 index beside the runs.
 
-The index can be deleted at any time: it is made again from the recordings. It holds what was said, called
-and returned, and no grades. Its folder has mode 0700. Episodes are added when they have ended; long texts are
-cut.
+The index can be deleted at any time: it is made again from the recordings, also if it is found to be damaged.
+It holds what was said, called and returned, and no grades. Its folder has mode 0700. Episodes are added when
+they have ended; long texts are cut. One process at a time adds to it, and others wait for it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bench.bridge.viewer.recordings import Library, signature
+from mcp_bench.recorder.conversations.load import conversation
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
-FOLDER, FILE = "view", "search-1.db"
-"""The number changes with the tables."""
+FOLDER, FILE, LOCK = "view", "search-2.db", "lock"
+"""The number changes with the tables and with what is in them."""
 MOST_OF_A_TEXT = 8_000
 MARK, UNMARK = "\x02", "\x03"
 _COMMIT_EPISODES = 100
@@ -72,6 +75,9 @@ class SearchIndex:
         self._thread: threading.Thread | None = None
         self.left = 0
         """Runs that are still to be indexed."""
+        self._damage: sqlite3.Error | None = None
+        self.problem = ""
+        """Why the last update failed."""
 
     def refresh(self, wait: float) -> None:
         """Start to add what is new, in a thread, and wait for its end for some seconds."""
@@ -99,24 +105,60 @@ class SearchIndex:
             return []
         listed = None if among is None else json.dumps(list(among))
         values = (" ".join(terms), run, run, listed, listed, most)
-        with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as db:
-            try:
+        try:
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as db:
                 return [Hit(*row) for row in db.execute(_SEARCH, values)]
-            except sqlite3.OperationalError as error:  # it is being made at this moment
-                _log.info("search: %s", error)
-                return []
+        except sqlite3.OperationalError as error:  # it is being made at this moment
+            _log.info("search: %s", error)
+        except sqlite3.DatabaseError as error:
+            self._damage = error
+            self.refresh(0)
+        return []
 
     def _update(self) -> None:
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.parent.chmod(0o700)
-            with closing(sqlite3.connect(self._path, timeout=30)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = OFF")  # it can be made again
-                db.executescript(_TABLES)
-                self._update_with(db)
+            with self._alone():
+                if self._damage is not None:
+                    self._remove(self._damage)
+                    self._damage = None
+                try:
+                    self._write()
+                except sqlite3.OperationalError:  # the disk is full, the file may not be written
+                    raise
+                except sqlite3.DatabaseError as error:
+                    self._remove(error)
+                    self._write()
+            self.problem = ""
         except (sqlite3.Error, OSError) as error:
+            self.problem = str(error)
             _log.warning("the search index %s cannot be updated: %s", self._path, error)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other process adds to the index: each would do all of the work."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path.parent.chmod(0o700)
+        lock = os.open(self._path.with_name(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _remove(self, error: sqlite3.Error) -> None:
+        _log.warning("the search index %s is damaged (%s): it is made again", self._path, error)
+        for end in ("", "-wal", "-shm"):
+            self._path.with_name(f"{FILE}{end}").unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        for older in self._path.parent.glob("search-*.db*"):
+            if not older.name.startswith(FILE):
+                older.unlink(missing_ok=True)
+        with closing(sqlite3.connect(self._path, timeout=30)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")  # it can be made again
+            db.executescript(_TABLES)
+            self._update_with(db)
 
     def _update_with(self, db: sqlite3.Connection) -> None:
         known = dict(db.execute("SELECT id, signature FROM runs"))
@@ -154,7 +196,7 @@ class SearchIndex:
                     "INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)",
                     (
                         (text[:MOST_OF_A_TEXT], path.name, episode, position, kind)
-                        for position, kind, text in _texts(reader, episode, stored.task)
+                        for position, kind, text in _texts(reader, stored)
                     ),
                 )
                 facts = (episode, path.name, stored.task, stored.agent, stored.model)
@@ -163,11 +205,11 @@ class SearchIndex:
                     db.commit()
 
 
-def _texts(reader: RunReader, episode: str, task: str) -> Iterator[tuple[int, str, str]]:
+def _texts(reader: RunReader, episode: StoredEpisode) -> Iterator[tuple[int, str, str]]:
     """Yield `(position of the message, kind, text)`."""
-    yield 0, "task", task
+    yield 0, "task", episode.task
     turn = 0
-    for position, message in enumerate(reader.messages(episode)):
+    for position, message in enumerate(conversation(reader, episode)[0]):
         if message.role != "tool":
             turn = position  # a result is on the page below the turn that called
         if message.content:

@@ -10,7 +10,26 @@ from mcp_bench.recorder.store.episode_rows import IMAGE
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
-from mcp_bench.recorder.trajectory import Trajectory, Usage
+from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory, Usage
+
+
+def conversation(
+    reader: RunReader, episode: StoredEpisode, *, as_model_had_it: bool = False
+) -> tuple[list[Message], list[ToolSchema]]:
+    """Return the messages and tools of an episode. Places of messages are counted in this list everywhere.
+
+    `as_model_had_it` leaves calls of `reply_to_user` in place of the user's turns.
+    """
+    messages = reader.messages(episode.id)
+    if lost := not messages:
+        calls = reader.calls(episode.id)
+        messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
+    if any(message.role == "tool" and IMAGE in (message.content or "") for message in messages):
+        messages = with_images(messages, reader.calls(episode.id))
+    tools = reader.tools(episode.id)
+    if lost or (not as_model_had_it and any(tool.function.name == REPLY_TOOL for tool in tools)):
+        messages, tools = with_user_turns(messages), without_reply_tool(tools)
+    return messages, tools
 
 
 def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool = False) -> Trajectory:
@@ -20,15 +39,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
     reported. `model_calls` adds the captured model call of each turn. The conversation is then as the model
     had it, with calls of `reply_to_user` in place of the user's turns.
     """
-    messages = reader.messages(episode.id)
-    if lost := not messages:
-        calls = reader.calls(episode.id)
-        messages = align(episode.prompt, [], calls, system=reader.system(episode.id))
-    if any(message.role == "tool" and IMAGE in (message.content or "") for message in messages):
-        messages = with_images(messages, reader.calls(episode.id))
-    tools = reader.tools(episode.id)
-    if lost or (not model_calls and any(tool.function.name == REPLY_TOOL for tool in tools)):
-        messages, tools = with_user_turns(messages), without_reply_tool(tools)
+    messages, tools = conversation(reader, episode, as_model_had_it=model_calls)
     captured = reader.model_calls(episode.id)
     reported = Usage(**episode.usage) if episode.usage else None
     return Trajectory(

@@ -48,15 +48,28 @@ EPISODES = """
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
         LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
 """
-LAST_ATTEMPTS = """
+# in the order of `reader.RunSummary`
+SUMMARY = """
+    SELECT id, created_us, benchmark, agent, model, json_array_length(plan),
+           CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)
+                ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END
+    FROM runs
+"""
+COUNTED = " WHERE json_array_length(plan) >= 0"
+"""Follows `SUMMARY`. It always holds, and makes SQLite take the length from its index, if there is one."""
+LAST = """
     WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task
         AND later.seed = e.seed AND later.repeat = e.repeat AND later.attempt > e.attempt)
-    ORDER BY e.id
 """
+"""Follows `EPISODES`, `OUTCOME` or `OUTCOMES`: the last attempt of each slot only."""
 OUTCOME = """
     SELECT total(invalid IS NOT NULL), count(partial), avg(partial), avg(strict) FROM (
     SELECT e.invalid, g.partial, g.strict FROM episodes e
     LEFT JOIN sealed.grades g ON g.episode = e.id AND e.invalid IS NULL
+"""
+COST = """
+    SELECT total(json_extract(usage, '$.cost_usd')) FROM
+    (SELECT usage FROM episodes UNION ALL SELECT usage FROM asked)
 """
 OUTCOMES = """
     SELECT e.id, e.run, coalesce(e.agent, r.agent), coalesce(e.model, r.model), e.task, e.split, e.domain,

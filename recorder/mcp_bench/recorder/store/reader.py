@@ -6,10 +6,8 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,13 +16,12 @@ from pydantic_core import from_json
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
-from mcp_bench.recorder.store import episode_rows, schema
+from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.asked import Asked, read_asked
-from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.run_database import RunDatabase
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.grading import Score
@@ -131,70 +128,12 @@ class RunSummary:
     note: str = ""
 
 
-class RunReader:
+class RunReader(RunDatabase):
     """Read-only view of one run folder, also while it is being recorded. A context manager."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the run in the folder `path`.
-
-        Raises:
-            StorageError: a database is damaged, or from a later version.
-        """
-        self.path = path
-        self._file = path / RECORDINGS
-        self._grade_tables: set[str] = set()
-        take_in_journal(path)
-        self._connection = open_reader(self._file, schema.recordings)
-        try:
-            # a writer that was killed at the start leaves a file without tables: an empty run
-            applied = applied_migrations(self._connection, schema.recordings)
-            self.empty = not applied
-            self._task_facts = "m003_task_facts" in applied
-            self._attach(path / GRADES)
-            self._add_what_is_newer()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _attach(self, grades: Path) -> None:
-        with database_errors(grades):
-            if grades.exists():
-                with closing(open_reader(grades, schema.grades)) as sealed:
-                    self._grade_tables = applied_migrations(sealed, schema.grades)
-                if self._grade_tables:
-                    self._connection.execute("ATTACH ? AS sealed", [read_only_uri(grades)])
-                    return
-            self._connection.execute("ATTACH ':memory:' AS sealed")
-            self._connection.execute(
-                "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
-            )
-            self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
-            self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
-
-    def _add_what_is_newer(self) -> None:
-        """Add what queries name and a recording of an earlier version lacks, in this connection only."""
-        forbidden = "id FROM episodes WHERE untrainable IS NOT NULL" if self._task_facts else "NULL WHERE 0"
-        self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")
-        for migration, tables in schema.NOT_YET.items():
-            if migration not in self._grade_tables:
-                self._connection.executescript(tables)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __enter__(self) -> RunReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def summary(self) -> RunSummary | None:
-        rows = self._query(
-            "SELECT id, created_us, benchmark, agent, model, json_array_length(plan),"
-            " CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)"
-            " ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END"
-            " FROM runs"
-        )
+        counted = episode_rows.COUNTED if self._overview else ""
+        rows = self._query(episode_rows.SUMMARY + counted)
         found = next((RunSummary(*row) for row in rows), None)
         return found and replace(found, tags=self.annotations.tags, note=self.annotations.note)
 
@@ -215,12 +154,12 @@ class RunReader:
 
     def episodes(self) -> Iterator[StoredEpisode]:
         """Yield the last attempt of every slot, in order of their start."""
-        for row in self._query(episode_rows.EPISODES + episode_rows.LAST_ATTEMPTS):
+        for row in self._query(f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"):
             yield _stored(row, self.annotations)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
-        return map(Outcome._make, self._query(episode_rows.OUTCOMES + episode_rows.LAST_ATTEMPTS))
+        return map(Outcome._make, self._query(f"{episode_rows.OUTCOMES}{episode_rows.LAST} ORDER BY e.id"))
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot."""
@@ -263,7 +202,7 @@ class RunReader:
 
     def outcome(self) -> tuple[int, int, float | None, float | None]:
         """Return the numbers of invalid and of valid graded last attempts, and the means of their scores."""
-        rows = self._query(episode_rows.OUTCOME + episode_rows.LAST_ATTEMPTS + ")")
+        rows = self._query(f"{episode_rows.OUTCOME}{episode_rows.LAST})")
         return next(((int(row[0]), *row[1:]) for row in rows), (0, 0, None, None))
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
@@ -331,10 +270,7 @@ class RunReader:
 
     def cost(self) -> float:
         """Return the cost of all attempts in US dollars, with the models of roles, as far as it is known."""
-        rows = self._query(
-            "SELECT total(json_extract(usage, '$.cost_usd')) FROM"
-            " (SELECT usage FROM episodes UNION ALL SELECT usage FROM asked)"
-        )
+        rows = self._query(episode_rows.COST)
         return next((float(cost) for (cost,) in rows), 0.0)
 
     def own_tools(self) -> bool:
@@ -354,12 +290,6 @@ class RunReader:
         """Return the state that was graded; None without a grade."""
         rows = self._query("SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
         return next((json.loads(text) for (text,) in rows), None)
-
-    def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
-        if self.empty:
-            return
-        with database_errors(self._file):
-            yield from self._connection.execute(sql, parameters)
 
 
 @lru_cache(maxsize=256)  # attempts at a task have the same tools, and so have most tasks of a benchmark

@@ -240,6 +240,12 @@ _RECORDINGS_3 = (
     # finds them without reading the long column `tools`, which lies before this one
     "CREATE INDEX episodes_untrainable ON episodes (id) WHERE untrainable IS NOT NULL",
 )
+_RECORDINGS_4 = (
+    # lists of runs ask for these only. Without the indexes, SQLite parses the plan and reads each episode's
+    # prompt and tools for them, which takes five times as long
+    "CREATE INDEX runs_planned ON runs (json_array_length(plan))",
+    "CREATE INDEX episodes_outcome ON episodes (run, task, seed, repeat, attempt, id, invalid, usage)",
+)
 # tables of their own: columns of `grades` would lie behind the final state, which is long
 _GRADES_2 = (
     """
@@ -296,7 +302,12 @@ NOT_YET = {
 
 recordings = Schema(
     "mcp-bench-recordings",
-    {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2, "m003_task_facts": _RECORDINGS_3},
+    {
+        "m001_initial": _RECORDINGS_1,
+        "m002_signatures": _RECORDINGS_2,
+        "m003_task_facts": _RECORDINGS_3,
+        "m004_overview": _RECORDINGS_4,
+    },
 )
 grades = Schema(
     "mcp-bench-grades", {"m001_initial": _GRADES_1, "m002_scores": _GRADES_2, "m003_asked": _GRADES_3}

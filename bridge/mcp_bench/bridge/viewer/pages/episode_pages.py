@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +14,18 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from mcp_bench.bridge.viewer import words
 from mcp_bench.bridge.viewer.call_copies import COPIES
-from mcp_bench.bridge.viewer.conversation import KINDS, calls_of, conversation
+from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, conversation
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
+from mcp_bench.recorder.conversations.images import image_bytes
+from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.servers.sanitize import sanitize
 
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Formats that cannot contain scripts."""
 MOST_FRAMES = 300
 FRAME_CHARACTERS = 2_000
 _DATA = {"Content-Security-Policy": "default-src 'none'; sandbox"}
@@ -41,52 +40,51 @@ class EpisodePages:
         self._reviews = reviews
 
     def episode(self, request: Request) -> HTMLResponse:
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
             stored = reader.episode(episode)
-        values = episode_values(document, stored)
+            asked = _asked(reader, episode) if document["captured"] else {}
+        values = episode_values(document, stored) | {"asked": asked}
         values |= neighbours(self._library.episodes(reader.path), stored)
         values["raw"] = request.query_params.get("text") == "raw"
         return page_of("episode", review=self._reviews.of(episode), live=stored.ended_us is None, **values)
 
     def whole(self, request: Request) -> Response:
         """All of the episode, as `mcp-bench show --json` prints it."""
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
-        answer = _text(json.dumps(document, ensure_ascii=False, indent=1), "application/json")
+        answer = as_text(json.dumps(document, ensure_ascii=False, indent=1), "application/json")
         if "download" in request.query_params:
             answer.headers["Content-Disposition"] = f'attachment; filename="{episode}.json"'
         return answer
 
     def call(self, request: Request) -> Response:
         """A call's whole arguments or result, or the call in a form to paste."""
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             calls, number = reader.calls(episode), request.path_params["number"]
         if not 1 <= number <= len(calls):
             raise HTTPException(404, "There is no such call.")
         call, what = calls[number - 1], request.path_params["what"]
         if what == "result":
-            return _text(call.text)
+            return as_text(call.text)
         if what not in COPIES:
             raise HTTPException(404, "A call has no such form.")
-        return _text(COPIES[what](call.tool, call.arguments))
+        return as_text(COPIES[what](call.tool, call.arguments))
 
     def image(self, request: Request) -> Response:
         """An image in the result of a call."""
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             calls, number = reader.calls(episode), request.path_params["number"]
         images = calls[number - 1].images if 1 <= number <= len(calls) else []
         index = request.path_params["index"]
         if index >= len(images):
             raise HTTPException(404, "There is no such image.")
-        image = images[index]
-        try:
-            data = base64.b64decode(image.data)
-        except ValueError:
-            raise HTTPException(404, "The image is not valid base64.") from None
-        known = image.media_type in IMAGE_TYPES
+        data = image_bytes(images[index])
+        known = data is not None and images[index].media_type in IMAGE_TYPES
         return Response(
-            data, media_type=image.media_type if known else "application/octet-stream", headers=_DATA
+            images[index].data.encode() if data is None else data,
+            media_type=images[index].media_type if known else "application/octet-stream",
+            headers=_DATA,
         )
 
     def frames(self, request: Request) -> HTMLResponse:
@@ -94,7 +92,7 @@ class EpisodePages:
         after = query_number(request, "after")
         shown: list[dict[str, Any]] = []
         more = None
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             stored = reader.episode(episode)
             for number, sender, body in reader.frame_bodies(episode):
                 if number <= after or (shown and shown[-1]["number"] == number):
@@ -109,7 +107,7 @@ class EpisodePages:
 
     def frame(self, request: Request) -> Response:
         """The exact bytes of a frame."""
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             pieces = [
                 body
                 for number, _, body in reader.frame_bodies(episode)
@@ -125,14 +123,19 @@ class EpisodePages:
         """What each call changed, from a sealed replay; nothing of it is stored."""
         from mcp_bench.bridge.viewer.effects import effects_of
 
-        with self._opened(request) as (reader, episode):
+        with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
         found = effects_of(reader.path, episode)
         numbers = {call.execution: call.number for call in calls_of(conversation(document))}
         return page_of("effects", effects=found, numbers=numbers, grade=document["grade"])
 
     @contextmanager
-    def _opened(self, request: Request) -> Iterator[tuple[RunReader, str]]:
+    def opened(self, request: Request) -> Iterator[tuple[RunReader, str]]:
+        """Open the run that a request names. The context is its reader and the id of the episode.
+
+        Raises:
+            HTTPException: there is no such run or episode.
+        """
         path, episode = self._path(request), request.path_params["episode"]
         with RunReader(path) as reader:
             if episode not in reader.episode_ids():
@@ -165,6 +168,7 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "document": document,
         "hidden_grade": False,
         "raw": False,
+        "asked": {},
         "episode": stored,
         "verdict": words.verdict(stored),
         "ended": words.ended(stored),
@@ -184,6 +188,16 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
     }
 
 
+def _asked(reader: RunReader, episode: str) -> dict[int, str]:
+    """Return the ids of the model calls that produced turns, by the position of the message.
+
+    Where turns of a user were calls of a tool, the page counts other messages than the model had.
+    """
+    if any(tool.function.name == REPLY_TOOL for tool in reader.tools(episode)):
+        return {}
+    return {call.message: call.id for call in reader.model_calls(episode) if call.message is not None}
+
+
 def neighbours(episodes: list[StoredEpisode], stored: StoredEpisode) -> dict[str, Any]:
     """Return the episodes before and after one in its run, and the other attempts at its task."""
     ids = [episode.id for episode in episodes]
@@ -195,7 +209,8 @@ def neighbours(episodes: list[StoredEpisode], stored: StoredEpisode) -> dict[str
     }
 
 
-def _text(text: str, kind: str = "text/plain") -> Response:
+def as_text(text: str, kind: str = "text/plain") -> Response:
+    """Return a text for the browser's own text view."""
     # as it is: only the browser's own text view shows it
     content = sanitize(text) if kind == "text/plain" else text
     encoded = content.encode("utf-8", "backslashreplace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,30 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from mcp_bench.bridge.viewer.links import Links, query_number
+from mcp_bench.bridge.viewer.recording_command import last_words, what_stops
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render
+from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.store.episode_rows import Outcome
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 
 RUNS_ON_A_PAGE = 50
 EPISODES_ON_A_PAGE = 500
 CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
 """Of the grid: as many tasks as have about so many cells, but not fewer."""
 COLUMNS = 16
-VERDICTS = ("solved", "partly", "failed", "invalid", "running", "ungraded")
+SORTS: Mapping[str, Callable[[StoredEpisode], Any]] = {
+    "task": lambda one: (one.task, one.repeat),
+    "partial": lambda one: -1.0 if one.partial is None or one.invalid else one.partial,
+    "calls": lambda one: one.calls,
+    "failed": lambda one: one.failed_calls,
+    "time": lambda one: one.seconds or 0.0,
+    "tokens": lambda one: (one.usage or {}).get("input_tokens") or 0,
+    "cost": lambda one: (one.usage or {}).get("cost_usd") or 0.0,
+}
+"""What the table of episodes can be sorted by; without a choice they are in the order of their start."""
 
 
 class RunPages:
@@ -95,7 +107,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     run = library.run(path)
     if run.summary is None:
         return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
-                "domains": [], "split": "", "splits": [], "info": None}  # fmt: skip
+                "order": "", "settings": None, "harness": {}, "stops": "run", "said": ""}  # fmt: skip
     episodes = library.episodes(path)
     rows = summarise(episodes, ["split", "domain"])
     words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""
@@ -107,15 +119,33 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
             word in f"{episode.task} {episode.domain} {episode.split} {episode.id}".lower() for word in words
         )
     ]
+    order = str(query.get("sort") or "")
+    if (key := SORTS.get(order.removeprefix("-"))) is not None:
+        shown.sort(key=key, reverse=order.startswith("-"))
     return {
         "run": run,
+        "order": order,
         "episodes": shown[:EPISODES_ON_A_PAGE],
         "total": len(shown),
         "rows": rows if len(rows) > 1 or any(row["partial"] is not None for row in rows) else [],
         "counts": Counter(map(verdict, episodes)),
         "q": query.get("q") or "",
         "chosen": chosen,
+        **_settings(path),
+        "stops": what_stops(path) if run.active else "",
+        "said": "" if run.active or run.complete else last_words(path),
     }
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """Return the options that a run was started with, and the files of its harness."""
+    with RunReader(path) as reader:
+        settings = reader.settings()
+    files: dict[str, str] = {}
+    if isinstance(harness := settings.get("harness"), dict):
+        files = harness["files"]
+        settings["harness"] = f"{harness['name']}@{harness['version']}"
+    return {"settings": draw_value(settings) if settings else None, "harness": files}
 
 
 def _matches(run: Run, words: Sequence[str]) -> bool:

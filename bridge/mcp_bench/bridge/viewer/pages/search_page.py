@@ -50,6 +50,7 @@ class SearchPage:
             most=MOST_HITS,
             complete=self._index.complete,
             left=self._index.left,
+            problem=self._index.problem,
         )
 
 

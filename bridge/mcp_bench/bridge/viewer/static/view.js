@@ -68,11 +68,46 @@ function showOnly(kind) {
   const box = document.getElementById("conversation");
   box.dataset.only = kind;
   chips().forEach((chip) => chip.setAttribute("aria-pressed", String(chip.dataset.show === kind)));
-  const of = [...box.querySelectorAll("[data-kinds]")];
-  of.forEach((one) => { one.hidden = kind !== "" && !one.dataset.kinds.split(" ").includes(kind); });
   if (kind === "reasoning") box.querySelectorAll("details.reasoning").forEach((one) => { one.open = true; });
-  const turns = of.filter((one) => one.matches(".turn"));
-  if (kind) say(`${turns.filter((one) => !one.hidden).length} of ${turns.length} turns`);
+  sift();
+}
+
+// Hide turns that are not of the chosen kind, or do not have the words that are looked for.
+function sift() {
+  const box = document.getElementById("conversation");
+  const kind = box.dataset.only ?? "";
+  const words = box.querySelector("[data-find]").value.trim().toLowerCase();
+  const having = new Set();
+  const turns = [...box.querySelectorAll(".turn")];
+  turns.forEach((turn) => { if (!words || turn.textContent.toLowerCase().includes(words)) having.add(turn.id); });
+  box.querySelectorAll("[data-kinds]").forEach((one) => {
+    const turn = one.id || one.querySelector("a").hash.slice(1);
+    one.hidden = (kind !== "" && !one.dataset.kinds.split(" ").includes(kind)) || !having.has(turn);
+  });
+  if (kind || words) say(`${turns.filter((one) => !one.hidden).length} of ${turns.length} turns`);
+  highlight(turns.filter((one) => !one.hidden), words);
+}
+
+// Mark the words where they stand, and unfold what they stand in.
+function highlight(turns, words) {
+  if (!globalThis.CSS?.highlights) return;
+  CSS.highlights.delete("found");
+  if (!words) return;
+  const ranges = [];
+  for (const turn of turns) {
+    const texts = document.createTreeWalker(turn, NodeFilter.SHOW_TEXT);
+    for (let node = texts.nextNode(); node && ranges.length < 2000; node = texts.nextNode()) {
+      const text = node.data.toLowerCase();
+      for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) {
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, Math.min(node.length, at + words.length));
+        ranges.push(range);
+        for (let one = node.parentElement.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+      }
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
 }
 
 function nextFilter() {
@@ -94,7 +129,10 @@ function toggleOutline() {
 function openTarget() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  if (document.querySelector('[data-only]:not([data-only=""])')) showOnly(""); // it may be hidden
+  if (document.querySelector('[data-only]:not([data-only=""])') || target.closest("[hidden]")) { // it may be hidden
+    document.querySelector("[data-find]").value = "";
+    showOnly("");
+  }
   for (let one = target; one; one = one.parentElement) if (one.matches("details")) one.open = true;
   target.scrollIntoView({ block: "start" });
 }
@@ -126,6 +164,8 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+document.addEventListener("input", (event) => { if (event.target.matches("[data-find]")) sift(); });
+
 const KEYS = {
   j: () => move(1),
   k: () => move(-1),
@@ -134,6 +174,7 @@ const KEYS = {
   f: nextFilter,
   o: toggleOutline,
   m: () => document.querySelector("a[data-raw]")?.click(),
+  s: () => document.querySelector("[data-find]")?.focus(),
   g: () => mark("good"),
   b: () => mark("bad"),
   u: () => (document.querySelector("[data-up]") ?? document.querySelector(".top .name")).click(),
@@ -146,7 +187,13 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.matches("input:not([type=radio], [type=checkbox]), textarea, select")) {
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Escape") {
+      if (event.target.matches("[data-find]")) { // browsers clear the field, and not all of them say so
+        event.target.value = "";
+        sift();
+      }
+      event.target.blur();
+    }
     return;
   }
   if (document.querySelector("dialog[open]") || !KEYS[event.key]) return;

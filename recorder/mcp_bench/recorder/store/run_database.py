@@ -1,0 +1,79 @@
+"""The two databases of a run as one read-only connection, also those of an earlier version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Self
+
+from mcp_bench.recorder.errors import database_errors
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+
+
+class RunDatabase:
+    """The recordings of a run, with its grades attached as `sealed`. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the run in the folder `path`.
+
+        Raises:
+            StorageError: a database is damaged, or from a later version.
+        """
+        self.path = path
+        self._file = path / RECORDINGS
+        self._grade_tables: set[str] = set()
+        take_in_journal(path)
+        self._connection = open_reader(self._file, schema.recordings)
+        try:
+            # a writer that was killed at the start leaves a file without tables: an empty run
+            applied = applied_migrations(self._connection, schema.recordings)
+            self.empty = not applied
+            self._task_facts = "m003_task_facts" in applied
+            self._overview = "m004_overview" in applied
+            self._attach(path / GRADES)
+            self._add_what_is_newer()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _attach(self, grades: Path) -> None:
+        with database_errors(grades):
+            if grades.exists():
+                with closing(open_reader(grades, schema.grades)) as sealed:
+                    self._grade_tables = applied_migrations(sealed, schema.grades)
+                if self._grade_tables:
+                    self._connection.execute("ATTACH ? AS sealed", [read_only_uri(grades)])
+                    return
+            self._connection.execute("ATTACH ':memory:' AS sealed")
+            self._connection.execute(
+                "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
+            )
+            self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
+            self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
+
+    def _add_what_is_newer(self) -> None:
+        """Add what queries name and a recording of an earlier version lacks, in this connection only."""
+        forbidden = "id FROM episodes WHERE untrainable IS NOT NULL" if self._task_facts else "NULL WHERE 0"
+        self._connection.execute(f"CREATE TEMP VIEW untrainable (episode) AS SELECT {forbidden}")
+        for migration, tables in schema.NOT_YET.items():
+            if migration not in self._grade_tables:
+                self._connection.executescript(tables)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
+        if self.empty:
+            return
+        with database_errors(self._file):
+            yield from self._connection.execute(sql, parameters)
