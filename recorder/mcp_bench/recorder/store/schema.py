@@ -240,6 +240,22 @@ _RECORDINGS_3 = (
     # finds them without reading the long column `tools`, which lies before this one
     "CREATE INDEX episodes_untrainable ON episodes (id) WHERE untrainable IS NOT NULL",
 )
+# what a policy sampled; arrays as in store/model_tokens.py
+_RECORDINGS_4 = (
+    """
+    CREATE TABLE model_tokens (
+        call TEXT PRIMARY KEY REFERENCES model_calls(id),
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        extends TEXT, -- an earlier call: the prompt begins with its prompt and its answer; NULL: none
+        version TEXT, -- of the weights, as the endpoint reports it
+        prompt BLOB NOT NULL, -- ids of the prompt, after what it extends: uint32, little-endian
+        tokens BLOB NOT NULL, -- ids of the answer, the same
+        logprobs BLOB NOT NULL, -- of these, natural: float32, little-endian
+        tag BLOB
+    )
+    """,
+    "CREATE INDEX model_tokens_episode ON model_tokens (episode)",
+)
 # tables of their own: columns of `grades` would lie behind the final state, which is long
 _GRADES_2 = (
     """
@@ -296,7 +312,12 @@ NOT_YET = {
 
 recordings = Schema(
     "mcp-bench-recordings",
-    {"m001_initial": _RECORDINGS_1, "m002_signatures": _RECORDINGS_2, "m003_task_facts": _RECORDINGS_3},
+    {
+        "m001_initial": _RECORDINGS_1,
+        "m002_signatures": _RECORDINGS_2,
+        "m003_task_facts": _RECORDINGS_3,
+        "m004_model_tokens": _RECORDINGS_4,
+    },
 )
 grades = Schema(
     "mcp-bench-grades", {"m001_initial": _GRADES_1, "m002_scores": _GRADES_2, "m003_asked": _GRADES_3}
