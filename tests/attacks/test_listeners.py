@@ -76,6 +76,7 @@ ATTACKS = {
     "proxy --http": lambda: served(PORTS["proxy"], "/v1", "/mcp", "/"),
     "model proxy": lambda: served(PORTS["capture"], "/v1/models", PATHS["capture"]),
     "view": lambda: served(PORTS["view"], "/", "/open?code=x", "/login", "/runs/x/stop"),
+    "policy": lambda: served(PORTS["policy"], "/v1/models", "/ep_x/v1/models", "/ep_x/v1/responses", "/health"),
     "serving engine": lambda: served(PORTS["engine"], "/v1/models", "/invocations", "/health"),
     "a secret in sight": secret_in_sight,
 }
@@ -90,6 +91,7 @@ print(json.dumps(results))
 """
 LISTENERS = (
     "up", "up, control", "up --http", "serve --http", "proxy --http", "model proxy", "serving engine",
+    "policy",
     "view", "experience", "a secret in sight",
 )  # fmt: skip
 HELPERS = """
@@ -97,6 +99,7 @@ import os, subprocess, sys
 from contextlib import ExitStack
 from pathlib import Path
 import anyio, json
+from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.model_proxy.capture import ModelCapture
 from mcp_bench.recorder.store.run_folder import RunFolder
@@ -105,7 +108,9 @@ from starlette.responses import PlainTextResponse
 from tests.support.recorded import begin, planned, run_info
 
 async def main():
-    upstream, engine = bind("127.0.0.1", 0), bind("127.0.0.1", 0)
+    upstream, engine, policy = (bind("127.0.0.1", 0) for _ in range(3))
+    place = policy.getsockname()[1]
+    guarded = AccessRules(PlainTextResponse("served"), "127.0.0.1", place, token=os.environ["POLICY_SECRET"])
     answer = PlainTextResponse("served")
     sleeper = subprocess.Popen(["sleep", "3600"])
     with RunFolder.create(run_info(), root=Path(sys.argv[1])) as run:
@@ -115,8 +120,9 @@ async def main():
             async with anyio.create_task_group() as tasks:
                 await tasks.start(lambda task_status: listen(answer, upstream, task_status=task_status))
                 await tasks.start(lambda task_status: listen(RequireKey(answer), engine, task_status=task_status))
+                await tasks.start(lambda task_status: listen(guarded, policy, task_status=task_status))
                 await tasks.start(capture.serve)
-                print(json.dumps([capture.base_url, engine.getsockname()[1], url]), flush=True)
+                print(json.dumps([capture.base_url, engine.getsockname()[1], place, url]), flush=True)
                 await anyio.to_thread.run_sync(sys.stdin.read)
                 tasks.cancel_scope.cancel()
     sleeper.kill()
@@ -144,7 +150,7 @@ def measure(bench: Bench, tmp_path: Path, level: str) -> dict[str, bool]:
         held.callback(bench.run, "down")
         urls = {"up": json.loads(bench.run("status", "--json").stdout)["http"]}
         other = held.enter_context(running(bench, [sys.executable, "-c", HELPERS, str(tmp_path)], "other"))
-        capture, engine, upstream = json.loads(other)
+        capture, engine, policy, upstream = json.loads(other)
         for name, command in {
             "serve": bench.command("serve", "notebook", "--http", "0"),
             "proxy": bench.command("proxy", "--http", "0", upstream),
@@ -159,9 +165,10 @@ def measure(bench: Bench, tmp_path: Path, level: str) -> dict[str, bool]:
             (bench.home / "http-token").read_text(),
             (bench.home / "referee/secret").read_text(),
             "engine-key-0",
+            "policy-secret-0",
         ]
         places: dict[str, Any] = {
-            "HOME": str(bench.home), "PORTS": {**ports, "engine": engine},
+            "HOME": str(bench.home), "PORTS": {**ports, "engine": engine, "policy": policy},
             "PATHS": {"capture": "/" + capture.split("/", 3)[3]},
             "SECRETS": secrets,
         }  # fmt: skip
@@ -194,7 +201,11 @@ def running(bench: Bench, command: list[str], name: str) -> Iterator[str]:
     """Run a listener; the context is the URL or the line that it prints."""
     from tests.support import ROOT
 
-    environ = {**bench.environment(), "MCP_BENCH_ENGINE_KEY": "engine-key-0"}
+    environ = {
+        **bench.environment(),
+        "MCP_BENCH_ENGINE_KEY": "engine-key-0",
+        "POLICY_SECRET": "policy-secret-0",
+    }
     environ["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     pipe = subprocess.PIPE
     stream = "stderr" if name == "serve" else "stdout"

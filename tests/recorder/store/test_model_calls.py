@@ -22,6 +22,7 @@ from mcp_bench.recorder.store.model_calls import (
     total_usage,
 )
 from mcp_bench.recorder.store.model_calls import begin as begin_call
+from mcp_bench.recorder.store.model_tokens import without_tokens
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
@@ -198,7 +199,7 @@ def test_show_summarises_captured_calls(captured: Any, invoke: Invoke) -> None:
     assert "POST /v1/messages/count_tokens" in lines[5]
     rows = json.loads(invoke(show, episode, "--model-calls", "--json").stdout)
     assert rows[2]["request"]["temperature"] == 0.5
-    assert json.loads(rows[2]["response"]) == rows[2]["answer"]
+    assert without_tokens(json.loads(rows[2]["response"])) == rows[2]["answer"]
     assert [row["message"] for row in rows] == [None, None, 1, 3, None]
 
 

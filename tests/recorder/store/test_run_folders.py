@@ -160,6 +160,7 @@ def test_a_closed_run_is_plain_files_for_any_tool(tmp_path: Path) -> None:
             "calls",
             "messages",
             "model_calls",
+            "model_tokens",
             "flags",
             "seals",
             "_sqlite_migrations",

@@ -42,12 +42,18 @@ KEYS = {
     "calls": ("id",),
     "messages": ("episode", "position"),
     "model_calls": ("id",),
+    "model_tokens": ("call",),
     "flags": ("id",),
     "seals": ("subject",),
     "grades": ("episode",),
     "scans": ("episode",),
     "canaries": ("place",),
 }
+
+
+TOKENS = b"""{"choices": [{"finish_reason": "stop", "message": {"content": "x"}}], "prompt_token_ids": [1, 2],
+"token_ids": [3], "token_logprobs": [-0.5], "system_fingerprint": "7"}"""
+"""An answer of an engine that reports tokens."""
 
 
 async def captured(folder: RunFolder, episode: str, text: bytes) -> None:
@@ -72,7 +78,7 @@ def run(bench_home: Path) -> Path:
             folder.grades.put_scan(episode, Scan("clean"), now_us())
             folder.grades.put_canary(fresh(slot.task), now_us())
         invalid = begin(folder, folder.info.plan[2])
-        for text in (b'{"first": 1}', b'{"second": 2}'):
+        for text in (TOKENS, b'{"second": 2}'):
             anyio.run(captured, folder, invalid, text)
         folder.recording.flag(invalid, "wrong_token", "process 7")
         folder.recording.flag(None, "foreign_peer", "process 8")
@@ -105,7 +111,16 @@ def sql(
 
 def test_an_unchanged_run_is_verified(run: Path, invoke: Invoke) -> None:
     code, (verdict,) = verdicts(invoke)
-    counts = {"runs": 1, "episodes": 3, "frames": 10, "calls": 4, "model_calls": 2, "flags": 2, "grades": 2}
+    counts = {
+        "runs": 1,
+        "episodes": 3,
+        "frames": 10,
+        "calls": 4,
+        "model_calls": 2,
+        "model_tokens": 1,
+        "flags": 2,
+        "grades": 2,
+    }
     assert (code, verdict["verdict"], verdict["findings"]) == (0, "verified", [])
     assert verdict["rows"].items() >= counts.items()
     assert verdict["key"] == own_key().id
@@ -148,6 +163,8 @@ FIRST, SECOND = EPISODES.format(0), EPISODES.format(1)
          {("model_calls", "<max>", "edited")}),
         ("recordings", ["DELETE FROM model_calls WHERE id = (SELECT max(id) FROM model_calls)"],
          {("model_calls", "<max>", "removed")}),
+        ("recordings", ["UPDATE model_tokens SET logprobs = x'00000000'"], {("model_tokens", "<min>", "edited")}),
+        ("recordings", ["DELETE FROM model_tokens"], {("model_tokens", "<min>", "removed")}),
         ("recordings", ["UPDATE flags SET detail = 'nothing' WHERE id = 1"], {("flags", "1", "edited")}),
         ("recordings", ["UPDATE flags SET episode = NULL WHERE id = 1"], {("flags", "1", "edited")}),
         ("recordings", ["DELETE FROM flags WHERE id = 1"], {("flags", "1", "removed")}),
@@ -180,6 +197,7 @@ def test_each_change_is_found_and_named(
         zip(["<first>", "<second>", "<third>"], sql(run, "SELECT id FROM episodes ORDER BY id"), strict=True)
     )
     ids |= {"<max>": sql(run, "SELECT max(id) FROM model_calls")[0], "<run>": (run.name,)}
+    ids |= {"<min>": sql(run, "SELECT min(id) FROM model_calls")[0]}
 
     def named(text: str) -> str:
         for mark, (value,) in ids.items():

@@ -11,7 +11,7 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from mcp_bench.trainer.engine.app import make_app
+from mcp_bench.trainer.engine.app import Policy, make_app
 from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.rl.tokens import Sampled, make_rows
 from tests.support.training.tiny_checkpoints import (
@@ -38,7 +38,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(model, tokenizer, tmp_path_factory.mktemp("policy") / "model")
 
 
-class Policy:
+class Served:
     """Asks a served policy."""
 
     def __init__(self, client: TestClient, model: Any) -> None:
@@ -59,10 +59,10 @@ class Policy:
 
 
 @pytest.fixture
-def policy(checkpoint: Path) -> Iterator[Policy]:
+def policy(checkpoint: Path) -> Iterator[Served]:
     loaded = load(checkpoint, calls="hermes", device="cpu", cache_gib=0.1)
-    with TestClient(make_app(loaded, "policy", version=lambda: "7")) as client:
-        yield Policy(client, loaded.model)
+    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+        yield Served(client, loaded.model)
 
 
 def tokens_of(answer: dict[str, Any]) -> Sampled:
@@ -74,7 +74,7 @@ def tokens_of(answer: dict[str, Any]) -> Sampled:
     )  # fmt: skip
 
 
-def test_a_later_turn_continues_with_the_sampled_tokens(policy: Policy) -> None:
+def test_a_later_turn_continues_with_the_sampled_tokens(policy: Served) -> None:
     first = policy.ask([QUESTION], tool_choice="required")
     message = first["choices"][0]["message"]
     [call] = message["tool_calls"]
@@ -97,7 +97,7 @@ def test_a_later_turn_continues_with_the_sampled_tokens(policy: Policy) -> None:
     assert len(make_rows([before, second, forked])) == 2
 
 
-def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Policy) -> None:
+def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Served) -> None:
     first = policy.ask([QUESTION], max_tokens=5, temperature=2)
     before = tokens_of(first)
     assert before.cut
@@ -106,7 +106,7 @@ def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Policy) -> None
     assert len(make_rows([before, second])) == 1
 
 
-def test_engine_and_trainer_agree_on_the_probabilities(policy: Policy) -> None:
+def test_engine_and_trainer_agree_on_the_probabilities(policy: Served) -> None:
     """Token by token, with the cache of a conversation, against one pass over the row."""
     answers: list[Sampled] = []
     history: list[dict[str, Any]] = [QUESTION]

@@ -21,6 +21,7 @@ from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.tcp_peer import TcpPeers
 from mcp_bench.bridge.model_proxy.exchange import ModelExchange
+from mcp_bench.bridge.model_proxy.upstream import EPISODE
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import BenchError
 
@@ -39,6 +40,9 @@ class ModelCapture:
         """Take a port for the proxy to the model endpoint at `upstream`.
 
         Args:
+            episode: its id.
+            upstream: what comes before `EPISODE` in its path, and that itself, is unknown to the agent.
+            recording: gets the requests.
             listener: a socket that listens on the loopback of the agent's sandbox, whose processes alone
                 reach it; None: a port of this machine.
 
@@ -50,13 +54,18 @@ class ModelCapture:
         self._recording = recording
         self.root: int | None = None
         """Root of the agent's process tree. Until it is set, every request is refused."""
-        self._proxy = ReverseProxy(upstream, peer="model endpoint")
+        named = upstream.replace(EPISODE, episode)
+        self._proxy = ReverseProxy(named, peer="model endpoint")
+        path = self._proxy.path.rstrip("/")
+        hidden, found, shown = path.partition(f"/{episode}")
+        self._hidden = hidden + found if EPISODE in upstream else ""
+        """The part of the endpoint's path that the agent does not see."""
+        path = shown if self._hidden else path
         self._token = secrets.token_urlsafe(24)
         self._listener = bind(LOOPBACK, 0) if listener is None else listener
         self._port: int = self._listener.getsockname()[1]
         self._peers = TcpPeers(self._port) if listener is None else None
-        path = self._proxy.path.rstrip("/")
-        self.upstream = upstream
+        self.upstream = f"{self._proxy.origin}{path}" if self._hidden else upstream
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
         """The URL that the agent uses as its endpoint."""
         self.failed = False
@@ -107,7 +116,7 @@ class ModelCapture:
         self._used = True
         self._open += 1
         try:
-            await self._proxy(inner, exchange.receive, exchange.send)
+            await self._proxy(below(self._hidden, inner), exchange.receive, exchange.send)
             self.failed = exchange.endpoint_failed  # a cancelled exchange does not get here
         finally:
             self._settling.start_soon(self._settle, exchange)
@@ -129,3 +138,10 @@ class ModelCapture:
                 await exchange.settle()
         except (BenchError, TimeoutError) as error:  # the agent continues, and its request is stored
             _log.error("episode %s: a model response could not be stored: %s", self._episode, error)
+
+
+def below(prefix: str, scope: Scope) -> Scope:
+    """Return a request with a prefix before its path."""
+    if not prefix:
+        return scope
+    return {**scope, "path": prefix + scope["path"], "raw_path": prefix.encode() + scope["raw_path"]}

@@ -9,6 +9,9 @@ from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.errors import WrongUseError
 
 OPTION = "--capture-llm"
+EPISODE = "{episode}"
+"""In the path of an endpoint's URL: stands for the id of the episode. Such an endpoint can keep the
+conversations of episodes apart. Agents see only what follows."""
 
 
 def upstream(

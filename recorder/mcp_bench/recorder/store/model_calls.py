@@ -9,15 +9,24 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import Body, LargeBody, fill_blob, stored_body
-from mcp_bench.recorder.model_api.dialects.dialect import JSONObject
-from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange
+from mcp_bench.recorder.model_api.dialects import DIALECTS
+from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Tokens
+from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange, reply_of
 from mcp_bench.recorder.store.database import Step, Writer
+from mcp_bench.recorder.store.model_tokens import (
+    add_tokens,
+    read_tokens,
+    storable,
+    with_tokens,
+    without_tokens,
+)
 from mcp_bench.recorder.store.signatures import Signer, tag_rows
 from mcp_bench.recorder.trajectory import Usage
 
@@ -111,7 +120,10 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
     try:
         parsed = await anyio.to_thread.run_sync(_read, request, response)
         usage = parsed.usage.model_dump_json(exclude_none=True) if parsed.usage else None
-        body = response.body
+        body, answer = response.body, parsed.answer
+        tokens = tokens_of(parsed)
+        if tokens is not None and answer is not None:
+            answer = without_tokens(answer)
         row = {
             "first_us": response.first_us,
             "ended_us": response.ended_us,
@@ -125,18 +137,35 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
             "status": response.status,
             "response_headers": jsonrpc.dumps(dict(response.headers)),
             "response": stored_body(body) if isinstance(body, bytes) else sqlite3.Binary(b""),
-            "answer": jsonrpc.dumps(parsed.answer) if parsed.answer is not None else None,
+            "answer": jsonrpc.dumps(answer) if answer is not None else None,
         }
         statement = f"UPDATE model_calls SET {', '.join(f'{name} = ?' for name in row)} WHERE id = ?"  # noqa: S608
         steps: list[Step] = [(statement, (*row.values(), request.id))]
         if isinstance(body, LargeBody):
             steps.append(_fill(request.id, "response", body))
         steps.append(_tag(writer.signer, request.id))
+        if tokens is not None:
+            steps.append(partial(_add_tokens, writer.signer, request, tokens))
         await writer.commit(*steps, slow=isinstance(body, LargeBody))
     finally:
         for one in (request.body, response.body):
             if isinstance(one, LargeBody):
                 one.close()
+
+
+def tokens_of(exchange: Exchange) -> Tokens | None:
+    """Return the tokens of an answer that go into arrays; None if it reports none, or not all of them."""
+    dialect = next((one for one in DIALECTS if one.name == exchange.dialect), None)
+    if dialect is None or exchange.answer is None or exchange.outcome != "ok":
+        return None
+    reply = reply_of(dialect, exchange.answer)
+    return reply.tokens if reply is not None and storable(reply.tokens) else None
+
+
+def _add_tokens(
+    signer: Signer, request: ModelRequest, tokens: Tokens, connection: sqlite3.Connection
+) -> None:
+    add_tokens(connection, signer, request.id, request.episode, tokens)
 
 
 def read_model_calls(connection: sqlite3.Connection, episode: str) -> list[StoredModelCall]:
@@ -155,8 +184,9 @@ def read_answers(connection: sqlite3.Connection, episode: str) -> Iterator[tuple
         " AND outcome = 'ok' AND answer IS NOT NULL ORDER BY id",
         [episode],
     )
+    tokens = read_tokens(connection, episode)
     for number, dialect, answer in rows:
-        yield number, dialect, json.loads(answer)
+        yield number, dialect, with_tokens(json.loads(answer), tokens.get(number))
 
 
 def read_bodies(connection: sqlite3.Connection, call: str) -> tuple[str | bytes, str | bytes | None, Any]:

@@ -246,6 +246,22 @@ _RECORDINGS_4 = (
     "CREATE INDEX runs_planned ON runs (json_array_length(plan))",
     "CREATE INDEX episodes_outcome ON episodes (run, task, seed, repeat, attempt, id, invalid, usage)",
 )
+# what a policy sampled; arrays as in store/model_tokens.py
+_RECORDINGS_5 = (
+    """
+    CREATE TABLE model_tokens (
+        call TEXT PRIMARY KEY REFERENCES model_calls(id),
+        episode TEXT NOT NULL REFERENCES episodes(id),
+        extends TEXT, -- an earlier call: the prompt begins with its prompt and its answer; NULL: none
+        version TEXT, -- of the weights, as the endpoint reports it
+        prompt BLOB NOT NULL, -- ids of the prompt, after what it extends: uint32, little-endian
+        tokens BLOB NOT NULL, -- ids of the answer, the same
+        logprobs BLOB NOT NULL, -- of these, natural: float32, little-endian
+        tag BLOB
+    )
+    """,
+    "CREATE INDEX model_tokens_episode ON model_tokens (episode)",
+)
 # tables of their own: columns of `grades` would lie behind the final state, which is long
 _GRADES_2 = (
     """
@@ -307,6 +323,7 @@ recordings = Schema(
         "m002_signatures": _RECORDINGS_2,
         "m003_task_facts": _RECORDINGS_3,
         "m004_overview": _RECORDINGS_4,
+        "m005_model_tokens": _RECORDINGS_5,
     },
 )
 grades = Schema(

@@ -40,6 +40,7 @@ KEYS = {
     "calls": "id",
     "messages": "position",
     "model_calls": "id",
+    "model_tokens": "call",
     "flags": "id",
     "seals": "subject",
     "grades": "episode",
@@ -50,7 +51,7 @@ KEYS = {
     "canaries": "place",
 }
 """The key column of each table; for messages, unique within an episode."""
-OF_EPISODE = ("calls", "messages", "model_calls", "flags")
+OF_EPISODE = ("calls", "messages", "model_calls", "model_tokens", "flags")
 """Tables whose rows are final when their episode has ended. Flags can be without an episode."""
 
 SEALED = ("grades", "scores", "rewards", "asked", "scans", "canaries")

@@ -75,10 +75,11 @@ class RowCheck:
                 self._sealed |= {Place(table, within, key): sealed for key, sealed in tags.items()}
         self._recording_of_grades()
         for table in ("runs", "episodes", *OF_EPISODE):
-            self._contents(self._db, table)
+            if table in self._signer.columns:  # an earlier version has fewer
+                self._contents(self._db, table)
         if self._grades is not None:
             for table in SEALED:
-                if table in self._signer.columns:  # an earlier version has fewer
+                if table in self._signer.columns:
                     self._contents(self._grades, table)
         self._frames()
         self._completeness()

@@ -15,6 +15,7 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start loop/turn-1/train/model --tasks ids.txt --steps 40
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
   mcp-bench train rl --resume learned
 """
 
@@ -32,6 +33,10 @@ Examples:
     show_default=True,
     help="How attempts get credit.",
 )
+@click.option(
+    "--agent", default="chat", show_default=True, metavar="A",
+    help="Agent that the model works in, such as codex or claude-code.",
+)  # fmt: skip
 @click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
 @click.option(
     "--tasks", metavar="N|FILE", default="500", show_default=True,
@@ -94,6 +99,8 @@ def rl(
     click.echo(f"Run: {folder.path}", err=True)
     if folder.model.is_dir():
         click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
+        if as_json:
+            click.echo(json.dumps(folder.summary()))
         return
     _, loaded = load_recipe(str(folder.recipe))
     try:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcp_bench.trainer.chat.answer import Answer
+from mcp_bench.trainer.engine.api_errors import ApiError
+from mcp_bench.trainer.engine.api_request import ChatRequest
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen
 from mcp_bench.trainer.engine.sequence import Completion
@@ -18,46 +20,43 @@ LETTERS = string.ascii_letters + string.digits
 
 
 class Reply:
-    """The answer to one request."""
+    """The answer to one request, in the form of the chat API. Other APIs have subclasses."""
+
+    last = "data: [DONE]\n\n"
+    """What ends a stream."""
 
     def __init__(
-        self, loaded: Loaded, model: str, prompt: Sequence[int], tools: Sequence[dict[str, Any]], *,
-        opened: bool, token_ids: bool, version: str | None = None,
+        self, loaded: Loaded, asked: ChatRequest, prompt: Sequence[int], *, opened: bool, token_ids: bool,
+        version: str | None = None,
     ) -> None:  # fmt: skip
         """Begin an answer.
 
         Args:
             loaded: the checkpoint that answers.
-            model: its name.
+            asked: the request.
             prompt: the prompt's tokens.
-            tools: what the answer may call.
             opened: whether the prompt ends inside of a thought.
             token_ids: whether to return the tokens of prompt and answer.
             version: the version of the weights, for `system_fingerprint`.
         """
-        self._loaded, self._prompt, self._tools = loaded, prompt, tools
-        self._opened, self._token_ids = opened, token_ids
-        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
-        if version is not None:
-            self._head["system_fingerprint"] = version
+        self._loaded, self._asked, self._prompt, self._tools = loaded, asked, prompt, asked.callable
+        self._opened, self._token_ids, self._version = opened, token_ids, version
+        self._id, self._created = secrets.token_hex(12), int(time.time())
         self._made: dict[str, Any] | None = None
         self._sent = {"reasoning_content": "", "content": ""}
 
-    def whole(self, made: Completion) -> dict[str, Any]:
-        """Return the answer as one document."""
-        choice = {"index": 0, "message": self.message(made), **self._end(made, self._read(made))}
-        document = {
-            **self._head,
-            "object": "chat.completion",
-            "choices": [choice],
-            "usage": self._usage(made),
-        }
-        if self._token_ids:
-            document["prompt_token_ids"] = list(self._prompt)
-        return document
+    @staticmethod
+    def event(document: dict[str, Any]) -> str:
+        """Return a document as a server-sent event."""
+        return f"data: {json.dumps(document, ensure_ascii=False)}\n\n"
+
+    @staticmethod
+    def error(error: ApiError) -> dict[str, Any]:
+        """Return an error as a document."""
+        return error.document
 
     def message(self, made: Completion) -> dict[str, Any]:
-        """Return the answer as a message, with the same ids of its calls each time."""
+        """Return the answer as a message of the chat API, with the same ids of its calls each time."""
         if self._made is None:
             answer = self._read(made)
             self._made = {"role": "assistant", "content": answer.content}
@@ -68,42 +67,59 @@ class Reply:
                 self._made["tool_calls"] = _calls(answer)
         return self._made
 
-    def begin(self) -> dict[str, Any]:
-        """Return the first chunk."""
+    def whole(self, made: Completion) -> dict[str, Any]:
+        """Return the answer as one document."""
+        choice = {"index": 0, "message": self.message(made), **self._end(made)}
+        document = {**self._head, "object": "chat.completion", "choices": [choice]}
+        document["usage"] = self._usage(made)
+        if self._token_ids:
+            document["prompt_token_ids"] = list(self._prompt)
+        return document
+
+    def begin(self) -> Iterator[dict[str, Any]]:
+        """Yield the first events."""
         chunk = self._chunk({"role": "assistant", "content": ""})
         if self._token_ids:
             chunk["prompt_token_ids"] = list(self._prompt)
-        return chunk
+        yield chunk
 
     def more(self, text: str) -> Iterator[dict[str, Any]]:
-        """Yield chunks with what is new and certain in the answer's text so far."""
-        reasoning, content = self._loaded.parser.certain(text, self._tools, opened=self._opened)
-        yield from self._new(reasoning, content)
+        """Yield events with what is new and certain in the answer's text so far."""
+        yield from self._new(*self._loaded.parser.certain(text, self._tools, opened=self._opened))
 
-    def end(self, made: Completion, *, usage: bool) -> Iterator[dict[str, Any]]:
-        """Yield the last chunks: the rest of the text, the calls, the reason for the end, and the usage."""
-        answer = self._read(made)
-        yield from self._new(answer.reasoning or "", answer.content)
+    def end(self, made: Completion) -> Iterator[dict[str, Any]]:
+        """Yield the last events: the rest of the text, the calls, the reason for the end, and the usage."""
+        yield from self._rest(made)
         for index, call in enumerate(self.message(made).get("tool_calls", ())):
             yield self._chunk({"tool_calls": [{"index": index, **call}]})
         last = self._chunk({})
-        last["choices"][0] |= self._end(made, answer)
+        last["choices"][0] |= self._end(made)
         yield last
-        if usage:
-            yield {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._usage(made)}
+        if self._asked.stream_options is not None and self._asked.stream_options.include_usage:
+            usage = self._usage(made)
+            yield {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage}
+
+    def _rest(self, made: Completion) -> Iterator[dict[str, Any]]:
+        answer = self._read(made)
+        yield from self._new(answer.reasoning or "", answer.content)
 
     def _new(self, reasoning: str, content: str) -> Iterator[dict[str, Any]]:
         for field, text in (("reasoning_content", reasoning), ("content", content)):
             sent = self._sent[field]
             if len(text) > len(sent) and text.startswith(sent):
                 self._sent[field] = text
-                yield self._chunk({field: text[len(sent) :]})
+                yield from self._text(field, text[len(sent) :])
+
+    def _text(self, field: str, text: str) -> Iterator[dict[str, Any]]:
+        """Yield the events for more text of the answer or of its thought."""
+        yield self._chunk({field: text})
 
     def _read(self, made: Completion) -> Answer:
         return self._loaded.parser.parse(made.text, self._tools, opened=self._opened)
 
-    def _end(self, made: Completion, answer: Answer) -> dict[str, Any]:
-        reason = "tool_calls" if answer.calls and made.finish_reason == "stop" else made.finish_reason
+    def _end(self, made: Completion) -> dict[str, Any]:
+        called = "tool_calls" in self.message(made)
+        reason = "tool_calls" if called and made.finish_reason == "stop" else made.finish_reason
         ended: dict[str, Any] = {"finish_reason": reason, "logprobs": None}
         if made.chosen:
             ended["logprobs"] = {"content": [self._logprob(one) for one in made.chosen]}
@@ -111,14 +127,24 @@ class Reply:
             ended["token_ids"] = list(made.tokens)
         return ended
 
+    def _tokens(self, made: Completion) -> dict[str, Any]:
+        """Return the tokens in the form that APIs without a form of their own get."""
+        if not self._token_ids:
+            return {}
+        return {
+            "system_fingerprint": self._version,
+            "prompt_token_ids": list(self._prompt),
+            "token_ids": list(made.tokens),
+            "token_logprobs": [_finite(chosen.logprob) for chosen in made.chosen],
+        }
+
     def _logprob(self, chosen: Chosen) -> dict[str, Any]:
-        own = (chosen.token, chosen.logprob if chosen.logprob is not None else 0.0)
+        own = (chosen.token, chosen.logprob)
         return {**self._token(*own), "top_logprobs": [self._token(*one) for one in chosen.top]}
 
-    def _token(self, token: int, logprob: float) -> dict[str, Any]:
+    def _token(self, token: int, logprob: float | None) -> dict[str, Any]:
         text = self._loaded.tokenizer.decode([token], skip_special_tokens=False)
-        # JSON has no infinity: the least number that OpenAI documents
-        return {"token": text, "logprob": max(logprob, -9999.0), "bytes": list(text.encode())}
+        return {"token": text, "logprob": _finite(logprob), "bytes": list(text.encode())}
 
     def _usage(self, made: Completion) -> dict[str, Any]:
         return {
@@ -128,9 +154,27 @@ class Reply:
             "prompt_tokens_details": {"cached_tokens": made.cached},
         }
 
+    @property
+    def _head(self) -> dict[str, Any]:
+        head: dict[str, Any] = {
+            "id": f"chatcmpl-{self._id}",
+            "created": self._created,
+            "model": self._asked.model,
+        }
+        return head if self._version is None else {**head, "system_fingerprint": self._version}
+
     def _chunk(self, delta: dict[str, Any]) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def named_event(document: dict[str, Any]) -> str:
+    """Return a server-sent event with the name that its document has as `type`."""
+    return f"event: {document['type']}\n{Reply.event(document)}"
+
+
+def _finite(logprob: float | None) -> float:
+    return max(logprob or 0.0, -9999.0)  # JSON has no infinity: the least number that OpenAI documents
 
 
 def _calls(answer: Answer) -> list[dict[str, Any]]:
@@ -143,8 +187,3 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
         }
         for call in answer.calls
     ]
-
-
-def event(document: dict[str, Any]) -> str:
-    """Return a document as a server-sent event."""
-    return f"data: {json.dumps(document, ensure_ascii=False)}\n\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -185,21 +187,79 @@ class ChatRequest(_Part):
         return replace(defaults, **given)
 
 
+Checked = TypeVar("Checked", bound=ChatRequest)
+
+
 def read_request(body: bytes) -> ChatRequest:
     """Return a checked request.
 
     Raises:
         ApiError: it is not JSON, or a field is wrong (status 400).
     """
+    return checked(ChatRequest, read_json(body))
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """Return the object in a request's body.
+
+    Raises:
+        ApiError: it is not JSON, or not an object (status 400).
+    """
     try:
-        return ChatRequest.model_validate_json(body)
+        value: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(f"the request is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ApiError("the request is not a JSON object")
+    return value
+
+
+def checked(kind: type[Checked], fields: dict[str, Any]) -> Checked:
+    """Return a request with these fields.
+
+    Raises:
+        ApiError: one of them is wrong (status 400).
+    """
+    try:
+        return kind.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            raise ApiError(f"the request is not JSON: {first['ctx']['error']}") from error
         where = ".".join(str(part) for part in first["loc"] if _is_field(part)) or None
         message = first["msg"].removeprefix("Value error, ")
         raise ApiError(f"{where}: {message}", param=where) from error
+
+
+def without_nothing(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the fields that are None or empty lists: a request that lacks them means the same."""
+    return {name: value for name, value in fields.items() if value is not None and value != []}
+
+
+def one_system_message(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the instructions at the beginning; later ones become the user's. Most templates take one only."""
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] not in ("system", "developer"):
+            made.append(message)
+        elif not made or (len(made) == 1 and made[0]["role"] == "system"):
+            parts = [part["content"] for part in (*made, message)]
+            made = [{"role": "system", "content": "\n\n".join(map(text_of, parts))}]
+        else:
+            made.append({**message, "role": "user"})
+    return made
+
+
+def text_of(content: str | list[dict[str, Any]] | None) -> str:
+    """Return a message's text.
+
+    Raises:
+        ApiError: it has other parts than text.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    wrong = next((part.get("type") for part in content if not isinstance(part.get("text"), str)), None)
+    if wrong is not None:
+        raise ApiError(f"messages: this engine reads text only, not {wrong}", param="messages")
+    return "".join(part["text"] for part in content)
 
 
 def _is_field(part: str | int) -> bool:

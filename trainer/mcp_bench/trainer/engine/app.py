@@ -1,6 +1,7 @@
-"""OpenAI's chat API in front of an engine.
+"""Three model APIs in front of an engine: OpenAI's Chat Completions and Responses, Anthropic's Messages.
 
-https://platform.openai.com/docs/api-reference/chat. A client that disconnects ends its request.
+All of them are read as requests of the chat API, and answered in their own form. A client that disconnects
+ends its request.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,13 +21,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.engine.api_answer import Reply, event
+from mcp_bench.trainer.engine.api_answer import Reply
 from mcp_bench.trainer.engine.api_errors import OVERFLOW, ApiError
 from mcp_bench.trainer.engine.api_request import ChatRequest, read_request
 from mcp_bench.trainer.engine.constraint import Constraint
 from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import Loaded
+from mcp_bench.trainer.engine.messages_answer import MessagesReply
+from mcp_bench.trainer.engine.messages_request import read_messages
 from mcp_bench.trainer.engine.prompt import make_prompt, opens_thought
+from mcp_bench.trainer.engine.responses_answer import ResponsesReply
+from mcp_bench.trainer.engine.responses_request import read_responses
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.sequence import Completion, Request
 
@@ -33,8 +40,41 @@ UNLIMITED = 4096
 log = logging.getLogger("uvicorn.error")
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """A model API."""
+
+    path: str
+    read: Callable[[bytes], ChatRequest]
+    reply: type[Reply]
+
+
+DIALECTS = (
+    Dialect("/v1/chat/completions", read_request, Reply),
+    Dialect("/v1/responses", read_responses, ResponsesReply),
+    Dialect("/v1/messages", read_messages, MessagesReply),
+)
+
+
+@dataclass
+class Policy:
+    """A model that is being trained.
+
+    Each of its answers has its tokens, their log-probabilities under the distribution that was sampled from,
+    and the version of the weights as `system_fingerprint`. Conversations go on with the tokens that were
+    sampled. The part of the path before `/v1` names the episode.
+    """
+
+    version: Callable[[], str]
+    """Returns the version of the weights."""
+    temperature: float | None = None
+    """Replaces what a request asks for."""
+    most_tokens: int | None = None
+    """Limit of each answer, besides the request's own."""
+
+
 def make_app(
-    loaded: Loaded, model: str, *, constrain: bool = False, version: Callable[[], str] | None = None
+    loaded: Loaded, model: str, *, constrain: bool = False, policy: Policy | None = None
 ) -> Starlette:
     """Return the app. It starts and stops the engine with itself.
 
@@ -42,40 +82,40 @@ def make_app(
         loaded: the checkpoint.
         model: the name that clients use.
         constrain: whether all calls are held to the tools' schemas, also where a request does not ask for it.
-        version: serves a policy that is being trained. Every answer has its tokens, their log-probabilities
-            under the distribution that was sampled from, and this version of the weights as
-            `system_fingerprint`; conversations go on with the tokens that were sampled.
+        policy: how to serve a model that is being trained.
     """
-    api = ChatApi(loaded, model, constrain, version)
+    api = ModelApi(loaded, model, constrain, policy)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         with loaded.engine:
             yield
 
+    roots = [""] if policy is None else ["", "/{episode}"]
+    routes = [
+        Route(root + dialect.path, partial(api.complete, dialect), methods=["POST"])
+        for root in roots
+        for dialect in DIALECTS
+    ]
+    for root in roots:
+        routes += [
+            Route(f"{root}/v1/messages/count_tokens", api.count, methods=["POST"]),
+            Route(f"{root}/v1/models", api.models),
+            Route(f"{root}/v1/models/{{name:path}}", api.describe),
+        ]
+    handlers = dict.fromkeys((ApiError, HTTPException, Exception), _answer_error)
     return Starlette(
-        routes=[
-            Route("/v1/chat/completions", api.complete, methods=["POST"]),
-            Route("/v1/models", api.models),
-            Route("/v1/models/{name:path}", api.describe),
-            Route("/health", lambda request: Response()),
-        ],
-        exception_handlers={
-            ApiError: _answer_error,
-            HTTPException: _answer_error,
-            Exception: _answer_error,
-        },
+        routes=[*routes, Route("/health", lambda request: Response())],
+        exception_handlers=handlers,
         lifespan=lifespan,
     )
 
 
-class ChatApi:
+class ModelApi:
     """The endpoints."""
 
-    def __init__(
-        self, loaded: Loaded, model: str, constrain: bool, version: Callable[[], str] | None
-    ) -> None:
-        self._loaded, self._model, self._constrain, self._version = loaded, model, constrain, version
+    def __init__(self, loaded: Loaded, model: str, constrain: bool, policy: Policy | None) -> None:
+        self._loaded, self._model, self._constrain, self._policy = loaded, model, constrain, policy
         self._conversations = Conversations(loaded)
 
     async def models(self, request: HttpRequest) -> Response:
@@ -87,43 +127,49 @@ class ChatApi:
         self._check_model(request.path_params["name"])
         return JSONResponse(self._description())
 
-    async def complete(self, http: HttpRequest) -> Response:
+    async def count(self, http: HttpRequest) -> Response:
+        """Count the tokens of a prompt, for the Messages API."""
+        prompt, _ = make_prompt(self._loaded, read_messages(await http.body()))
+        return JSONResponse({"input_tokens": len(prompt)})
+
+    async def complete(self, dialect: Dialect, http: HttpRequest) -> Response:
         """Answer a conversation."""
-        asked = read_request(await http.body())
+        asked = dialect.read(await http.body())
+        episode = str(http.path_params.get("episode", ""))
         self._check_model(asked.model)
-        tools = asked.callable
-        prompt, opened = self._prompt(asked)
-        request = self._request(asked, prompt, tools, opened)
-        reply = Reply(
-            self._loaded, self._model, prompt, tools, opened=opened,
-            token_ids=bool(asked.return_token_ids) or self._version is not None,
-            version=self._version and self._version(),
+        policy = self._policy
+        prompt, opened = self._prompt(asked, episode)
+        request = self._request(asked, prompt, opened)
+        reply = dialect.reply(
+            self._loaded, asked, prompt, opened=opened,
+            token_ids=bool(asked.return_token_ids) or policy is not None,
+            version=None if policy is None else policy.version(),
         )  # fmt: skip
         if asked.stream:
-            usage = asked.stream_options is not None and asked.stream_options.include_usage
-            return StreamingResponse(
-                self._stream(asked, request, reply, usage), media_type="text/event-stream"
-            )
+            streamed = self._stream(asked, episode, request, reply)
+            return StreamingResponse(streamed, media_type="text/event-stream")
         self._loaded.engine.submit(request)
         await _answered_or_gone(http, request)
         if request.done.cancelled():
             return Response(status_code=499)  # nobody reads it: the client has gone
         made = request.done.result()
-        self._remember(asked, made, prompt, reply)
+        self._remember(asked, episode, made, prompt, reply)
         return JSONResponse(reply.whole(made))
 
-    def _prompt(self, asked: ChatRequest) -> tuple[list[int], bool]:
-        known = None if self._version is None else self._conversations.prompt(asked)
+    def _prompt(self, asked: ChatRequest, episode: str) -> tuple[list[int], bool]:
+        known = None if self._policy is None else self._conversations.prompt(asked, episode)
         if known is None:
             return make_prompt(self._loaded, asked)
         return known, opens_thought(self._loaded, known)
 
-    def _remember(self, asked: ChatRequest, made: Completion, prompt: list[int], reply: Reply) -> None:
-        if self._version is not None:
-            self._conversations.add(asked, made, prompt, reply.message(made))
+    def _remember(
+        self, asked: ChatRequest, episode: str, made: Completion, prompt: list[int], reply: Reply
+    ) -> None:
+        if self._policy is not None:
+            self._conversations.add(asked, episode, made, prompt, reply.message(made))
 
     async def _stream(
-        self, asked: ChatRequest, request: Request, reply: Reply, usage: bool
+        self, asked: ChatRequest, episode: str, request: Request, reply: Reply
     ) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
         texts: asyncio.Queue[str | None] = asyncio.Queue()
@@ -131,28 +177,29 @@ class ChatApi:
         request.done.add_done_callback(lambda _: _from_thread(loop, texts, None))
         self._loaded.engine.submit(request)
         try:
-            yield event(reply.begin())
+            for document in reply.begin():
+                yield reply.event(document)
             text: str | None = ""
             while text is not None:
-                for chunk in reply.more(text):
-                    yield event(chunk)
+                for document in reply.more(text):
+                    yield reply.event(document)
                 text = await texts.get()
                 while text is not None and not texts.empty():  # only the newest text matters
                     text = texts.get_nowait()
-            self._remember(asked, request.done.result(), request.prompt, reply)
-            for chunk in reply.end(request.done.result(), usage=usage):
-                yield event(chunk)
+            made = request.done.result()
+            self._remember(asked, episode, made, request.prompt, reply)
+            for document in reply.end(made):
+                yield reply.event(document)
         except Exception as error:
             log.exception("a stream failed")
-            yield event(ApiError(f"the engine failed: {error}", status=500).document)
+            failed = ApiError(f"the engine failed: {error}", status=500)
+            yield reply.event({"type": "error", **reply.error(failed)})
         finally:
             request.done.cancel()  # does nothing to a finished one
-        yield "data: [DONE]\n\n"
+        yield reply.last
 
-    def _request(
-        self, asked: ChatRequest, prompt: list[int], tools: list[dict[str, Any]], opened: bool
-    ) -> Request:
-        loaded = self._loaded
+    def _request(self, asked: ChatRequest, prompt: list[int], opened: bool) -> Request:
+        loaded, policy = self._loaded, self._policy
         most = asked.max_completion_tokens or asked.max_tokens or loaded.most_tokens
         if loaded.positions is not None:
             room = loaded.positions - len(prompt)
@@ -164,15 +211,20 @@ class ChatApi:
                     param="messages",
                 )
             most = min(most or room, room)
-        policy = self._version is not None
-        logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy else None
-        sampling = asked.sampling(Sampling() if policy else loaded.defaults)
+        if policy is not None and policy.most_tokens is not None:
+            most = min(most or policy.most_tokens, policy.most_tokens)
+        sampling = asked.sampling(loaded.defaults if policy is None else Sampling())
+        if policy is not None and policy.temperature is not None:
+            sampling = replace(sampling, temperature=policy.temperature)
+        logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy is not None else None
         return Request(
             prompt, sampling, most or UNLIMITED, asked.stops, logprobs,
-            policy or asked.logprobs_mode == "processed_logprobs", self._constraint(asked, tools, opened),
+            policy is not None or asked.logprobs_mode == "processed_logprobs",
+            self._constraint(asked, opened),
         )  # fmt: skip
 
-    def _constraint(self, asked: ChatRequest, tools: list[dict[str, Any]], opened: bool) -> Constraint | None:
+    def _constraint(self, asked: ChatRequest, opened: bool) -> Constraint | None:
+        tools = asked.callable
         if not tools or not (asked.must_call or asked.strict or self._constrain):
             return None
         if self._loaded.grammars is None:
@@ -230,4 +282,5 @@ async def _answer_error(request: HttpRequest, error: Exception) -> Response:
         error = ApiError(f"{where}: {error.detail}", status=error.status_code)
     elif not isinstance(error, ApiError):
         error = ApiError(f"the engine failed: {error}", status=500)
-    return JSONResponse(error.document, status_code=error.status)
+    form = MessagesReply if "/v1/messages" in request.url.path else Reply
+    return JSONResponse(form.error(error), status_code=error.status)

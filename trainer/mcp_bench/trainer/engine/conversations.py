@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from mcp_bench.trainer.engine.api_request import ChatRequest, Message
+from mcp_bench.trainer.engine.api_request import ChatRequest, Message, text_of
 from mcp_bench.trainer.engine.load import Loaded
-from mcp_bench.trainer.engine.prompt import render, text_of
+from mcp_bench.trainer.engine.prompt import render
 from mcp_bench.trainer.engine.sequence import Completion
 
 MOST = 4096
 """Conversations that are remembered. Those used longest ago are forgotten first."""
+OTHER = "\ufffc"
+"""In place of a text, to see in a prompt where that text begins."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Known:
     """Prompt and answer."""
     ended: bool
     """Whether the answer has the token that ends it."""
+    thought: bool
+    """Whether the answer has a thought."""
 
 
 class Conversations:
@@ -40,20 +44,23 @@ class Conversations:
         self._loaded, self._most = loaded, most
         self._known: OrderedDict[str, Known] = OrderedDict()
 
-    def prompt(self, request: ChatRequest) -> list[int] | None:
-        """Return the prompt of a request that continues a known conversation, or None."""
+    def prompt(self, request: ChatRequest, episode: str) -> list[int] | None:
+        """Return the prompt of a request that continues a known conversation of an episode, or None."""
         answers = [at for at, message in enumerate(request.messages, 1) if message.role == "assistant"]
         for end in reversed(answers):
-            known = self._known.get(self._key(request, request.messages[:end]))
+            known = self._known.get(self._key(episode, request, request.messages[:end]))
             if known is not None:
                 return self._continued(request, end, known)
         return None
 
-    def add(self, request: ChatRequest, made: Completion, prompt: list[int], answer: dict[str, Any]) -> None:
+    def add(
+        self, request: ChatRequest, episode: str, made: Completion, prompt: list[int], answer: dict[str, Any]
+    ) -> None:
         """Remember a conversation with the answer that was just given.
 
         Args:
             request: the request.
+            episode: where it was made. The same text can have other tokens in another one.
             made: its answer.
             prompt: its tokens.
             answer: the message that the agent gets.
@@ -61,8 +68,8 @@ class Conversations:
         ended = bool(made.tokens) and made.tokens[-1] in self._loaded.ends
         if made.finish_reason == "stop" and not ended:
             return  # a stop string: the text that the agent gets is shorter than what was sampled
-        key = self._key(request, [*request.messages, Message.model_validate(answer)])
-        self._known[key] = Known((*prompt, *made.tokens), ended)
+        key = self._key(episode, request, [*request.messages, Message.model_validate(answer)])
+        self._known[key] = Known((*prompt, *made.tokens), ended, bool(answer.get("reasoning_content")))
         self._known.move_to_end(key)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
@@ -72,19 +79,37 @@ class Conversations:
         tokenizer = self._loaded.tokenizer
         whole = render(self._loaded, request, request.messages, generation=True)
         head = render(self._loaded, request, request.messages[:end], generation=False)
-        if not whole.startswith(head):  # the template rewrites history, such as thoughts of earlier turns
-            return None
+        if not whole.startswith(head):
+            found = self._as_history(request, end, whole, known)
+            if found is None:
+                return None
+            head = found
         marks = [tokenizer.decode([token], skip_special_tokens=False) for token in self._loaded.ends]
         start, mark = max((head.rfind(mark), mark) for mark in marks)
         if start < 0:
             return None
-        later = head[start + len(mark) if known.ended else start :] + whole[len(head) :]
+        later = whole[start + len(mark) if known.ended else start :]
         return [*known.tokens, *tokenizer.encode(later, add_special_tokens=False)]
 
-    def _key(self, request: ChatRequest, messages: list[Message]) -> str:
+    def _as_history(self, request: ChatRequest, end: int, whole: str, known: Known) -> str | None:
+        """Return the beginning of a prompt up to the answer, for a template that writes its last one apart.
+
+        Qwen3's puts an empty thought before the last answer, and none before earlier ones. A template that
+        drops what was said, such as thoughts of earlier turns, rewrites the history: None.
+        """
+        messages = request.messages
+        asked = render(self._loaded, request, messages[: end - 1], generation=True)
+        if known.thought or end == len(messages) or not whole.startswith(asked):
+            return None
+        replaced = messages[end].model_copy(update={"content": OTHER})
+        changed = [*messages[:end], replaced, *messages[end + 1 :]]
+        pairs = zip(whole, render(self._loaded, request, changed, generation=True), strict=False)
+        return whole[: next((at for at, (one, other) in enumerate(pairs) if one != other), 0)]
+
+    def _key(self, episode: str, request: ChatRequest, messages: list[Message]) -> str:
         """Return a hash of messages and tools. The form of arguments does not count: the tokens are known."""
         spoken = [_canonical(message) for message in messages]
-        text = json.dumps([request.offered, request.chat_template_kwargs, spoken], sort_keys=True)
+        text = json.dumps([episode, request.offered, request.chat_template_kwargs, spoken], sort_keys=True)
         return sha256(text.encode()).hexdigest()
 
 

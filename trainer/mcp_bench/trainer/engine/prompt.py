@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bench.trainer.chat.harmony import Harmony
 from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import ChatRequest, Message
+from mcp_bench.trainer.engine.api_request import ChatRequest, Message, text_of
 from mcp_bench.trainer.engine.load import Loaded
 
 REASONING = ("reasoning_content", "reasoning")
@@ -89,20 +89,6 @@ def _as_harmony(made: dict[str, Any], thought: str | None) -> None:
     if made.get("tool_calls") and made["content"]:
         made["thinking"] = f"{thought}\n{made['content']}"
         made["content"] = ""
-
-
-def text_of(content: str | list[dict[str, Any]] | None) -> str:
-    """Return a message's text.
-
-    Raises:
-        ApiError: it has other parts than text.
-    """
-    if content is None or isinstance(content, str):
-        return content or ""
-    wrong = next((part.get("type") for part in content if not isinstance(part.get("text"), str)), None)
-    if wrong is not None:
-        raise ApiError(f"messages: this engine reads text only, not {wrong}", param="messages")
-    return "".join(part["text"] for part in content)
 
 
 def _arguments(arguments: Any) -> Any:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mcp_bench.plugins.contracts import Agent
+from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.registry import load
 from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
 from mcp_bench.trainer.rl.algorithms import Attempt
@@ -21,6 +24,9 @@ from mcp_bench.trainer.rl.settings import RL
 from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows, read_sampled
 
 TRAIN = "train"
+CHAT = "chat"
+APIS = ("chat-completions", "responses", "anthropic-messages")
+"""What the policy's server speaks."""
 
 
 @dataclass(frozen=True)
@@ -45,27 +51,52 @@ class Rollouts:
             StepFailedError: the recording was stopped.
             BenchError: a task is not one of `train`, or an answer has no tokens.
         """
-        more = [*("--repeat", str(self.rl.attempts)), *("--seed", str(seed)), "--capture-llm"]
-        run = self._record(folder, name, tasks, [f"temperature={self.rl.temperature}"], more)
+        more = ["--repeat", str(self.rl.attempts), "--seed", str(seed)]
+        run = self._record(folder, name, tasks, self.rl.temperature, more)
         with RunReader(runs_dir() / run) as reader:
             return [read_attempt(reader, episode) for episode in reader.episodes()]
 
     def measure(self, folder: Path, name: str, tasks: Sequence[str]) -> str:
         """Record one greedy attempt at each task, and return the run."""
-        return self._record(folder, name, tasks, ["temperature=0"], [])
+        return self._record(folder, name, tasks, 0.0, [])
 
     def _record(
-        self, folder: Path, name: str, tasks: Sequence[str], options: Sequence[str], more: Sequence[str]
+        self, folder: Path, name: str, tasks: Sequence[str], temperature: float, more: Sequence[str]
     ) -> str:
-        given = [*options, f"max_tokens={self.rl.max_tokens}"]
+        policy = self.endpoint.policy
+        policy.temperature, policy.most_tokens = temperature, self.rl.max_tokens
         arguments = [
-            *("--agent", "chat", "--base-url", self.endpoint.base_url, "--model", self.model),
-            *(word for option in given for word in ("--agent-option", option)),
+            *("--agent", self.settings.agent, "--model", self.model, "--capture-llm"),
             *task_arguments(self.settings.benchmark, tasks, self.settings.jobs),
             *more,
         ]
-        os.environ["OPENAI_API_KEY"] = self.endpoint.key  # a command line would show it
+        os.environ.update(variables(self.settings.agent, self.endpoint.root))
         return record(folder / f"{name}.begun", arguments, folder / "record.log")
+
+
+def variables(agent: str, root: str) -> dict[str, str]:
+    """Return the variables by which `mcp-bench record` sends an agent to an endpoint.
+
+    A command line would show the secret in its URL. The keys are no keys: they keep the user's own ones from
+    being sent.
+
+    Args:
+        agent: its name.
+        root: the endpoint's URL before `/v1`.
+
+    Raises:
+        WrongUseError: the agent cannot be sent there.
+    """
+    plugin: Agent = load("agent", agent)()
+    needs: Needs | None = getattr(plugin, "needs", None)
+    api = "chat-completions" if agent == CHAT else needs and needs.api
+    if needs is None or not needs.endpoint_variables or api not in APIS:
+        raise WrongUseError(
+            f"agent {agent!r} cannot roll out a policy: a variable has to name its model endpoint, which has "
+            f"to be one of {', '.join(APIS)}"
+        )
+    base = root if api == "anthropic-messages" else f"{root}/v1"
+    return {needs.endpoint_variables[0]: base, **dict.fromkeys(needs.login, PLACEHOLDER)}
 
 
 def read_attempt(reader: RunReader, episode: StoredEpisode) -> Attempt:

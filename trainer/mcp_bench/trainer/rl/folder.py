@@ -36,6 +36,8 @@ class RunSettings(BaseModel):
     start: str
     """Folder of the model that learning starts from."""
     algorithm: Name
+    agent: str = "chat"
+    """The agent that the policy works in."""
     benchmark: str
     tasks: tuple[str, ...]
     """Training tasks."""
@@ -70,6 +72,10 @@ class RLFolder:
         if not self.settings.is_file():
             raise WrongUseError(f"no run in {self.path}: settings.json is missing")
         return RunSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a complete run made."""
+        return {"run": str(self.path), "model": str(self.model), "steps": self.read().steps}
 
     def make(self, settings: RunSettings, recipe: str) -> None:
         """Store what a new run was asked for."""

@@ -1,19 +1,25 @@
-"""Serve the weights that are being trained, from this process."""
+"""Serve the weights that are being trained, from this process.
+
+The server is the back of the gateway. Its front is the recording proxy of each episode
+(`bridge/.../model_proxy/`): an agent knows that proxy's secret path only, and the proxy alone knows the path
+of its episode here.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from anyio.from_thread import start_blocking_portal
 
+from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.trainer.engine.app import make_app
+from mcp_bench.bridge.model_proxy.upstream import EPISODE
+from mcp_bench.trainer.engine.app import Policy, make_app
 from mcp_bench.trainer.engine.load import Loaded
-from mcp_bench.trainer.serving.require_key import RequireKey
 
 LOOPBACK = "127.0.0.1"
 
@@ -22,32 +28,27 @@ LOOPBACK = "127.0.0.1"
 class Endpoint:
     """Where the policy answers."""
 
-    base_url: str
-    key: str = field(repr=False)
-    """What every request must show, as `Authorization: Bearer KEY`."""
-    port: int
+    root: str = field(repr=False)
+    """URL before `/v1`. It has a secret, which every request must show, and a place for the episode."""
+    policy: Policy
 
 
 @contextmanager
-def serve_policy(loaded: Loaded, model: str, version: Callable[[], str], port: int = 0) -> Iterator[Endpoint]:
-    """Serve a policy on loopback, in threads of this process.
+def serve_policy(loaded: Loaded, model: str, policy: Policy) -> Iterator[Endpoint]:
+    """Serve a policy on a free port of loopback, in threads of this process.
 
     Args:
         loaded: the policy with its engine.
         model: its name.
-        version: returns the version of its weights.
-        port: the port; 0 picks one.
-
-    Raises:
-        BenchError: the port is in use.
+        policy: how it is sampled, and the version of its weights.
     """
-    key = secrets.token_urlsafe(32)
-    app = make_app(loaded, model, version=version)
-    app.add_middleware(RequireKey, key=key)
-    with bind(LOOPBACK, port) as listener, loaded.engine, start_blocking_portal() as portal:
-        taken = listener.getsockname()[1]
-        serving, _ = portal.start_task(partial(listen, app, listener, drain=1))
+    secret = secrets.token_urlsafe(32)
+    app = make_app(loaded, model, policy=policy)
+    with bind(LOOPBACK, 0) as listener, loaded.engine, start_blocking_portal() as portal:
+        port = listener.getsockname()[1]
+        guarded = AccessRules(app, LOOPBACK, port, token=secret)
+        serving, _ = portal.start_task(partial(listen, guarded, listener, drain=1))
         try:
-            yield Endpoint(f"http://{LOOPBACK}:{taken}/v1", key, taken)
+            yield Endpoint(f"http://{LOOPBACK}:{port}/{secret}/{EPISODE}", policy)
         finally:
             serving.cancel()

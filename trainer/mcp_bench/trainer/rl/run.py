@@ -14,6 +14,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from mcp_bench.recorder.scores.task_names import family
+from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.engine.load import Loaded, load
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import model_name
@@ -47,18 +48,14 @@ def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
     torch.manual_seed(settings.seed)
     run = _Run(folder, settings, recipe)
     begun = run.restore()
-    port_file = folder.path / "policy.port"
-    port = int(port_file.read_text()) if port_file.is_file() else 0
-    with serve_policy(run.loaded, run.model, lambda: str(run.step), port) as endpoint:
-        port_file.write_text(str(endpoint.port))
+    with serve_policy(run.loaded, run.model, Policy(lambda: str(run.step))) as endpoint:
         run.rollouts = Rollouts(endpoint, run.model, settings, recipe.rl)
         if begun == 0:
             run.measure(report)
         for step in range(begun + 1, settings.steps + 1):
             run.take(step, report)
     save_result(run.loaded.model, run.loaded.model.state_dict(), run.loaded.tokenizer, folder.model)
-    port_file.unlink()
-    return {"run": str(folder.path), "model": str(folder.model), "steps": settings.steps}
+    return folder.summary()
 
 
 class _Run:

@@ -13,6 +13,7 @@ from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.refusals import whole_on_one_device
+from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
@@ -39,6 +40,7 @@ def begin(
     if is_adapter(folder):
         raise WrongUseError(f"{start} is an adapter: serve-model merges it; give the merged model's folder")
     read_checkpoint(folder)
+    variables(choices["agent"], "")
     benchmark = choices["benchmark"]
     listed = {
         "tasks": task_ids(benchmark, "train", choices["tasks"]),

@@ -12,7 +12,9 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     ModelRequest,
     Reply,
     RequestedCall,
+    Tokens,
     call_arguments,
+    extension_tokens,
     joined,
     picked,
     same_names,
@@ -90,6 +92,7 @@ def read_reply(document: JSONObject) -> Reply:
         ),
         usage=usage(document.get("usage")),
         finish=document.get("stop_reason"),
+        tokens=extension_tokens(document) or Tokens(),
     )
 
 

@@ -20,6 +20,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     RequestedCall,
     Tokens,
     call_arguments,
+    extension_tokens,
     picked,
     same_names,
     text_or_none,
@@ -139,6 +140,8 @@ def _call(call: JSONObject) -> RequestedCall:
 
 
 def _tokens(document: JSONObject, choice: JSONObject) -> Tokens:
+    if (reported := extension_tokens(document)) is not None:
+        return reported
     entries = (choice.get("logprobs") or {}).get("content") or None
     ids = choice.get("token_ids")
     if ids is None and entries and all(str(entry["token"]).startswith(TOKEN_ID) for entry in entries):
@@ -147,6 +150,7 @@ def _tokens(document: JSONObject, choice: JSONObject) -> Tokens:
         prompt_ids=document.get("prompt_token_ids") or choice.get("prompt_token_ids"),
         ids=ids,
         logprobs=[entry["logprob"] for entry in entries] if entries else None,
+        version=text_or_none(document.get("system_fingerprint")),
     )
 
 

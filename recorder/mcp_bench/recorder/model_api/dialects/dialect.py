@@ -44,6 +44,8 @@ class Tokens:
     prompt_ids: list[int] | None = None
     ids: list[int] | None = None
     logprobs: list[float] | None = None
+    version: str | None = None
+    """Of the weights, where a policy is trained."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,20 @@ class Dialect:
     """Join the events of a stream into the answer that the API gives without streaming."""
     read_reply: Callable[[JSONObject], Reply]
     """Parse a complete answer."""
+
+
+EXTENSION = ("prompt_token_ids", "token_ids", "token_logprobs")
+"""Fields of an answer in which our engine reports tokens in every API."""
+
+
+def extension_tokens(document: Mapping[str, Any]) -> Tokens | None:
+    """Return the tokens in the fields `EXTENSION` of an answer, or None if it lacks them."""
+    if document.get("token_logprobs") is None:
+        return None
+    return Tokens(
+        document.get("prompt_token_ids"), document.get("token_ids"), document["token_logprobs"],
+        text_or_none(document.get("system_fingerprint")),
+    )  # fmt: skip
 
 
 def picked(body: Mapping[str, Any], names: Mapping[str, str]) -> JSONObject:

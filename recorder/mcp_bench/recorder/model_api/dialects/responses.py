@@ -13,6 +13,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     RequestedCall,
     Tokens,
     call_arguments,
+    extension_tokens,
     joined,
     picked,
     same_names,
@@ -66,7 +67,7 @@ def read_reply(document: JSONObject) -> Reply:
         calls=tuple(_calls(items)),
         usage=usage(document.get("usage")),
         finish=status if status in ("completed", "incomplete") else None,
-        tokens=Tokens(logprobs=logprobs or None),
+        tokens=extension_tokens(document) or Tokens(logprobs=logprobs or None),
     )
 
 

@@ -1,0 +1,94 @@
+"""The tokens of model calls: kept without loss, stored once for each conversation, and signed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bench.recorder.model_api.dialects.dialect import Tokens
+from mcp_bench.recorder.records import new_id
+from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse, begin, settle
+from mcp_bench.recorder.store.model_tokens import storable
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
+from tests.support.recorded import begin as begin_episode
+from tests.support.recorded import planned, run_info
+
+pytestmark = pytest.mark.component
+
+ids = st.lists(st.integers(0, 2**32 - 1), max_size=20)
+logprobs = st.floats(-100, 0, width=32)
+PATHS = {"/v1/chat/completions": "stop", "/v1/responses": "completed", "/v1/messages": "end_turn"}
+
+
+def answer(path: str, tokens: Tokens) -> dict[str, Any]:
+    """Return an answer as our engine gives it in one of the APIs."""
+    reported = {
+        "prompt_token_ids": tokens.prompt_ids, "token_ids": tokens.ids, "token_logprobs": tokens.logprobs,
+        "system_fingerprint": tokens.version,
+    }  # fmt: skip
+    if path.endswith("completions"):
+        return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], **reported}
+    if path.endswith("responses"):
+        return {"status": "completed", "output": [], **reported}
+    return {"stop_reason": "end_turn", "content": [], **reported}
+
+
+def store(run: RunFolder, episode: str, path: str, tokens: Tokens) -> str:
+    request = ModelRequest(new_id("mc"), episode, 1, "POST", path, {}, b'{"tools": [{}]}')
+    body = json.dumps(answer(path, tokens)).encode()
+    response = ModelResponse(1, 2, 200, {"content-type": "application/json"}, body, "complete")
+
+    async def add() -> None:
+        await begin(run.recording.writer, request)
+        await settle(run.recording.writer, request, response)
+
+    anyio.run(add)
+    return request.id
+
+
+@given(prompt=ids, sampled=st.lists(st.tuples(st.integers(0, 2**32 - 1), logprobs), min_size=1))
+def test_what_an_engine_reports_can_be_stored(prompt: list[int], sampled: list[tuple[int, float]]) -> None:
+    assert storable(Tokens(prompt, [one for one, _ in sampled], [one for _, one in sampled]))
+
+
+def test_what_the_arrays_would_change_cannot_be_stored() -> None:
+    assert not storable(Tokens([1], [2], [-0.1]))  # no float32
+    assert not storable(Tokens([1], [2**32], [-0.5]))
+    assert not storable(Tokens([1], [-1], [-0.5]))
+    assert not storable(Tokens([1], [2, 3], [-0.5]))
+    assert not storable(Tokens([1], [2], None))
+    odd: Any = ["x"]
+    assert not storable(Tokens(odd, [2], [-0.5]))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_conversation_is_stored_once_and_read_whole(tmp_path: Path, path: str) -> None:
+    first = Tokens([1, 2, 3], [4, 5], [-0.5, -0.25], "6")
+    second = Tokens([1, 2, 3, 4, 5, 6], [7], [-1.0], "7")
+    beside = Tokens([1, 2, 9], [4], [0.0], "7")
+    with RunFolder.create(run_info(), root=tmp_path) as run:
+        episode = begin_episode(run, planned())
+        calls = [store(run, episode, path, one) for one in (first, second, beside)]
+    with RunReader(run.path) as reader:
+        found = {call: document for call, _, document in reader.model_answers(episode)}
+        read = [
+            Tokens(*(found[call][name] for name in ("prompt_token_ids", "token_ids", "token_logprobs")),
+                   found[call]["system_fingerprint"])
+            for call in calls
+        ]  # fmt: skip
+        assert read == [first, second, beside]
+    with closing(sqlite3.connect(run.path / "recordings.db")) as db:
+        rows = db.execute("SELECT extends, prompt FROM model_tokens ORDER BY rowid").fetchall()
+        stored = [json.loads(text) for (text,) in db.execute("SELECT answer FROM model_calls ORDER BY id")]
+    assert rows == [(None, bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0])), (calls[0], bytes([6, 0, 0, 0])),
+                    (None, bytes([1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0]))]  # fmt: skip
+    assert not any("token_ids" in document for document in stored)

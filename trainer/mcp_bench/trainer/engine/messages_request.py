@@ -1,0 +1,89 @@
+"""The requests of Anthropic's Messages API, as requests of the chat API.
+
+https://docs.anthropic.com/en/api/messages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mcp_bench.trainer.engine.api_errors import ApiError
+from mcp_bench.trainer.engine.api_request import (
+    ChatRequest,
+    checked,
+    one_system_message,
+    read_json,
+    without_nothing,
+)
+
+SAME = ("model", "temperature", "top_p", "top_k", "max_tokens", "stream", "seed", "chat_template_kwargs")
+CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+BILLING = "x-anthropic-billing-header:"
+"""Begins a block of the system prompt that Claude Code fills anew for each request. It is for the API, not
+for the model."""
+
+
+def read_messages(body: bytes) -> ChatRequest:
+    """Return a checked request.
+
+    Raises:
+        ApiError: it is not JSON, or a field is wrong (status 400).
+    """
+    asked = read_json(body)
+    try:
+        system = [block for block in _blocks(asked.get("system") or "") if not _is_billing(block)]
+        messages = [{"role": "system", "content": block["text"]} for block in system if block["text"]]
+        for message in asked.get("messages") or ():
+            messages += _messages(message["role"], _blocks(message["content"]))
+        tools = [_tool(tool) for tool in asked.get("tools") or () if "input_schema" in tool]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ApiError(f"a message or a tool is incomplete: {error!r}", param="messages") from error
+    made = {name: asked.get(name) for name in SAME}
+    made |= {"stop": asked.get("stop_sequences"), "tools": tools}
+    choice = asked.get("tool_choice") or {}
+    if tools and choice:
+        named = {"type": "function", "function": {"name": choice.get("name")}}
+        made["tool_choice"] = named if choice.get("type") == "tool" else CHOICES.get(str(choice.get("type")))
+        made["parallel_tool_calls"] = not choice.get("disable_parallel_tool_use")
+    made["messages"] = one_system_message(messages)
+    return checked(ChatRequest, without_nothing(made))
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _is_billing(block: Mapping[str, Any]) -> bool:
+    return str(block["text"]).startswith(BILLING)
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": tool["name"], "parameters": tool["input_schema"]}
+    if tool.get("description"):
+        function["description"] = tool["description"]
+    return {"type": "function", "function": function}
+
+
+def _messages(role: str, blocks: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of one: each result of a tool is a message, and so is the text beside them."""
+    made: dict[str, Any] = {"role": role, "content": []}
+    for block in blocks:
+        match block["type"]:
+            case "text":
+                made["content"].append({"type": "text", "text": block["text"]})
+            case "thinking":
+                made["reasoning_content"] = made.get("reasoning_content", "") + block["thinking"]
+            case "tool_use":
+                function = {"name": block["name"], "arguments": block["input"]}
+                call = {"id": block["id"], "type": "function", "function": function}
+                made.setdefault("tool_calls", []).append(call)
+            case "tool_result":
+                content = block.get("content") or ""
+                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": content}
+            case "redacted_thinking":
+                pass
+            case other:
+                raise ApiError(f"messages: this engine reads text only, not {other}", param="messages")
+    if made["content"] or role == "assistant":
+        yield made
