@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from random import Random
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from mcp_bench.clients.search.attempt import written
 from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version
+from mcp_bench.clients.search.openevolve_driver import Islands
+from tests.support.requirements import needs
 
 pytestmark = pytest.mark.unit
 
@@ -64,3 +67,26 @@ def test_files_are_read_from_an_answer() -> None:
     assert written(TWO, ["a.py", "b.py"]) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
     assert written("I cannot.", ["a.py"]) == {}
     assert written("```\nunfinished", ["a.py"]) == {}
+
+
+@needs("package", find_spec("openevolve") is not None, "the package openevolve is not installed")
+def test_openevolve_chooses_by_its_own_database() -> None:
+    """It shows what works, and the same for the same seed. The baseline alone is shown if nothing works."""
+
+    def chosen(seed: int) -> list[list[int]]:
+        choose, shown = Islands(seed), list[list[int]]()
+        versions = tried()
+        for number in range(1, 40):
+            shown.append([version.number for version in choose(versions, Random(1))])
+            assert shown[-1][-1] < number
+            assert all(versions[one].low is not None for one in shown[-1])
+            assert len(set(shown[-1])) == len(shown[-1]) <= 3
+            low = None if number % 4 == 0 else number / 100
+            texts = {"a.py": "x = 1\n" * number, "b.py": ""}
+            versions.append(Version(number, texts, "", low, (shown[-1][-1],)))
+        return shown
+
+    assert chosen(1) == chosen(1) != chosen(2)
+    assert max(one[-1] for one in chosen(1)) > 20, "it goes on from good versions"
+    failed = [Version(0, {"a.py": ""}, "", None)]
+    assert Islands(0)(failed, Random(1)) == failed
