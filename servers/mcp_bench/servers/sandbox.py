@@ -204,8 +204,8 @@ class Sandbox(Protocol):
             seconds: limit of processor time for getting ready. A program that sleeps is ended after ten times
                 as much of wall-clock time.
             alone: it can start no other process and no thread. Otherwise the clock counts all processes.
-                Where the kernel refuses perf_event_open(2), it does so in steps of 10 ms, and without children
-                for which nobody waited.
+                Where the kernel refuses perf_event_open(2), it does so in steps of 10 ms, and without
+                children for which nobody waited.
 
         Raises:
             SandboxError: the sandbox has ended.
