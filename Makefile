@@ -72,7 +72,7 @@ $(VENV)/.kit: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constrain
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml trainer/pyproject.toml constraints.txt
-	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev,gepa,gymnasium,improve,minigrid,scienceworld,textarena]" --editable "./trainer[llama-cpp]"
+	$(PIP) torch==2.13.0 --editable ".[agentdojo,dev,gepa,gymnasium,improve,minigrid,openevolve,scienceworld,textarena]" --editable "./trainer[llama-cpp]"
 	$(COMPILE)
 	touch $@
 

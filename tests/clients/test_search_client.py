@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.clients.search.attempt import written
-from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version
+from mcp_bench.clients.connection import Connection, Outcome
+from mcp_bench.clients.events import ClientError
+from mcp_bench.clients.search.attempt import NEEDED, Search, written
+from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version, icl
+from mcp_bench.clients.search.openevolve_driver import Islands
+from mcp_bench.servers.improve.task_file import read_task
+from mcp_bench.servers.improve.world import ImproveWorld
+from mcp_bench.servers.sandbox import Sandbox
+from tests.support.improve_task import TASK, write_task
+from tests.support.requirements import needs
 
 pytestmark = pytest.mark.unit
 
@@ -64,3 +77,59 @@ def test_files_are_read_from_an_answer() -> None:
     assert written(TWO, ["a.py", "b.py"]) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
     assert written("I cannot.", ["a.py"]) == {}
     assert written("```\nunfinished", ["a.py"]) == {}
+
+
+class Served:
+    """A stand-in for a connection: it reads as the benchmark does, and runs nothing."""
+
+    tools = tuple(SimpleNamespace(name=name) for name in NEEDED)
+
+    def __init__(self, folder: Path) -> None:
+        unused = dict.fromkeys(("baseline", "candidate"), cast("Sandbox", None))
+        self.world = ImproveWorld(read_task(folder), "sums.train.0", 0, unused)
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Outcome:
+        if name != "read":
+            return Outcome("4 of 4 runs are left.", is_error=False)
+        found = await self.world.call(name, arguments)
+        return Outcome(found.text, is_error=found.is_error)
+
+
+def test_a_long_target_is_read_whole(tmp_path: Path) -> None:
+    """The tool cuts a long text: without its end, the model would be asked to rewrite half a program."""
+
+    def begun(text: str) -> str:
+        task = TASK.replace("{runs: 4}", "{runs: 4}\nmax_bytes: 200000")
+        search = Search(
+            cast("Connection", Served(write_task(tmp_path, task=task, target=text))), "", icl, Random(1)
+        )
+        anyio.run(search.begin)
+        return search.versions[0].files["target.py"]
+
+    for text in ("x = 1\n" * 12_000, f"{'# ' + 'long ' * 5000}\n" * 3, "x = 1", ""):
+        assert begun(text) == text
+    with pytest.raises(ClientError, match=r"line 2 of target.py is too long"):
+        begun(f"x = 1\n{'#' * 31_000}\n")
+
+
+@needs("package", find_spec("openevolve") is not None, "the package openevolve is not installed")
+def test_openevolve_chooses_by_its_own_database() -> None:
+    """It shows what works, and the same for the same seed. The baseline alone is shown if nothing works."""
+
+    def chosen(seed: int) -> list[list[int]]:
+        choose, shown = Islands(seed), list[list[int]]()
+        versions = tried()
+        for number in range(1, 40):
+            shown.append([version.number for version in choose(versions, Random(1))])
+            assert shown[-1][-1] < number
+            assert all(versions[one].low is not None for one in shown[-1])
+            assert len(set(shown[-1])) == len(shown[-1]) <= 3
+            low = None if number % 4 == 0 else number / 100
+            texts = {"a.py": "x = 1\n" * number, "b.py": ""}
+            versions.append(Version(number, texts, "", low, (shown[-1][-1],)))
+        return shown
+
+    assert chosen(1) == chosen(1) != chosen(2)
+    assert max(one[-1] for one in chosen(1)) > 20, "it goes on from good versions"
+    failed = [Version(0, {"a.py": ""}, "", None)]
+    assert Islands(0)(failed, Random(1)) == failed

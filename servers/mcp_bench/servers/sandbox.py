@@ -207,10 +207,11 @@ class Sandbox(Protocol):
         (little-endian) and then the bytes. Its first answer is for no question: it is ready.
 
         Args:
-            seconds: wall-clock limit for getting ready.
-            alone: it can start no other process and no thread, so that its clock counts everything, in
-                nanoseconds. Otherwise the clock counts in steps of 10 ms, and not what a child used that
-                nobody waited for.
+            seconds: limit of processor time for getting ready. A program that sleeps is ended after ten times
+                as much of wall-clock time.
+            alone: it can start no other process and no thread. Otherwise the clock counts all processes.
+                Where the kernel refuses perf_event_open(2), it does so in steps of 10 ms, and without
+                children for which nobody waited.
 
         Raises:
             SandboxError: the sandbox has ended.
@@ -221,7 +222,8 @@ class Sandbox(Protocol):
         """Ask the program, each question after the answer to the one before.
 
         Args:
-            seconds: wall-clock limit for all of them together. A program that exceeds it is ended.
+            seconds: limit of processor time for all of them together. A program that exceeds it, or ten times
+                as much of wall-clock time, is ended.
             most: limit for the length of an answer.
 
         Raises:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.program import tree_clock
 from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
 from tests.support.requirements import needs
 
@@ -72,6 +73,28 @@ async def test_work_in_a_child_is_refused_or_counted(sandbox: Sandbox) -> None:
     assert "can't start new thread" in (await sandbox.ask([b""], seconds=30)).log
 
 
+@needs("perf_event_open", tree_clock() is not None, "the kernel refuses it")
+@pytest.mark.parametrize("ignored", [True, False])
+async def test_children_that_nobody_waits_for_are_counted(sandbox: Sandbox, ignored: bool) -> None:
+    """No line of /proc has the times of a child whose end its parent ignores. Orphans are counted, too."""
+    child = (
+        f"import signal\nif {ignored}: signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "while True:\n get()\n for _ in range(6):\n  r, w = os.pipe()\n  if not os.fork():\n"
+        f"   if not {ignored} and os.fork(): os._exit(0)\n   burn(0.1)\n   os._exit(0)\n"
+        "  os.close(w)\n  os.read(r, 1)\n  os.close(r)\n put(b'')"
+    )
+    await started(sandbox, child, alone=False)
+    [used] = (await sandbox.ask([b""], seconds=30)).cpu_seconds
+    assert used >= 0.55
+
+
+async def test_a_limit_is_one_of_processors_not_of_time(sandbox: Sandbox) -> None:
+    await started(sandbox, "get(); time.sleep(1.5); put(b'slept'); get(); burn(30)")
+    assert (await sandbox.ask([b""], seconds=1)).bodies == (b"slept",)
+    found = await sandbox.ask([b""], seconds=1)
+    assert (found.bodies, found.ended) == ((), "its time was over")
+
+
 @pytest.mark.parametrize("alone", [True, False])
 async def test_a_program_is_stopped_between_two_questions(sandbox: Sandbox, alone: bool) -> None:
     """It does not work on while another program is timed."""
@@ -82,7 +105,9 @@ async def test_a_program_is_stopped_between_two_questions(sandbox: Sandbox, alon
         assert (await sandbox.run(work)).code == 0
         found = await sandbox.ask([b"x"], seconds=60)
         assert found.bodies == (b"x",)
-        assert found.cpu_seconds[0] < 0.2 + 0.6 * (not alone)  # by /proc, the work of the shell counts, too
+        assert found.cpu_seconds[0] < 0.2 + 0.6 * (
+            not alone
+        )  # with other processes, the shell's work counts, too
     await sandbox.start(["true"], seconds=30)  # a stopped program can be ended
 
 
@@ -98,7 +123,7 @@ async def test_a_program_is_stopped_between_two_questions(sandbox: Sandbox, alon
 )  # fmt: skip
 async def test_how_a_program_ended(sandbox: Sandbox, program: str, ended: str) -> None:
     await started(sandbox, f"put(get())\nprint('last words', file=sys.stderr, flush=True)\n{program}")
-    found = await sandbox.ask([b"one", b"two"], seconds=3)
+    found = await sandbox.ask([b"one", b"two"], seconds=1)  # one that sleeps has ten
     assert (found.bodies, found.ended, found.log) == ((b"one",), ended, "last words\n")
     assert (await sandbox.ask([b"three"], seconds=3)).ended == ended
     assert (await sandbox.run("echo still here")).output == "still here\n"

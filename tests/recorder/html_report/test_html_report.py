@@ -34,6 +34,7 @@ from mcp_bench.recorder.html_report.sections import (
 )
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.grading import Score as MeasuredScore
 from tests.support.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 
@@ -149,6 +150,26 @@ def test_no_chart_is_empty(invoke: Invoke, tmp_path: Path) -> None:
     figures = page(invoke, tmp_path / "some.html").all("figure")
     assert [figure.attributes["id"] for figure in figures] == ["scores"]
     assert "broken" not in figures[0].text
+
+
+def test_the_best_version_over_runs_has_a_chart(invoke: Invoke, tmp_path: Path) -> None:
+    """Each group has a line: the mean of the best so far. Attempts with one measurement have no chart."""
+
+    def searched(*shares: float) -> Episode:
+        runs = [MeasuredScore(name="x", better="higher", value=one, baseline=0.0, par=1.0) for one in shares]
+        return Episode(submissions=runs)
+
+    record([(task("deal", 1), searched(0.2))], agent="once")
+    assert [one.attributes["id"] for one in page(invoke, tmp_path / "a.html").all("figure")] == ["scores"]
+    record([(task("deal", 1), searched(0.0, 0.5, 0.25)), (task("lead", 1), searched(0.5))], agent="search")
+    found = page(invoke, tmp_path / "r.html")
+    [chart] = [one for one in found.all("figure") if one.attributes["id"] == "search"]
+    assert {"once", "search"} <= {text.text for text in chart.all("text")}
+    assert tables(found)["Best version over runs"] == [
+        {"run": "1", "once": "0.200", "search": "0.250"},
+        {"run": "2", "once": "-", "search": "0.500"},
+        {"run": "3", "once": "-", "search": "0.500"},
+    ]
 
 
 def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:

@@ -5,8 +5,12 @@ without a question: the program is ready. Standard library only.
 
 The clock is the kernel's, read from outside the program: it counts what all threads of the process used
 (clock_getcpuclockid(3)). Between two requests, the program is stopped: it does not work on while another one
-is timed. A program that may start other processes is counted by /proc, in steps of 10 ms: all processes of
-the sandbox, and those that were waited for.
+is timed. A program that may start other processes is counted with all of them, by perf_event_open(2). Where
+the kernel refuses that, it is counted by /proc, in steps of 10 ms: all processes of the sandbox, and those
+that were waited for.
+
+A limit is one of this clock, too: how busy the machine is does not matter. A program that sleeps uses no
+processor, and ends at a much larger limit of wall-clock time.
 """
 
 import os
@@ -17,6 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mcp_bench.bridge.sandbox import kernel
 from mcp_bench.bridge.sandbox.process import arrange, become_command, readable
 
 LENGTH = struct.Struct("<Q")
@@ -25,6 +30,8 @@ LOG_BYTES = 4000
 """Kept of what the program wrote to stderr."""
 LOOK_SECONDS = 1.0
 """Between two looks at the sandbox's limits while a program works."""
+PATIENCE = 10.0
+"""Wall-clock seconds for each second of processors that a program may use, against one that sleeps."""
 MOST_PIECES = 64
 """Of its stderr, read at once."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -46,6 +53,7 @@ class Program:
         """
         questions, answers, log = os.pipe(), os.pipe(), os.pipe()
         self.alone, self.look = alone, look
+        self.tree = None if alone else tree_clock()
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -64,7 +72,7 @@ class Program:
         self.said = bytearray()
         self.words = bytearray()
         self.ended = ""
-        self.counted = 0.0
+        self.counted = self.most_used = 0.0
         self.ticks: dict[tuple[str, int], int] = {}
         """What each process that was ever seen has used, by its number and start."""
 
@@ -75,13 +83,14 @@ class Program:
 
         Args:
             sizes: lengths of the questions in `body`; None: wait for the first answer.
-            seconds: wall-clock limit for all of it; who exceeds it is ended.
+            seconds: limit of processor time for all of it, and `PATIENCE` times as much for wall-clock time.
+                A program that exceeds one of them is ended.
             most: limit for an answer's length.
             ends: descriptors; when one of them has something to read, the program is ended.
         """
         began, used, answers = time.monotonic(), [], list[bytes]()
         self.send(signal.SIGCONT)
-        deadline, start = began + seconds, 0
+        self.most_used, deadline, start = self.counted + seconds, began + PATIENCE * seconds, 0
         for size in [None] if sizes is None else sizes:
             question = b"" if size is None else LENGTH.pack(size) + body[start : start + size]
             start += size or 0
@@ -91,6 +100,9 @@ class Program:
             now = self.clock()
             used.append(now - self.counted)
             self.counted = now
+            if now > self.most_used:
+                self.end(LATE)
+                break
             answers.append(answer)
         self.listen()
         self.send(signal.SIGSTOP)
@@ -118,6 +130,9 @@ class Program:
             reads = [self.answers, *([self.log] if self.log >= 0 else []), *ends]
             ready, room, _ = select.select(reads, [self.questions] if waiting else [], [],
                                            min(left, LOOK_SECONDS))  # fmt: skip
+            if not ready and not room and self.clock() > self.most_used:
+                self.end(LATE)
+                break
             if over := self.look():
                 self.end(over)
                 break
@@ -166,6 +181,8 @@ class Program:
         """Return the processor seconds used so far."""
         if self.alone:
             return time.clock_gettime((~self.pid << 3) | 2)
+        if self.tree is not None:
+            return self.tree.seconds()
         for name in os.listdir("/proc"):
             if name.isdecimal():
                 started, ticks = times_of(name)
@@ -195,12 +212,21 @@ class Program:
         self.ended = reason or (f"exit code {code}" if code >= 0 else f"signal {-code}")
         for end in (self.questions, self.answers):
             os.close(end)
+        if self.tree is not None:
+            self.tree.close()
 
     def wait_for_exit(self, seconds: float) -> None:
         """Wait until the program has exited by itself, without reaping it."""
         pidfd = os.pidfd_open(self.pid)
         readable(pidfd, seconds)
         os.close(pidfd)
+
+
+def tree_clock() -> "kernel.TreeClock | None":
+    try:
+        return kernel.TreeClock()
+    except OSError:  # /proc has to do
+        return None
 
 
 def times_of(process: str) -> "tuple[int, int]":

@@ -18,9 +18,9 @@ from mcp_bench.clients.config import read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError, say_final, say_usage
 from mcp_bench.clients.process import read_stdin, run
-from mcp_bench.clients.search import gepa_driver
+from mcp_bench.clients.search import gepa_driver, openevolve_driver
 from mcp_bench.clients.search.attempt import Search
-from mcp_bench.clients.search.choose import DRIVERS, icl
+from mcp_bench.clients.search.choose import DRIVERS, Choose, icl
 
 DESCRIPTION = """\
 Improve the target of an MCP server's task with versions that a chat model proposes. The task is on stdin.
@@ -34,8 +34,11 @@ async def solve(options: argparse.Namespace) -> None:
     task = read_stdin("the task")
     name = model_options.choose_provider(options.provider, os.environ)
     chosen = model_options.settings(options, name, os.environ)
+    choose: Choose = DRIVERS.get(options.driver, icl)
+    if options.driver == openevolve_driver.NAME:
+        choose = openevolve_driver.Islands(options.seed)
     async with connect(server, options.connect_timeout) as connection:
-        search = Search(connection, task, DRIVERS.get(options.driver, icl), Random(options.seed))  # noqa: S311
+        search = Search(connection, task, choose, Random(options.seed))  # noqa: S311
         await search.begin()
         used, in_vain = NOTHING, 0
 
@@ -65,7 +68,7 @@ def main() -> None:
     parser = model_options.parser("search", DESCRIPTION)
     parser.add_argument(
         "--driver",
-        choices=[*DRIVERS, gepa_driver.NAME],
+        choices=[*DRIVERS, gepa_driver.NAME, openevolve_driver.NAME],
         default="icl",
         help="who chooses what it sees (default: icl)",
     )

@@ -16,8 +16,10 @@ from mcp_bench.clients.events import CalledTool, ClientError, say_assistant, say
 from mcp_bench.clients.search.choose import Choose, Version, merit
 
 NEEDED = ("read", "write", "run", "submit")
-LISTED = re.compile(r"^(?P<name>\S+) \(\d+ lines\)$", re.MULTILINE)
+LISTED = re.compile(r"^(?P<name>\S+) \((?P<lines>\d+) lines\)$", re.MULTILINE)
 """A file of the target that can be edited, in what `read` says."""
+CUT = re.compile(r"\n\[\d+ more characters: read fewer lines\]\Z")
+"""The end of a long text that `read` did not return whole."""
 GAIN = re.compile(r"^Gain over the baseline: \S+ \[(?P<low>\S+), \S+\]", re.MULTILINE)
 LEFT = re.compile(r"\b(?P<left>\d+) of \d+ runs are left")
 BLOCK = re.compile(r"(?:^FILE: *(?P<name>\S+) *\n+)?^```[\w+-]*\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -42,7 +44,7 @@ class Search:
         """Read the target and run it, for the first version.
 
         Raises:
-            ClientError: the server has other tools.
+            ClientError: the server has other tools, or a line of the target is too long for them.
         """
         have = {tool.name for tool in self._connection.tools}
         if missing := [name for name in NEEDED if name not in have]:
@@ -52,8 +54,23 @@ class Search:
         listed = (await self._call("read", {})).text
         files = {}
         for found in LISTED.finditer(listed):
-            files[found["name"]] = (await self._call("read", {"path": found["name"]})).text
+            files[found["name"]] = await self._file(found["name"], int(found["lines"]))
         await self._run(files, (), "the baseline")
+
+    async def _file(self, path: str, count: int) -> str:
+        """Return the whole text of a file with `count` lines: at once, or in parts where that is too long."""
+        parts, first, lines = list[str](), 1, count
+        while first <= count:
+            place = {} if lines == count else {"first": first, "lines": lines}
+            text = (await self._call("read", {"path": path, **place})).text
+            if not CUT.search(text):
+                parts.append(text)
+                first += lines
+            elif lines == 1:
+                raise ClientError("usage", f"line {first} of {path} is too long for the tool `read`")
+            else:
+                lines = (lines + 1) // 2
+        return "".join(parts)
 
     def request(self) -> tuple[str, tuple[int, ...]]:
         """Return what to ask the model, and the versions that it sees."""

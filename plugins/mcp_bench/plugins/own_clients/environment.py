@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "gepa", "httpx2", "mcp", "openai")
+IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "gepa", "httpx2", "mcp", "openai", "openevolve")
 """The distributions that the clients import; what is not installed is left out."""
 
 PYTHON = os.path.realpath(sys.executable)

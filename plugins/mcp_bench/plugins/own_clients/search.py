@@ -9,7 +9,7 @@ from mcp_bench.plugins.contracts import Launch, LaunchRequest
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.plugins.own_clients.chat import Chat
 
-DRIVERS = ("single", "icl", "best-of-n", "puct", "evolve", "gepa")
+DRIVERS = ("single", "icl", "best-of-n", "puct", "evolve", "gepa", "openevolve")
 
 
 class Search(Chat):

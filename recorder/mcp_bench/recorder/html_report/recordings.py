@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mcp_bench.recorder.html_report.searches import searched
 from mcp_bench.recorder.html_report.sections import (
     INTERVALS,
     MOST_ROWS,
@@ -56,7 +57,8 @@ def recorded(episodes: Sequence[StoredEpisode], by: Sequence[str]) -> list[Secti
         ("By level", "level", {key: _by_level(group) for key, group in groups.items()}),
     ):
         sections += _parts(title, noun, {named[key]: found for key, found in tables.items()})
-    return sections
+    section = searched({named[key]: group for key, group in groups.items()})
+    return [*sections, section] if section else sections
 
 
 def about(episodes: Sequence[StoredEpisode]) -> str:

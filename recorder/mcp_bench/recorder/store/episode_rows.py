@@ -44,7 +44,8 @@ EPISODES = """
            g.partial, g.strict, g.grader_version, e.probes, coalesce(s.verdict, 'unknown') AS taint,
            r.settings, m.score, coalesce(m.certain, 1) AS certain,
            e.id NOT IN (SELECT episode FROM untrainable) AS trainable,
-           (SELECT sum(json_extract(a.usage, '$.cost_usd')) FROM asked a WHERE a.episode = e.id) AS roles_usd
+           (SELECT sum(json_extract(a.usage, '$.cost_usd')) FROM asked a WHERE a.episode = e.id) AS roles_usd,
+           m.submissions
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
         LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
 """

@@ -80,6 +80,8 @@ class StoredEpisode:
     """False if its benchmark forbids training on the task."""
     roles_usd: float | None = None
     """What the models of its world's roles cost, as far as it is known; None without such models."""
+    submissions: tuple[float, ...] = ()
+    """How far each submission was from the baseline (0) to par (1), where its world measured both."""
     run_tags: tuple[str, ...] = ()
     """The operator's words about its run, as `run_note`."""
     run_note: str = ""
@@ -305,5 +307,8 @@ def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
     episode.settings = sys.intern(row["settings"])  # one text for all episodes of a run
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     episode.score = Score.model_validate_json(row["score"]) if row["score"] else None
+    given = from_json(row["submissions"]) if row["submissions"] else []
+    shares = [Score.model_validate(score).share_of_par for score in given]
+    episode.submissions = tuple(share for share in shares if share is not None)
     episode.certain, episode.trainable = bool(row["certain"]), bool(row["trainable"])
     return episode

@@ -62,15 +62,21 @@ def answer_check(expected: str) -> Check:
 
 
 def python_check(
-    name: str, code: str, expected: object, *, guards: bool = False, seconds: float = 20.0
+    name: str, code: str, expected: object, *, guards: bool = False, processor_seconds: int = 0
 ) -> Check:
-    """Return a check that runs Python code in /work and compares what it prints."""
+    """Return a check that runs Python code in /work and compares what it prints.
+
+    Args:
+        processor_seconds: what it may use of a processor, however busy the machine is. 0: no limit.
+    """
     run = "cd /work && python3 -B /check/run.py"
+    if processor_seconds:
+        run = f"(ulimit -t {processor_seconds}; {run})"
     return Check(
         name,
         run,
         str(expected),
         guards,
-        seconds,
+        max(20.0, 10.0 * processor_seconds),
         {"run.py": f"import sys\nsys.path.insert(0, '/work')\n{code}\n"},
     )

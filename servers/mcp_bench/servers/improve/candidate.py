@@ -62,7 +62,7 @@ class Candidate:
         self._task, self._files, self._sandbox, self._host = task, files, sandbox, host
         self._data: tuple[str, ...] = ()
         self._left = 0.0
-        """Wall-clock seconds of this measurement that are left."""
+        """Processor seconds of this measurement that are left."""
         self.used_seconds = 0.0
         """Of the processors, since this object was made."""
         self.load_seconds = 0.0
@@ -134,7 +134,7 @@ class Candidate:
             found = await self._sandbox.ask(questions, seconds=self._left, most=MOST_BYTES)
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
-        self._left -= found.seconds
+        self._left -= sum(found.cpu_seconds)
         self.used_seconds += sum(found.cpu_seconds)
         return _answers(found, len(calls)), list(found.cpu_seconds)
 

@@ -43,6 +43,8 @@ class Evidence(Model):
     """How the chosen version failed on held-out data."""
     search: dict[str, list[float]] = Field(default_factory=dict)
     """What was measured of the chosen version while searching; empty: it was never run."""
+    gains: list[float] = Field(default_factory=list)
+    """After each run: the gain over the baseline of the best version so far, as the search measured it."""
 
 
 def graded_state(task: ImproveTask, state: JSON) -> Grade:
@@ -53,8 +55,9 @@ def graded_state(task: ImproveTask, state: JSON) -> Grade:
     """
     try:
         given = state if isinstance(state, dict) else {}
-        found = Evidence.model_validate({name: given[name] for name in Evidence.model_fields})
-    except (KeyError, ValidationError) as error:
+        known = {name: given[name] for name in Evidence.model_fields if name in given}
+        found = Evidence.model_validate(known)
+    except ValidationError as error:
         raise BenchError(
             f"its final state does not have what a grade follows from ({error}). It was recorded by an "
             "earlier version"
@@ -69,11 +72,12 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
     unless the gain is above the task's least one with the same certainty.
     """
     metrics = {"runs": float(found.runs), "crashes": float(found.crashes)}
+    runs = _runs(task, found)
     if found.chosen == 0:
-        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics)
+        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, runs=runs)
     metrics |= {"novelty": found.novelty}
     if found.crash:
-        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, crash=found.crash)
+        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, crash=found.crash, runs=runs)
     metric, clock = task.definition.metric, task.definition.experiment.kind in CLOCKED
     better = gain(metric, found.samples, CANDIDATE, clock=clock)
     way = progress(metric, found.samples, CANDIDATE, clock=clock)
@@ -96,7 +100,22 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
         better="lower" if metric.direction == "minimize" else "higher",
         baseline=held[BASELINE].value, par=held[REFERENCE].value,
     )  # fmt: skip
-    return _grade(task, holds, way.low if improved else 0.0, metrics, score=score)
+    return _grade(task, holds, way.low if improved else 0.0, metrics, score=score, runs=runs)
+
+
+def _runs(task: ImproveTask, found: Evidence) -> tuple[Score, ...]:
+    """Return for each run how far the best version so far was on the way to the reference."""
+    if any(found.gains) and REFERENCE not in found.samples:
+        return ()
+    clock = task.definition.experiment.kind in CLOCKED
+    whole = (
+        gain(task.definition.metric, found.samples, REFERENCE, clock=clock).value if any(found.gains) else 1
+    )
+    return tuple(
+        Score(name="search", better="higher", value=gained / whole, baseline=0.0, par=1.0)
+        for gained in found.gains
+        if whole > 0
+    )
 
 
 def _overfit(search: Estimate, held_out: Estimate) -> bool:
@@ -116,6 +135,7 @@ def _grade(
     *,
     score: Score | None = None,
     crash: str = "",
+    runs: tuple[Score, ...] = (),
 ) -> Grade:
     strict = all(holds.values())
     checks = [AssertionResult(name=name, passed=passed) for name, passed in holds.items()]
@@ -123,4 +143,5 @@ def _grade(
     return Grade(
         partial=1.0 if strict else min(max(partial, 0.0), PARTIAL_CEILING), strict=strict,
         assertions=tuple(checks), metrics=metrics, grader_version=VERSION, score=score,
+        submissions=runs,
     )  # fmt: skip

@@ -90,6 +90,7 @@ class ImproveWorld(SimpleWorld):
         self.submitted: int | None = None
         self.runs = 0
         self.crashes = 0
+        self.gains: list[float] = []
         self._task, self._sandboxes, self._host = task, sandboxes, host
         self._named = f"{task_id} {seed}"
         self._versions = Versions(task.baseline)
@@ -182,6 +183,8 @@ class ImproveWorld(SimpleWorld):
         if clock or version.metric is None:
             self.runs += 1
             await self._search(version, clock=clock)
+            best = self._versions.best()
+            self.gains.append(0.0 if best is None or best.gain is None else max(0.0, best.gain.value))
         left = f"{budget.runs - self.runs} of {budget.runs} runs are left."
         if version.crash:
             self.crashes += 1
@@ -274,6 +277,7 @@ class ImproveWorld(SimpleWorld):
         return Evidence(
             chosen=chosen.number, novelty=chosen.novelty, runs=self.runs, crashes=self.crashes,
             samples=samples, crash=crash, search=chosen.samples if chosen.gain is not None else {},
+            gains=self.gains,
         )  # fmt: skip
 
     async def snapshot(self) -> JSON:
@@ -283,6 +287,7 @@ class ImproveWorld(SimpleWorld):
             "submitted": self.submitted,
             "runs": self.runs,
             "crashes": self.crashes,
+            "gains": list(self.gains),
             "versions": [version.stored() for version in self._versions.all],
         }
         return state if self._evidence is None else {**state, **self._evidence.model_dump(mode="json")}

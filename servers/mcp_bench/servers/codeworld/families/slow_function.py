@@ -57,8 +57,8 @@ def ways(steps, jumps):
         known[at] = sum(known[at - jump] for jump in jumps if jump <= at) % (10**9 + 7)
     return known[steps]
 '''
-SECONDS = 6.0
-"""For a large input. The fast ones take far below a second, the slow ones minutes."""
+SECONDS = 6
+"""Of a processor, for a large input. The fast ones take far below a second, the slow ones minutes."""
 
 
 def make(rng: random.Random, level: int) -> Case:
@@ -96,7 +96,7 @@ def make(rng: random.Random, level: int) -> Case:
         ),
         files={f"{module}.py": slow},
         checks=(
-            python_check("a large input is fast", large, found, seconds=SECONDS),
+            python_check("a large input is fast", large, found, processor_seconds=SECONDS),
             python_check("a small input gives the same", small, right, guards=True),
         ),
         solution=f"cat > /work/{module}.py <<'PY'\n{fast}PY",
