@@ -103,6 +103,8 @@ async def test_an_attempt_from_reading_to_the_grade(tmp_path: Path) -> None:
     assert grade.score.value < (grade.score.baseline or 0)
     assert grade.metrics["runs"] == 4
     assert grade.metrics["crashes"] == 1
+    assert len(grade.submissions) == 4
+    assert grade.submissions[-1].value > 0.5
 
 
 async def test_doing_nothing_earns_nothing(tmp_path: Path) -> None:
@@ -140,6 +142,22 @@ async def test_a_timed_candidate_can_write_no_file(tmp_path: Path, place: str) -
         found = await world.call("run", {})
         assert found.is_error
         assert "Error: [Errno" in found.text, found.text
+
+
+async def test_loading_counts_where_a_task_says_so(tmp_path: Path) -> None:
+    """Otherwise a program could train while it loads, up to three times as long as the baseline loads."""
+    program = (
+        "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n" + REFERENCE
+    )
+    said = []
+    for whole in ("false", "true"):
+        task = TASK.replace("kind: call,", f"kind: call, whole: {whole},").replace("[9, 15]", "[7, 7]")
+        folder = write_task(tmp_path / whole, task=task)
+        async with opened(Improve(folder), "sums.train.0") as world:
+            await world.call("write", {"path": "target.py", "text": program})
+            said.append((await world.call("run", {})).text)
+    assert "better than the baseline" in said[0]
+    assert "worse than the baseline" in said[1]
 
 
 async def test_a_timed_candidate_can_keep_no_shared_memory(tmp_path: Path) -> None:

@@ -49,13 +49,18 @@ class Experiment(Model):
     function: str = "solve"
     """Of the target's first file, for the kinds `call` and `fit_predict`."""
     seconds: PositiveFloat = 60
-    """Wall-clock limit for one measurement of one candidate: against hanging, not a measure."""
+    """Processor seconds that one measurement of one candidate can take: against hanging, not a measure. A
+    candidate that sleeps is ended after ten times as long, by the wall clock."""
     load_seconds: PositiveFloat = 30
+    """The same for loading it."""
     fit_seconds: PositiveFloat = 10
     """Processor seconds that `lockstep` gives to `fit`."""
     memory_mib: PositiveInt = 1024
     processes: bool = False
-    """Whether a candidate can start processes and threads. Clocks are then coarse."""
+    """Whether a candidate can start processes and threads."""
+    whole: bool = False
+    """For clocks: count a process from its start, and warm nothing up. For training, which could otherwise
+    begin while the program loads."""
     packages: tuple[str, ...] = ()
     """Distributions that a candidate can import, as installed in the benchmark's Python."""
     role: Role = "user"
