@@ -12,6 +12,7 @@ import secrets
 import shutil
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -314,6 +315,27 @@ def is_being_written(path: Path) -> bool:
     finally:
         os.close(lock)
     return False
+
+
+@contextlib.contextmanager
+def held_still(path: Path) -> Iterator[None]:
+    """Let nobody write to a run meanwhile.
+
+    Raises:
+        RunLockedError: a process is writing it.
+    """
+    try:
+        lock = os.open(path / LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot lock {path}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunLockedError(f"the run {path.name} is being written by {_owner(path / LOCK)}") from error
+        yield
+    finally:
+        os.close(lock)
 
 
 def _take_lock(path: Path) -> int:

@@ -1,0 +1,1 @@
+"""Copies of runs in shared storage: any place that fsspec has a file system for."""

@@ -1,0 +1,184 @@
+"""Push a run to shared storage, and pull a copy of one into the home."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.storage.place import PIECE_BYTES, Manifest, Piece, Place
+from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store.database import open_reader
+from mcp_bench.recorder.store.keys import key_path, read_key
+from mcp_bench.recorder.store.ledger import ledger_of
+from mcp_bench.recorder.store.run_folder import (
+    GRADES,
+    RECORDINGS,
+    held_still,
+    take_in_journal,
+)
+from mcp_bench.recorder.store.signatures import seal_tag
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.home import home
+
+LEFT_OUT = re.compile(r".*-shm|lock")
+"""Files that say something about this machine only."""
+
+Progress = Callable[[int], object]
+"""Called with the number of bytes that are done, piece by piece."""
+
+
+def push(run: Path, place: Place, progress: Progress) -> tuple[Manifest, int]:
+    """Copy a run to a place; return what is there now, and how many bytes were sent.
+
+    Pieces that are there, from an interrupted push or an earlier state of the run, are not sent again.
+
+    Raises:
+        RunLockedError: it is being recorded.
+        StorageError: it cannot be read, or the place cannot be written.
+    """
+    take_in_journal(run)
+    with held_still(run):
+        there, sent = place.sizes(run.name), 0
+        files: dict[str, list[Piece]] = {}
+        for name in sorted(_names(run)):
+            files[name] = []
+            with _opened(run / name) as file:
+                for data in _pieces(file):
+                    piece = Piece(sha256=sha256(data).hexdigest(), size=len(data))
+                    if there.get(piece.sha256) != piece.size:
+                        place.put_piece(run.name, piece, data)
+                        there[piece.sha256] = piece.size
+                        sent += piece.size
+                    files[name].append(piece)
+                    progress(piece.size)
+        key, state = _key_and_state(run)
+        manifest = Manifest(run=run.name, key=key, state=state, files=files)
+        place.put_manifest(manifest)
+    return manifest, sent
+
+
+def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
+    """Copy a run from a place into the home; return what it has, and how many bytes were fetched.
+
+    An interrupted pull goes on where it stopped.
+
+    Raises:
+        UnknownNameError: the place has no such run.
+        WrongUseError: the home has another copy of it.
+        StorageError: a piece is missing or damaged, or the home cannot be written.
+    """
+    manifest = place.manifest(run)
+    if manifest is None:
+        raise UnknownNameError("run", run, place.runs())
+    path = runs_dir() / run
+    if path.exists():
+        if _same(path, manifest):
+            return manifest, 0
+        raise WrongUseError(
+            f"this home has another copy of {run}. If the one at {place.url} is the one to keep, first "
+            f"`mcp-bench delete {run}`"
+        )
+    aside = home() / "pulling" / run
+    fetched = 0
+    try:
+        (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, pieces in manifest.files.items():
+            fetched += _fetch(aside / name, run, pieces, place, progress)
+        for name in _names(aside) - set(manifest.files):
+            (aside / name).unlink()  # of another state of the run, whose pull was interrupted
+        _move(aside, path, manifest)
+    except OSError as error:
+        raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
+    return manifest, fetched
+
+
+def _fetch(file: Path, run: str, pieces: list[Piece], place: Place, progress: Progress) -> int:
+    """Write a file from its pieces, except for those that it has already; return the bytes fetched."""
+    fetched = 0
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "r+b") as out:  # noqa: PTH123 - it is open already
+        at = 0
+        for piece in pieces:
+            out.seek(at)
+            if sha256(out.read(piece.size)).hexdigest() != piece.sha256:
+                data = place.piece(run, piece)
+                out.seek(at)
+                out.write(data)
+                fetched += piece.size
+            at += piece.size
+            progress(piece.size)
+        out.truncate(at)
+    return fetched
+
+
+def _move(aside: Path, path: Path, manifest: Manifest) -> None:
+    """Move a complete copy among the runs.
+
+    The ledger gets an entry for a run of this home's key that it does not know. Of one that it knows it has
+    the last state: whether the copy is an earlier one is for `verify` to say.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = read_key(key_path()) if key_path().exists() else None
+    ledger = ledger_of(path, key) if key is not None and key.id == manifest.key else None
+    contents = ledger.read() if ledger else None
+    if contents and any(entry.run == path.name for entry in contents.entries):
+        ledger = None
+    if ledger:
+        ledger.enter("adding", path.name, manifest.state)
+    aside.rename(path)
+    if ledger:
+        ledger.enter("added", path.name, manifest.state)
+    with suppress(OSError):  # others are pulling
+        aside.parent.rmdir()
+
+
+def _same(path: Path, manifest: Manifest) -> bool:
+    """Return whether a folder has exactly the files of a manifest."""
+    if _names(path) != set(manifest.files):
+        return False
+    for name, pieces in manifest.files.items():
+        with _opened(path / name) as file:
+            if [sha256(data).hexdigest() for data in _pieces(file)] != [piece.sha256 for piece in pieces]:
+                return False
+    return True
+
+
+def _names(run: Path) -> set[str]:
+    """Return the files of a run that are copied: those of its folder and of its logs, and no links."""
+    folders = [folder for folder in (run, run / "logs") if folder.is_dir()]
+    found = [
+        path for folder in folders for path in folder.iterdir() if path.is_file() and not path.is_symlink()
+    ]
+    names = {str(path.relative_to(run)) for path in found}
+    return {name for name in names if not LEFT_OUT.fullmatch(name)}
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while data := file.read(PIECE_BYTES):
+        yield data
+
+
+def _key_and_state(run: Path) -> tuple[str, str]:
+    with database_errors(run), closing(open_reader(run / RECORDINGS, schema.recordings)) as db:
+        row = db.execute("SELECT key FROM runs LIMIT 1").fetchone()
+    if row is None:
+        raise StorageError(f"{run.name} is empty: there is nothing to push")
+    if not (run / GRADES).exists():
+        return str(row[0]), ""
+    with database_errors(run), closing(open_reader(run / GRADES, schema.grades)) as db:
+        tag = seal_tag(db, run.name)
+    return str(row[0]), tag.hex() if tag else ""

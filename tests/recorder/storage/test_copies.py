@@ -1,0 +1,245 @@
+"""Copies of runs in shared storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bench.recorder.cli.copies import pull as pull_command
+from mcp_bench.recorder.cli.copies import push as push_command
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.errors import RunLockedError, StorageError
+from mcp_bench.recorder.storage import place as place_module
+from mcp_bench.recorder.storage.copies import pull, push
+from mcp_bench.recorder.storage.place import Manifest, Place
+from mcp_bench.recorder.store.keys import key_path, own_key
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.verify.home import verify_home
+from mcp_bench.recorder.verify.verify import verify
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from tests.support.recorded import Episode, planned, play, record, run_info
+
+pytestmark = pytest.mark.component
+
+
+def silent(_: int) -> None:
+    pass
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    """A closed run of some pieces."""
+    for module in ("place", "copies"):
+        monkeypatch.setattr(f"mcp_bench.recorder.storage.{module}.PIECE_BYTES", 4096)
+    folder, _ = record([(planned("user_task_0"), Episode()), (planned("user_task_1"), Episode(partial=0.5))])
+    folder.log_path("ep_1", "stdout").write_text("said")
+    return folder
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """Make another home the one in use."""
+
+    def use() -> Path:
+        monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "mirror"))
+        return tmp_path / "mirror"
+
+    return use
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_a_pulled_run_is_the_one_that_was_pushed(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path
+) -> None:
+    key = key_path()
+    place = Place(str(tmp_path / "shared"))
+    done: list[int] = []
+    manifest, sent = push(run.path, place, done.append)
+    assert 0 < sent <= manifest.size == sum(done)  # equal pieces are sent once
+    assert push(run.path, place, silent)[1] == 0
+    home = mirror()
+    assert place.runs() == [run.id]
+    _, fetched = pull(run.id, place, silent)
+    assert fetched == manifest.size
+    assert pull(run.id, place, silent)[1] == 0
+    copy = home / "runs" / run.id
+    assert contents(copy) == contents(run.path)
+    assert {path.stat().st_mode & 0o077 for path in copy.rglob("*")} == {0}
+    with RunReader(copy) as reader:
+        assert [one.partial for one in reader.episodes()] == [1.0, 0.5]
+    (verdict,) = verify_home([run.id], key)
+    assert (verdict.state, verdict.findings) == ("verified", [])
+    assert not (home / "pulling").exists()
+
+
+def test_an_interrupted_push_shows_no_run_and_goes_on(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path / "shared"))
+    left = [3]
+    write = Place._put
+
+    def full(self: Place, path: str, data: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise StorageError("no room")
+        write(self, path, data)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Place, "_put", full)
+        with pytest.raises(StorageError, match="no room"):
+            push(run.path, place, silent)
+    assert place.runs() == []
+    first = sum(place.sizes(run.id).values())
+    manifest, sent = push(run.path, place, silent)
+    assert (place.runs(), first > 0) == ([run.id], True)
+    assert sent + first <= manifest.size
+    assert sent + first == sum(place.sizes(run.id).values())
+
+
+def test_an_interrupted_pull_goes_on(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path / "shared"))
+    manifest, _ = push(run.path, place, silent)
+    home = mirror()
+    read = Place.piece
+    seen: list[str] = []
+
+    def cut(self: Place, name: str, piece: Any) -> bytes:
+        seen.append(piece.sha256)
+        if len(seen) == 4:
+            raise StorageError("the network is gone")
+        return read(self, name, piece)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Place, "piece", cut)
+        with pytest.raises(StorageError, match="gone"):
+            pull(run.id, place, silent)
+    assert not (home / "runs").exists()
+    assert 0 < pull(run.id, place, silent)[1] < manifest.size
+    assert contents(home / "runs" / run.id) == contents(run.path)
+
+
+def test_a_resumed_run_sends_what_is_new(run: RunFolder, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "shared"))
+    before, _ = push(run.path, place, silent)
+    with RunFolder.reopen(run.path) as again:
+        with pytest.raises(RunLockedError, match="being written"):
+            push(run.path, place, silent)
+        play(again, planned("user_task_2"), Episode())
+    after, sent = push(run.path, place, silent)
+    assert after.state != before.state
+    assert 0 < sent <= after.size
+
+
+def test_another_copy_is_never_replaced(run: RunFolder, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "shared"))
+    push(run.path, place, silent)
+    with RunFolder.reopen(run.path):
+        pass
+    before = contents(run.path)
+    with pytest.raises(WrongUseError, match=f"another copy of {run.id}"):
+        pull(run.id, place, silent)
+    assert contents(run.path) == before
+
+
+def test_changed_pieces_and_manifests_are_refused(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path
+) -> None:
+    place = Place(str(tmp_path / "shared"))
+    manifest, _ = push(run.path, place, silent)
+    home = mirror()
+    folder = tmp_path / "shared" / run.id
+    piece = folder / "pieces" / manifest.files["grades.db"][0].sha256
+    kept = piece.read_bytes()
+    piece.write_bytes(b"x" + kept[1:])
+    with pytest.raises(StorageError, match="has other bytes"):
+        pull(run.id, place, silent)
+    piece.write_bytes(kept)
+    text = (folder / "manifest.json").read_text()
+    for name in ("../../key", "/etc/passwd", "logs/../../ledger", "logs/a/b", ".hidden", ""):
+        (folder / "manifest.json").write_text(text.replace('"grades.db"', json.dumps(name)))
+        with pytest.raises(StorageError, match="is not a manifest"):
+            pull(run.id, place, silent)
+    (folder / "manifest.json").write_text(text.replace(run.id, "run_other"))
+    with pytest.raises(StorageError, match="is of another run"):
+        pull(run.id, place, silent)
+    with pytest.raises(StorageError, match="is not the id of a run"):
+        pull("..", place, silent)
+    assert not (home / "runs").exists()
+
+
+def test_a_deleted_run_that_is_pulled_back_is_for_verify_to_judge(run: RunFolder, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "shared"))
+    push(run.path, place, silent)
+    with RunFolder.reopen(run.path) as again:
+        play(again, planned("user_task_2"), Episode())
+    for file in sorted(run.path.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    run.path.rmdir()
+    pull(run.id, place, silent)
+    assert verify(run.path, own_key()).state == "changed"  # an earlier copy of itself
+
+
+def test_a_link_is_not_followed(run: RunFolder, mirror: Callable[[], Path], tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("word")
+    (run.path / "logs" / "link.log").symlink_to(secret)
+    place = Place(str(tmp_path / "shared"))
+    manifest, _ = push(run.path, place, silent)
+    assert "logs/link.log" not in manifest.files
+    home = mirror()
+    aside = home / "pulling" / run.id
+    aside.mkdir(parents=True)
+    (aside / "recordings.db").symlink_to(secret)
+    with pytest.raises(StorageError, match="cannot write"):
+        pull(run.id, place, silent)
+    assert secret.read_text() == "word"
+
+
+def test_what_is_missing_is_named(run: RunFolder, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "shared"))
+    with pytest.raises(UnknownNameError, match="run_x"):
+        pull("run_x", place, silent)
+    with pytest.raises(WrongUseError, match="no URL that fsspec knows"):
+        Place("nothing://there")
+    with RunFolder.create(run_info(planned())) as empty:
+        pass
+    push(empty.path, place, silent)
+    assert place.runs() == [empty.id]
+
+
+def test_manifests_have_a_bound_on_pieces() -> None:
+    with pytest.raises(ValueError, match="size"):
+        Manifest.model_validate_json(
+            json.dumps(
+                {
+                    "run": "run_x", "key": "", "state": "",
+                    "files": {"a": [{"sha256": "0" * 64, "size": place_module.PIECE_BYTES + 1}]},
+                }
+            )
+        )  # fmt: skip
+
+
+def test_the_commands_push_list_and_pull(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path, invoke: Callable[..., Any]
+) -> None:
+    url = str(tmp_path / "shared")
+    assert "name the runs to push" in str(invoke(push_command, url).exception)
+    assert invoke(push_command, run.id, url).stdout.startswith(f"pushed {run.id}  ")
+    mirror()
+    assert invoke(pull_command, url, "--list").stdout == f"{run.id}\n"
+    (pulled,) = json.loads(invoke(pull_command, url, "--json").stdout)["pulled"]
+    assert (pulled["run"], pulled["moved"]) == (run.id, pulled["bytes"])
+    (row,) = json.loads(invoke(report, "--json").stdout)
+    assert row["episodes"] == 2
