@@ -136,7 +136,7 @@ async def test_a_full_disk_is_graded_and_does_not_score(tmp_path: Path, bench_ho
             await world.sandbox.run(fill, seconds=120)
         assert world.sandbox.over.startswith("storage")
         with anyio.fail_after(240):
-            assert unsolved(grade := await world.grade("")), grade
+            assert unsolved(grade := await grade_world(world, "", ())), grade
         assert {change["path"] for change in world.changes} >= {"/app/1", "/app/2"}
 
 

@@ -28,7 +28,7 @@ def built(task: TaskFolder, dockerfile: str) -> set[str]:
         host = SandboxHost()
         try:
             sandbox = await host.sandbox(SandboxSpec(workdir="/app"))
-            await build(sandbox, task, parsed(f"FROM a\n{dockerfile}"))
+            await build(sandbox, task, parsed(f"FROM a\n{dockerfile}"), key="")
             return (await sandbox.run("cd /app && find . -type f; ls /run /tmp")).output
         finally:
             await host.sandboxes.aclose()

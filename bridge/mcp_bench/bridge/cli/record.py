@@ -21,7 +21,8 @@ from mcp_bench.bridge.cli.options import (
     split_option,
     task_option,
 )
-from mcp_bench.bridge.engines.parallel import AUTO, CountOrAuto, Parallel, Processes
+from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
+from mcp_bench.bridge.engines.parallel import AUTO, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import click
+from typing import Literal, TypeAlias
 
 Processes: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
@@ -14,18 +12,6 @@ JOBS_EACH = 8
 """With fewer episodes at once, one process keeps up with most agents."""
 EPISODES_EACH = 100
 """A process takes seconds of CPU time to start; fewer episodes are not worth it."""
-
-
-class CountOrAuto(click.IntRange):
-    """A number from 1, or `auto`."""
-
-    name = "count or auto"
-
-    def __init__(self) -> None:
-        super().__init__(min=1)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return AUTO if value == AUTO else super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import click
 from pydantic import BeforeValidator, Field
 
-from mcp_bench.bridge.engines.parallel import CountOrAuto
+from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
 from mcp_bench.servers.errors import WrongUseError
 
 NOT_SETTINGS = frozenset({"as_json", "config", "config_schema", "dry_run", "resume"})
