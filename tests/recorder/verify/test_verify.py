@@ -402,3 +402,13 @@ def test_findings_are_sanitized_for_the_terminal(run: Path, invoke: Invoke) -> N
         run, "UPDATE model_calls SET id = ? WHERE id = (SELECT max(id) FROM model_calls)", "\x1b[2Jgone\u202e"
     )
     assert r"\x1b[2Jgone\u202e" in invoke(verify).stdout
+
+
+def test_a_referee_that_died_between_scan_and_grade_is_no_change(invoke: Invoke) -> None:
+    """The episode is sealed again as invalid when the run is resumed; the scan was of its first seal."""
+    with RunFolder.create(run_info(planned("t"))) as folder:
+        episode = play(folder, folder.info.plan[0], Episode(partial=None))
+        folder.grades.put_scan(episode, Scan("clean"), now_us())
+    for _ in range(2):
+        RunFolder.resume(folder.id).close()
+        assert changes(invoke) == set()

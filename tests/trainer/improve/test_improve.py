@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.loop import commands
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE
@@ -26,12 +27,15 @@ FEW = ("--train", "2", "--dev", "12", "--repeats", "1")
 
 
 @pytest.fixture(autouse=True)
-def warm_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def warm_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Start steps as forks of a process that has imported mcp-bench, with the fixtures' benchmark and agent."""
     monkeypatch.setattr(commands, "MODULE", module_command(ROOT_MODULE)[1:])
     monkeypatch.setenv("MCP_BENCH_ISOLATION", "none")
     monkeypatch.setenv("PYTHONPATH", str(FIXTURES))
     monkeypatch.syspath_prepend(str(FIXTURES))
+    registered.cache_clear()  # what other tests have found does not have them
+    yield
+    registered.cache_clear()
 
 
 def improved(folder: Path, *options: str | Path, few: Sequence[str] = FEW) -> Result:

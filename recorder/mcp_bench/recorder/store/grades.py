@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,6 +160,11 @@ class SealedGrades:
                 row,
             )
             tag_rows(db, self._signer, "scans", "episode = ?", episode)
+
+    def drop_scans(self, episodes: Iterable[str]) -> None:
+        """Remove the verdicts on episodes. `mcp-bench scan` can give them again."""
+        with self._changing() as db:
+            db.executemany("DELETE FROM scans WHERE episode = ?", [(one,) for one in episodes])
 
     def tainted(self) -> list[str]:
         """Return the ids of the episodes with evidence against their agents."""

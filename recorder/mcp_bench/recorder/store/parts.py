@@ -146,7 +146,7 @@ def take_in_dead(run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder]
     if _has_rows(part):
         folder = _reopened(part, reopen)
         try:
-            folder.recording.mark_died(folder.done())
+            folder.mark_died()
         finally:
             folder.close()
         take_in(run, part)

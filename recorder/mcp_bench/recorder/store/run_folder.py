@@ -135,7 +135,7 @@ class RunFolder:
         folder = cls.reopen(root / run_id)
         try:
             take_in_all(folder, cls.reopen)
-            folder.recording.mark_died(folder.done())
+            folder.mark_died()
         except BaseException:
             folder.close()
             raise
@@ -150,6 +150,16 @@ class RunFolder:
             StorageError: as for `resume`.
         """
         return cls(path, None)
+
+    def mark_died(self) -> None:
+        """Mark attempts that are not done as invalid: their referee died.
+
+        An attempt that had ended, and lacks its grade, is sealed again. A scan of it would be one of another
+        state of the recording; it goes first, since the referee can die here, too.
+        """
+        done = self.done()
+        self.grades.drop_scans(self.recording.ended() - done)
+        self.recording.mark_died(done)
 
     def done(self) -> set[str]:
         """Return the ids of the episodes that are done: graded, or ended in a run without grades."""
