@@ -28,6 +28,8 @@ MOST_MIB = 4096
 UNUSED_DAYS = 30.0
 DAY = 86400.0
 FILES, SIZE = "files", "bytes"
+ENTRY = 512
+"""Bytes that a file counts besides its own."""
 PART = ".part-"
 """Begins the name of a layer that is being made or removed."""
 OPAQUE = "user.overlay.opaque"
@@ -119,9 +121,11 @@ def remove(*, most_bytes: int = 0, unused_days: float = 0.0) -> list[KeptLayer]:
     for part in place().glob(f"{PART}*"):
         with suppress(OSError):
             held = os.open(part, FLAGS)
-            if is_left(held):
-                remove_folder(part, held)
-            os.close(held)
+            try:
+                if is_left(held):
+                    remove_folder(part, held)
+            finally:
+                os.close(held)
     removed, total = [], 0
     for one in kept():
         total += one.bytes
@@ -175,11 +179,14 @@ def _copy(source: Path, target: Path, uid: Owner, most: int) -> int:
         below.mkdir(exist_ok=True)
         links = [name for name in folders if stat.S_ISLNK(os.lstat(name, dir_fd=held).st_mode)]
         for name in (*names, *links):
-            total += _copy_one(name, held, below / name, uid)
+            total += ENTRY + _copy_one(name, held, below / name, uid, most - total)
             if total > most:
                 raise _TooMuchError
-        with suppress(OSError):
-            os.setxattr(below, OPAQUE, os.getxattr(held, OPAQUE))
+        try:
+            opaque = os.getxattr(held, OPAQUE)
+        except OSError:  # it hides nothing
+            continue
+        os.setxattr(below, OPAQUE, opaque)  # without it, deleted files would be there again
     for folder, _, _, held in os.fwalk(source, topdown=False, follow_symlinks=False):
         _owned(target / Path(folder).relative_to(source), os.fstat(held), uid)
     return total
@@ -189,8 +196,10 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _copy_one(name: str, folder: int, target: Path, uid: Owner) -> int:
+def _copy_one(name: str, folder: int, target: Path, uid: Owner, most: int) -> int:
     found = os.lstat(name, dir_fd=folder)
+    if stat.S_ISREG(found.st_mode) and found.st_size > most:  # also a sparse file, which has no blocks
+        raise _TooMuchError
     if stat.S_ISLNK(found.st_mode):
         target.symlink_to(os.readlink(name, dir_fd=folder))
     elif stat.S_ISREG(found.st_mode):

@@ -32,6 +32,8 @@ MASKED = tuple(
 """Folders of the machine that a candidate does not see: translations, and packages that no task named."""
 MOST_BYTES = 64 << 20
 """For one answer."""
+PATIENCE = 10.0
+"""Seconds that may pass for each processor second of a limit; sandboxes wait as long for an answer."""
 SHOWN = 1500
 CLASSES = (
     ("out_of_memory", r"MemoryError|Cannot allocate|bad_alloc"),
@@ -62,7 +64,7 @@ class Candidate:
         self._task, self._files, self._sandbox, self._host = task, files, sandbox, host
         self._data: tuple[str, ...] = ()
         self._left = 0.0
-        """Processor seconds of this measurement that are left."""
+        """Processor seconds of this measurement that are left. At least a tenth of the time counts."""
         self.used_seconds = 0.0
         """Of the processors, since this object was made."""
         self.load_seconds = 0.0
@@ -134,7 +136,8 @@ class Candidate:
             found = await self._sandbox.ask(questions, seconds=self._left, most=MOST_BYTES)
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
-        self._left -= sum(found.cpu_seconds)
+        # a program that sleeps uses no processor, and would hold up a measurement question by question
+        self._left -= max(sum(found.cpu_seconds), found.seconds / PATIENCE)
         self.used_seconds += sum(found.cpu_seconds)
         return _answers(found, len(calls)), list(found.cpu_seconds)
 

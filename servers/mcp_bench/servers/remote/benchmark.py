@@ -165,7 +165,7 @@ class RemoteBenchmark:
         try:
             opened = await connection.arequest("open", None, lender, world=number, task_id=task_id, seed=seed)
             tools = await connection.tools_of(number, opened)
-        except anyio.get_cancelled_exc_class():
+        except BaseException:  # also when this is cancelled
             # the world may already be open, and no one else would close it
             connection.post({"id": 0, "method": "close", "params": {"world": number}})
             raise

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 GENERATES = {"globals", "vars", "exec", "modules"}
 """A file whose own level uses one of these names, or `globals` anywhere, may make tests as it is imported."""
 MARKS = "pytestmark"
+SET_UP = {"_Module__pytest_setup_module", "_Module__pytest_setup_function"}
+"""What pytest before 8.1 puts into a module that has such functions."""
 MOST_FILES = 2000
 MOST_PARTS = 200
 
@@ -73,6 +75,8 @@ class OwnTests:
 
     def __init__(self) -> None:
         self.files: dict[str, TestFile] = {}
+        self.more = False
+        """There are too many files: those that were not compiled are not trusted."""
 
     def compile(self, config: Any, places: "list[str]") -> None:
         """Compile the test files as pytest does, and let it run that code. Others are left to pytest."""
@@ -82,7 +86,10 @@ class OwnTests:
 
         read, files = rewrite._read_pyc, self.files
         for number, path in enumerate(sources(places)):
-            if number == MOST_FILES or path in files:
+            if number >= MOST_FILES:
+                self.more = True
+                break
+            if path in files:
                 continue
             try:
                 files[path] = described(rewrite._rewrite_test(Path(path), config)[1])
@@ -99,12 +106,12 @@ class OwnTests:
         """Return whether the module of a test has only names that its own code binds."""
         file, module = self.file(item), getattr(item, "module", None)
         if file is None or module is None:
-            return True
+            return not self.more
         known = vars(module)
         used = known.get("__builtins__")
         if used is not builtins and used is not vars(builtins):
             return False
-        added = [name for name in known if name not in file.names and name[:2] != "__"]
+        added = [name for name in known if name not in file.names | SET_UP and name[:2] != "__"]
         if file.open:
             added = [name for name in added if name == MARKS or hasattr(builtins, name)]
         return not added
