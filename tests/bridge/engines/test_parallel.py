@@ -26,5 +26,5 @@ pytestmark = pytest.mark.unit
 def test_referees_have_work(
     monkeypatch: pytest.MonkeyPatch, wanted: int, jobs: int, episodes: int, number: int
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
     assert referees(wanted, jobs, episodes) == number

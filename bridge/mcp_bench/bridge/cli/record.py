@@ -131,8 +131,8 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     metavar="N|auto",
     default=AUTO,
     show_default=True,
-    help="Number of referee processes that share these episodes. `auto` is one for each processor, if there "
-    "are at least 8 episodes at a time and 100 in all for each.",
+    help="Number of referee processes that share these episodes. `auto` is one for each four processors, if "
+    "there are at least 8 episodes at a time and 100 in all for each.",
 )
 @click.option("--model", metavar="M", help="Model for the agent.")
 @click.option(

@@ -12,6 +12,8 @@ JOBS_EACH = 8
 """With fewer episodes at once, one process keeps up with most agents."""
 EPISODES_EACH = 100
 """A process takes seconds of CPU time to start; fewer episodes are not worth it."""
+PROCESSORS_EACH = 4
+"""Agents and worlds need some, too: with two processors, a second process gains nothing (docs/scale.md)."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,9 @@ class Parallel:
 def referees(wanted: Processes, jobs: int, episodes: int) -> int:
     """Return how many referee processes record `episodes` episodes, `jobs` of them at a time.
 
-    Never more than either of them. `auto` is one for each processor, if each has enough work.
+    Never more than either of them. `auto` is one for each four processors, if each has enough work.
     """
     if wanted != AUTO:
         return max(1, min(wanted, jobs, episodes))
     processors = len(os.sched_getaffinity(0))
-    return max(1, min(processors, jobs // JOBS_EACH, episodes // EPISODES_EACH))
+    return max(1, min(processors // PROCESSORS_EACH, jobs // JOBS_EACH, episodes // EPISODES_EACH))
