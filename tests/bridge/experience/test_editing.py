@@ -101,3 +101,14 @@ def test_a_proposal_is_stored_and_the_last_one_counts(tmp_path: Path) -> None:
     assert called(world, "propose_harness", reason="y", expects="z").startswith("Thank you.")
     assert called(world, "stop", reason="enough").startswith("Thank you.")
     assert json.loads(offer.read_text())["proposed"] == {"action": "stop", "reason": "enough"}
+
+
+def test_hidden_files_of_the_operator_stay(tmp_path: Path) -> None:
+    """A harness may lie in a repository."""
+    folder = tmp_path / "harness"
+    write_texts(folder, {"INSTRUCTIONS.md": "one", "memory/a.md": "a"})
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref")
+    write_texts(folder, {"INSTRUCTIONS.md": "two"})
+    assert texts_of(folder) == {"INSTRUCTIONS.md": "two"}
+    assert (folder / ".git" / "HEAD").read_text() == "ref"

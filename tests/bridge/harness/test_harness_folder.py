@@ -61,6 +61,12 @@ WRONG = {
         {"agents.yaml": "acp: {command: evil}"},
         "command belongs on the command line",
     ),
+    "another provider's key": (
+        {"agents.yaml": "chat: {provider: anthropic}"},
+        "provider belongs on the command line",
+    ),
+    "an endless number": ({"agents.yaml": f"chat: {{temperature: 0x{'f' * 5000}}}"}, "a number is too long"),
+    "a task that is no word": ({"recall/a.md": "---\ntask: [t]\n---\nsolved"}, "is no word"),
     "an option without a value": (
         {"agents.yaml": "codex: {effort: }"},
         "codex.effort needs a word or a number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -110,17 +111,27 @@ def test_results_of_tools_have_no_loss(start: Path, tmp_path: Path) -> None:
     assert "Found" in ready.tokenizer.decode(list(example.tokens))
 
 
-def test_a_run_is_resumed_by_its_own_command(start: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["dpo", "kto"])
+def test_a_resumed_run_equals_an_uninterrupted_one(method: str, start: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "pairs.jsonl", pairs(4))
+    out = tmp_path / "run"
+    run(
+        method, "tiny-cpu", "--data", data, "--out", out, *options(start)
+    )  # four steps, with a checkpoint at 3
+    shutil.rmtree(out / "checkpoints" / "checkpoint-4")
+    (out / "model").rename(tmp_path / "first")
+    run(method, "--resume", out)
+    first = (tmp_path / "first" / "model.safetensors").read_bytes()
+    assert (out / "model" / "model.safetensors").read_bytes() == first
+
+
+def test_a_run_is_resumed_by_its_own_command(start: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", pairs(2))
     out = tmp_path / "run"
     run("dpo", "tiny-cpu", "--data", data, "--out", out, *options(start))
     with pytest.raises(WrongUseError, match="mcp-bench train dpo --resume"):
         run("kto", "--resume", out)
     assert "already complete" in run("dpo", "--resume", out).stderr
-    (out / "model").rename(tmp_path / "first")
-    run("dpo", "--resume", out)  # from the last checkpoint
-    first = (tmp_path / "first" / "model.safetensors").read_bytes()
-    assert (out / "model" / "model.safetensors").read_bytes() == first
 
 
 @pytest.mark.parametrize(

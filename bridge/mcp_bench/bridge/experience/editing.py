@@ -7,7 +7,6 @@ harness is refused, with the reason. A proposal decides nothing: `mcp-bench impr
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -181,16 +180,19 @@ def texts_of(folder: Path) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Replace a harness by these texts."""
-    new = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
+    """Replace a harness by these texts, file by file.
+
+    Hidden files, such as a repository's, belong to no harness and stay.
+    """
+    before = texts_of(folder)
+    for path in before.keys() - texts.keys():
+        (folder / path).unlink(missing_ok=True)
     for path, text in texts.items():
-        place = new / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    new.rename(folder)
+        if before.get(path) != text:
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(place, text)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _place(path: str) -> str:

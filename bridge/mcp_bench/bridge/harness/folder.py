@@ -37,9 +37,9 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """Of a skill (https://agentskills.io/specification)."""
 FOLDER_NAME = re.compile(r"[\w.-]+")
 """Reports name a harness among other words."""
-OF_OPERATOR = ("command", "file", "login", "login_method")
-"""Agent options that choose what is started or lent. An agent may have written the harness, so they belong on
-the command line."""
+OF_OPERATOR = ("command", "file", "login", "login_method", "provider")
+"""Agent options that choose what is started, lent, or sent to an endpoint: a provider's key. An agent may
+have written the harness, so they belong on the command line."""
 MOST_NAME, MOST_DESCRIPTION = 64, 1024
 INSTRUCTIONS, TOOLS, AGENTS, SKILL = "INSTRUCTIONS.md", "tools.yaml", "agents.yaml", "SKILL.md"
 KNOWN = (INSTRUCTIONS, TOOLS, AGENTS, "memory", "skills", "recall")
@@ -149,7 +149,10 @@ class Harness:
         for path, text in sorted(self.files.items()):
             if path.startswith("recall/"):
                 about, body = _frontmatter(f"{self.name}/{path}", text)
-                found[path] = Recalled(body.strip(), str(about.get("task", "")))
+                task = about.get("task", "")
+                if not isinstance(task, str):
+                    raise WrongUseError(f"{self.name}/{path}: `task` in its frontmatter is no word")
+                found[path] = Recalled(body.strip(), task)
         return found
 
     @cached_property
@@ -269,4 +272,7 @@ def _parsed(where: str, text: str) -> dict[Any, Any]:
 
 
 def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError as error:  # Python writes no number of thousands of digits
+        raise WrongUseError(f"{AGENTS}: a number is too long: {error}") from None

@@ -47,8 +47,10 @@ def rft(runs: tuple[str, ...], min_partial: float, best: int, **choices: Any) ->
     if choices["recipe"] is None or not runs:
         raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and a --run, or use --resume")
     out: Path = choices["out"] or new_folder(choices["recipe"])
-    out.parent.mkdir(parents=True, exist_ok=True)
     data = out.with_name(f"{out.name}.jsonl")
+    if data.exists() or (out.is_dir() and any(out.iterdir())):
+        raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")
+    out.parent.mkdir(parents=True, exist_ok=True)
     named = [word for name in runs for word in ("--run", name)]
     export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
     run("sft", data=(data,), **{**choices, "out": out})

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -213,9 +213,11 @@ class ModelApi:
             most = min(most or room, room)
         if policy is not None and policy.most_tokens is not None:
             most = min(most or policy.most_tokens, policy.most_tokens)
-        sampling = asked.sampling(loaded.defaults if policy is None else Sampling())
         if policy is not None and policy.temperature is not None:
-            sampling = replace(sampling, temperature=policy.temperature)
+            # nothing of what an agent asks for may cut the distribution that the trainer learns from
+            sampling = Sampling(temperature=policy.temperature)
+        else:
+            sampling = asked.sampling(loaded.defaults if policy is None else Sampling())
         logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy is not None else None
         return Request(
             prompt, sampling, most or UNLIMITED, asked.stops, logprobs,

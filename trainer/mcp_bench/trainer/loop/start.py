@@ -38,6 +38,13 @@ def begin(
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm not in (*IMITATION, *PAIRS):
         whole_on_one_device(load_recipe(recipe, overrides)[1])
+    if settings.turns > 1 and settings.algorithm in PAIRS:
+        asked = load_recipe(recipe, overrides)[1]
+        if asked.lora is not None or asked.data.packing:
+            raise WrongUseError(
+                f"--algorithm {settings.algorithm} goes on from a whole model, pair by pair: use a recipe "
+                "without lora and data.packing"
+            )
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")

@@ -70,6 +70,8 @@ def _kto(
     from mcp_bench.trainer.preference.trainers import AttemptBatch, GuardedKTO, attempt_rows
 
     recipe = ready.recipe
+    if len(ready.prepared.examples) < 2:
+        raise WrongUseError("KTO needs two pairs at least, for answers that do not belong to their prompts")
     return _trainer(
         GuardedKTO, KTOConfig, AttemptBatch, attempt_rows(_pairs(ready), recipe.training.seed), folder, ready,
         accumulate, report_to, on_step, per_device_train_batch_size=2 * sequences,

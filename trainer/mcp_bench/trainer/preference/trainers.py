@@ -60,14 +60,16 @@ def pair_rows(prepared: PreparedPairs) -> Any:
 def attempt_rows(prepared: PreparedPairs, seed: int) -> Any:
     """Return a dataset with a row for each attempt: the two of a pair one after the other, in random order.
 
-    KTO estimates the KL divergence on answers that do not belong to their prompts: here, on those of the
-    attempt after the next one, which is at another task. That attempt is at other tools, so it is kept whole.
+    KTO estimates the KL divergence on answers that do not belong to their prompts: here, each prompt goes
+    with the answer of the attempt after the next one, which is at another task.
     """
     from datasets import Dataset
 
     order = torch.randperm(len(prepared.examples), generator=torch.Generator().manual_seed(seed)).tolist()
     attempts = [one for number in order for one in (prepared.examples[number], prepared.rejected[number])]
-    others = attempts[2:] + attempts[:2]
+    others = [
+        mismatched(one, other) for one, other in zip(attempts, attempts[2:] + attempts[:2], strict=True)
+    ]
     return Dataset.from_dict(
         {
             **_columns("own", attempts),
@@ -76,6 +78,12 @@ def attempt_rows(prepared: PreparedPairs, seed: int) -> Any:
             ROWS: [number for number in order for _ in range(2)],
         }
     )
+
+
+def mismatched(one: Example, other: Example) -> Example:
+    """Return the prompt of one example with the answer of another: all from its first trained token on."""
+    own, foreign = one.trained.index(1), other.trained.index(1)
+    return Example(one.place, one.tokens[:own] + other.tokens[foreign:], bytes(own) + other.trained[foreign:])
 
 
 def _columns(name: str, examples: Sequence[Example]) -> dict[str, Any]:
