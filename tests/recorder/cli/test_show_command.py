@@ -1,6 +1,8 @@
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from click.testing import Result
@@ -69,11 +71,15 @@ def test_a_damaged_run_does_not_hide_other_runs(invoke: Invoke) -> None:
     damaged = folder.path.parent / "run_damaged"
     damaged.mkdir()
     (damaged / "recordings.db").write_bytes(b"not a database, " * 99)
+    without_plan, _ = record([(planned(), Episode())])
+    with closing(sqlite3.connect(without_plan.path / "recordings.db")) as db, db:
+        db.execute("UPDATE runs SET plan = '[{'")
     result = invoke(show, "--json")
     (run,) = json.loads(result.stdout)
     assert (run["id"], run["planned"], run["done"]) == (folder.id, 1, 1)
     assert result.exit_code == 1
     assert "run_damaged" in result.stderr
+    assert f"its plan is no JSON): see `mcp-bench verify {without_plan.id}`" in result.stderr
 
 
 def test_a_unique_prefix_of_an_id_is_enough(invoke: Invoke) -> None:

@@ -172,6 +172,7 @@ FIRST, SECOND = EPISODES.format(0), EPISODES.format(1)
         ("recordings", ["UPDATE episodes SET invalid = NULL WHERE invalid IS NOT NULL"],
          {("episodes", "<third>", "edited")}),
         ("recordings", ["UPDATE runs SET agent = 'other'"], {("runs", "<run>", "edited")}),
+        ("recordings", ["UPDATE runs SET plan = ''"], {("runs", "<run>", "edited")}),
         ("recordings", ["UPDATE runs SET key = '0000000000000000'"], {("runs", "<run>", "edited")}),
         ("recordings", ["DELETE FROM runs"], {("runs", "<run>", "removed")}),
         ("recordings", ["DELETE FROM seals WHERE subject LIKE 'run%'"], {("seals", "<run>", "removed")}),

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import CHUNK, LARGE, body_bytes
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
+from mcp_bench.recorder.store.schema import PLANNED
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 from mcp_bench.servers.contracts import Image
 
@@ -50,13 +51,13 @@ EPISODES = """
         LEFT JOIN sealed.scans s ON s.episode = e.id LEFT JOIN scores m ON m.episode = e.id
 """
 # in the order of `reader.RunSummary`
-SUMMARY = """
-    SELECT id, created_us, benchmark, agent, model, json_array_length(plan),
+SUMMARY = f"""
+    SELECT id, created_us, benchmark, agent, model, {PLANNED},
            CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)
                 ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END
     FROM runs
 """
-COUNTED = " WHERE json_array_length(plan) >= 0"
+COUNTED = f" WHERE {PLANNED} >= -1"
 """Follows `SUMMARY`. It always holds, and makes SQLite take the length from its index, if there is one."""
 LAST = """
     WHERE NOT EXISTS (SELECT 1 FROM episodes later WHERE later.run = e.run AND later.task = e.task

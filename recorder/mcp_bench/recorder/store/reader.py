@@ -134,9 +134,18 @@ class RunReader(RunDatabase):
     """Read-only view of one run folder, also while it is being recorded. A context manager."""
 
     def summary(self) -> RunSummary | None:
+        """Return what a list shows of the run; None: its writer was killed before it was stored.
+
+        Raises:
+            StorageError: its plan cannot be read.
+        """
         counted = episode_rows.COUNTED if self._overview else ""
         rows = self._query(episode_rows.SUMMARY + counted)
         found = next((RunSummary(*row) for row in rows), None)
+        if found and found.planned < 0:
+            raise StorageError(
+                f"{self._file} is damaged (its plan is no JSON): see `mcp-bench verify {found.id}`"
+            )
         return found and replace(found, tags=self.annotations.tags, note=self.annotations.note)
 
     def info(self) -> RunInfo:

@@ -240,10 +240,12 @@ _RECORDINGS_3 = (
     # finds them without reading the long column `tools`, which lies before this one
     "CREATE INDEX episodes_untrainable ON episodes (id) WHERE untrainable IS NOT NULL",
 )
+PLANNED = "CASE WHEN json_valid(plan) THEN json_array_length(plan) ELSE -1 END"
+"""How many slots the run has. SQLite finds the index by this very expression."""
 _RECORDINGS_4 = (
     # lists of runs ask for these only. Without the indexes, SQLite parses the plan and reads each episode's
-    # prompt and tools for them, which takes five times as long
-    "CREATE INDEX runs_planned ON runs (json_array_length(plan))",
+    # prompt and tools for them, which takes five times as long. A damaged plan counts -1
+    f"CREATE INDEX runs_planned ON runs ({PLANNED})",
     "CREATE INDEX episodes_outcome ON episodes (run, task, seed, repeat, attempt, id, invalid, usage)",
 )
 # what a policy sampled; arrays as in store/model_tokens.py
