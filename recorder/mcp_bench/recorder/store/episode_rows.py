@@ -56,7 +56,7 @@ SUMMARY = f"""
            CASE WHEN graded THEN (SELECT count(*) FROM sealed.grades)
                 ELSE (SELECT count(*) FROM episodes WHERE ended_us IS NOT NULL AND invalid IS NULL) END
     FROM runs
-"""
+"""  # noqa: S608
 COUNTED = f" WHERE {PLANNED} >= -1"
 """Follows `SUMMARY`. It always holds, and makes SQLite take the length from its index, if there is one."""
 LAST = """

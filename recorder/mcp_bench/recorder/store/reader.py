@@ -140,13 +140,14 @@ class RunReader(RunDatabase):
             StorageError: its plan cannot be read.
         """
         counted = episode_rows.COUNTED if self._overview else ""
-        rows = self._query(episode_rows.SUMMARY + counted)
-        found = next((RunSummary(*row) for row in rows), None)
-        if found and found.planned < 0:
+        found = [RunSummary(*row) for row in self._query(episode_rows.SUMMARY + counted)]
+        if not found:
+            return None
+        if found[0].planned < 0:
             raise StorageError(
-                f"{self._file} is damaged (its plan is no JSON): see `mcp-bench verify {found.id}`"
+                f"{self._file} is damaged (its plan is no JSON): see `mcp-bench verify {found[0].id}`"
             )
-        return found and replace(found, tags=self.annotations.tags, note=self.annotations.note)
+        return replace(found[0], tags=self.annotations.tags, note=self.annotations.note)
 
     def info(self) -> RunInfo:
         """Return the run as it was planned, with its settings.
