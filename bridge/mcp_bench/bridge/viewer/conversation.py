@@ -70,6 +70,8 @@ class Turn:
     reasoning: str = ""
     text: str = ""
     calls: list[Call] = field(default_factory=list)
+    model_call: str | None = None
+    """Id of the captured model call that produced it."""
 
     @property
     def long(self) -> bool:
@@ -116,6 +118,7 @@ def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]], began: 
             None if started is None or ended is None else (ended - started) / 1000,
             message.get("reasoning") or "",
             message.get("content") or "",
+            model_call=moment["model_call"],
         )
         calls = message.get("tool_calls") or ()
         for call, number in zip(calls, moment["calls"] if calls else (), strict=True):

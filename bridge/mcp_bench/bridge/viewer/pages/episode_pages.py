@@ -20,7 +20,6 @@ from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
-from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
@@ -43,8 +42,7 @@ class EpisodePages:
         with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
             stored = reader.episode(episode)
-            asked = _asked(reader, episode) if document["captured"] else {}
-        values = episode_values(document, stored) | {"asked": asked}
+        values = episode_values(document, stored)
         values |= neighbours(self._library.episodes(reader.path), stored)
         values["raw"] = request.query_params.get("text") == "raw"
         return page_of("episode", review=self._reviews.of(episode), live=stored.ended_us is None, **values)
@@ -168,7 +166,6 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "document": document,
         "hidden_grade": False,
         "raw": False,
-        "asked": {},
         "episode": stored,
         "verdict": words.verdict(stored),
         "ended": words.ended(stored),
@@ -186,16 +183,6 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "groups": groups,
         "rewards": rewards,
     }
-
-
-def _asked(reader: RunReader, episode: str) -> dict[int, str]:
-    """Return the ids of the model calls that produced turns, by the position of the message.
-
-    Where turns of a user were calls of a tool, the page counts other messages than the model had.
-    """
-    if any(tool.function.name == REPLY_TOOL for tool in reader.tools(episode)):
-        return {}
-    return {call.message: call.id for call in reader.model_calls(episode) if call.message is not None}
 
 
 def neighbours(episodes: list[StoredEpisode], stored: StoredEpisode) -> dict[str, Any]:
