@@ -19,7 +19,13 @@ NEVER = "never reached the server"
 OPEN = "not ended"
 LONG_TEXT = 1_500
 """Characters of a prompt that are shown unfolded."""
-KINDS = {"error": "errors", "call": "calls", "text": "messages", "reasoning": "reasoning"}
+KINDS = {
+    "error": "errors",
+    "call": "calls",
+    "text": "messages",
+    "reasoning": "reasoning",
+    "user": "user turns",
+}
 """What the page can be filtered by."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -85,6 +91,7 @@ class Turn:
             "call": bool(self.calls),
             "text": bool(self.text),
             "reasoning": bool(self.reasoning),
+            "user": self.role == "user",
         }
         return [kind for kind in KINDS if has[kind]]
 

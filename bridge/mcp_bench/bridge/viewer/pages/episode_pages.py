@@ -13,13 +13,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from mcp_bench.bridge.viewer import words
-from mcp_bench.bridge.viewer.call_copies import COPIES
 from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, conversation
+from mcp_bench.bridge.viewer.copies import COPIES, as_markdown
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
+from mcp_bench.recorder.conversations.load import conversation as spoken
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
@@ -55,6 +56,20 @@ class EpisodePages:
         if "download" in request.query_params:
             answer.headers["Content-Disposition"] = f'attachment; filename="{episode}.json"'
         return answer
+
+    def markdown(self, request: Request) -> Response:
+        """The conversation as Markdown."""
+        with self.opened(request) as (reader, episode):
+            return as_text(as_markdown(episode_document(reader, episode)))
+
+    def message(self, request: Request) -> Response:
+        """The text of one message, as it was written."""
+        with self.opened(request) as (reader, episode):
+            messages, _ = spoken(reader, reader.episode(episode))
+        position = request.path_params["position"]
+        if position >= len(messages):
+            raise HTTPException(404, "There is no such message.")
+        return as_text(messages[position].content or "")
 
     def call(self, request: Request) -> Response:
         """A call's whole arguments or result, or the call in a form to paste."""
@@ -164,6 +179,7 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
     rewards = {one["execution"]: one["reward"] for one in grade["rewards"]} if grade else {}
     return {
         "document": document,
+        "input": next((turn for turn in turns if turn.role == "user" and turn.text), None),
         "hidden_grade": False,
         "raw": False,
         "episode": stored,
@@ -177,7 +193,7 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "kinds": [
             (kind, name, count)
             for kind, name in KINDS.items()
-            if (count := sum(kind in turn.kinds for turn in turns))
+            if (count := sum(kind in turn.kinds for turn in turns)) > (kind == "user")  # the task is one
         ],
         "calls": calls_of(turns),
         "groups": groups,

@@ -9,8 +9,9 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
+from mcp_bench.bridge.viewer.live import fingerprint, unchanged
 from mcp_bench.bridge.viewer.pages.improve_page import improve_values
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
@@ -22,6 +23,7 @@ from mcp_bench.bridge.viewer.training.folders import (
     TrainingFiles,
     Turn,
     data_files,
+    files_of,
     located,
     manifest_of,
     read_lines,
@@ -50,16 +52,19 @@ class TrainingPages:
         found = [one for one in self._files.all() if one.kind != "data"]
         return page_of("training", rows=[(one, self._line(one)) for one in found])
 
-    def one(self, request: Request) -> HTMLResponse:
+    def one(self, request: Request) -> Response:
         """A loop, an improvement, or a training run."""
         found = self._found(request)
+        state = fingerprint(files_of(found.path))
+        if unchanged(request, state):
+            return Response(status_code=204)
         if found.kind == "loop":
-            return page_of("loop", **self._loop(found))
+            return page_of("loop", **self._loop(found), state=state)
         if found.kind == "improve":
-            return page_of("improve", **improve_values(self._library, self._files, found))
+            return page_of("improve", **improve_values(self._library, self._files, found), state=state)
         if found.kind == "data":
             raise HTTPException(404, "This is a data set: its page is under /data.")
-        return page_of("training_run", **self._run(found))
+        return page_of("training_run", **self._run(found), state=state)
 
     def turn(self, request: Request) -> HTMLResponse:
         """A turn of a loop: what its model learned from, how, and what it says before and after."""

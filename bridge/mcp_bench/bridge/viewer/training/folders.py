@@ -151,6 +151,17 @@ def _below(root: Path) -> Iterator[Found]:
                     queue.append((path, depth + 1, in_training, in_loop))
 
 
+def files_of(path: Path) -> list[tuple[str, int, int]]:
+    """Return the files that a folder's page is made from, with their sizes and times."""
+    found = []
+    for pattern in ("*.json*", "*/*.json*", "*/train/metrics.jsonl", "steps/*/dev.json"):
+        for one in path.glob(pattern):
+            with suppress(OSError):
+                stat = one.stat()
+                found.append((str(one), stat.st_size, stat.st_mtime_ns))
+    return sorted(found)
+
+
 def _changed(path: Path) -> float:
     """Return when something happened there; 0 if that cannot be read."""
     times = [0.0]
