@@ -86,6 +86,42 @@ def rl(folder: Path, start: Path, run: str) -> Path:
     return folder
 
 
+def improvement(folder: Path, before: str, after: str) -> Path:
+    """Write an improvement: a refused edit, one that was promoted, training, and one that goes on."""
+    settings = {"agent": EVIL, "model": EVIL, "benchmark": EVIL, "policy": EVIL, "feedback_agent": EVIL,
+                "generations": 9, "train": ["a"], "dev": ["b"], "confirm": ["c"], "test": ["d"]}  # fmt: skip
+    write(folder / "improve.json", settings)
+    write(folder / "recipe.yaml", f"summary: {EVIL}\n")
+    for generation, text in ((0, f"Be quick.\n{EVIL}\n"), (1, "Leak."), (2, f"Be careful.\n{EVIL}\n")):
+        write(folder / f"generation-{generation}" / f"h{generation}" / "INSTRUCTIONS.md", text)
+    write(folder / "generation-2" / "h2" / "memory" / "a.md", EVIL)
+    first, second, third, fourth = (folder / f"generation-{number}" for number in (1, 2, 3, 4))
+    write(first / "proposal.json", {"action": "harness", "reason": EVIL, "run": "run_gone"})
+    write(first / "check.json", {"refused": [f"a value of a test task {EVIL}"], "for_agents": []})
+    write(first / "decision.json", {"verdict": "refused", "promoted": False, "why": EVIL, "tasks": 0})
+    write(second / "proposal.json", {"action": "harness", "reason": f"carelessness {EVIL}", "run": after})
+    write(second / "check.json", {"refused": []})
+    gain = {"tasks": 7, "difference": 0.25, "interval": [0.125, 0.375], "fixed": 3, "broken": 1}
+    write(second / "decision.json", {"verdict": "promoted", "promoted": True, "why": EVIL, **gain})
+    write(third / "proposal.json", {"action": "train", "reason": EVIL})
+    write(third / "train.json", {"model": str(third / "train" / "model")})
+    data_set(third / "train.jsonl", after, [], {})
+    sft(third / "train", third / "train.jsonl")
+    write(
+        third / "decision.json", {"verdict": EVIL, "promoted": False, "why": EVIL, "interval": [EVIL, None]}
+    )
+    write(fourth / "proposal.json", {"action": "rl", "reason": EVIL})
+    for arm, run in (("h0-w0", before), ("h2-w0", after)):
+        for what in ("gate", "confirm", "test"):
+            write(folder / arm / f"{what}-0.json", {"run": run, "arm": arm, "what": what})
+    write(folder / "h2-w3" / "gate-0.json", {"run": EVIL})
+    write(
+        folder / "history.json",
+        {"stopped": "", "spent": {"episodes": 40, "tokens": 7, "usd": 1.5, EVIL: EVIL}},
+    )
+    return folder
+
+
 def training_home(home: Path, before: str, after: str, episodes: list[str]) -> dict[str, Path]:
     """Write one of each, and return their folders by name."""
     first = loop(home, before, after, episodes)
@@ -94,5 +130,6 @@ def training_home(home: Path, before: str, after: str, episodes: list[str]) -> d
         "loop": first,
         "sft": sft(home / "training" / "tuned", data),
         "rl": rl(home / "learning" / "learned", first / "turn-1" / "train" / "model", after),
+        "improve": improvement(home / "loops" / "better", before, after),
         "data": data.with_name("train.jsonl.manifest.json"),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -10,11 +11,12 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.access import ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
+from mcp_bench.recorder.conversations.user_turns import LEFT, REPLY_TOOL
 from mcp_bench.recorder.records import EpisodeEnd, now_us
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Evidence, Scan
-from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
+from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema
 from mcp_bench.servers.contracts import Score
 from tests.support.exchanges import completion, exchange
 from tests.support.recorded import Episode, begin, planned, play, run_info
@@ -116,6 +118,49 @@ def hostile_home() -> tuple[str, list[str]]:
         evidence = Evidence("path", EVIL, EVIL, EVIL)
         folder.grades.put_scan(episodes[0], Scan("tainted", (evidence,)), now_us())
     return folder.path.name, episodes
+
+
+def talked() -> tuple[str, list[str]]:
+    """Record a conversation with a user by `reply_to_user`. Return its page, and the ids of its model calls."""
+
+    def asks(*calls: tuple[str, str, dict[str, Any]]) -> Message:
+        made = [
+            ToolCall(id=one, function=FunctionCall(name=tool, arguments=given)) for one, tool, given in calls
+        ]
+        return Message(role="assistant", content="beside", tool_calls=made)
+
+    def answers(call: str, text: str) -> Message:
+        return Message(role="tool", tool_call_id=call, name="any", content=text)
+
+    spoken = [
+        Message(role="user", content="Hello."),
+        asks(("c1", REPLY_TOOL, {"message": "What do you want?"})),
+        answers("c1", "Some tea."),
+        asks(("c2", "brew", {"what": "tea"}), ("c3", REPLY_TOOL, {"message": "It brews."})),
+        answers("c2", "hot"),
+        answers("c3", "Where is it?"),
+        asks(("c4", REPLY_TOOL, {"message": "Here it is."})),
+        answers("c4", LEFT),
+        Message(role="assistant", content="Nobody reads this."),
+    ]
+    with RunFolder.create(run_info()) as folder:
+        tool = ToolSchema(function=FunctionSchema(name=REPLY_TOOL, description="Talk.", parameters={}))
+        episode = begin(folder, planned(), tools=[tool])
+        calls = []
+        for message in spoken:
+            if message.role == "assistant":
+                said = message.model_dump(exclude_none=True, exclude={"tool_calls"})
+                said["tool_calls"] = [
+                    {"id": one.id, "type": "function", "function": {
+                        "name": one.function.name, "arguments": json.dumps(one.function.arguments)}}
+                    for one in message.tool_calls
+                ]  # fmt: skip
+                calls.append(exchange(folder, episode, {"messages": [], "tools": TOOLS}, completion(said)))
+        joined = join_model_calls(folder.recording, episode, spoken)
+        folder.recording.end_episode(
+            episode, EpisodeEnd(termination="agent_exit", ended_us=3_000_000), joined
+        )
+    return f"/runs/{folder.path.name}/{episode}", calls
 
 
 TOOLS = [{"type": "function", "function": {"name": f"tool {EVIL}"}}]

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, expect
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.bench_commands import Bench
-from tests.support.recorded import Episode, planned, play, record, run_info
-from tests.support.viewer import captured, hostile_home
+from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
+from tests.support.viewer import captured, hostile_home, talked
 from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
 pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
@@ -197,3 +197,93 @@ def test_the_viewer_ends_with_its_signal(bench_home: Path) -> None:
     process.communicate()
     assert process.returncode == 0
     assert not list(bench_home.glob("view-*.html"))
+
+
+def test_the_task_and_its_score_stay_in_view(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    folder, (episode,) = record([(planned("a"), Episode(ANSWERS, 0.5))])
+    page = opened.page
+    page.emulate_media(reduced_motion="reduce")  # links scroll at once
+    for width in (1280, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{opened.url}/runs/{folder.path.name}/{episode}")
+        page.keyboard.press("e")
+        page.keyboard.press("e")
+        page.evaluate("scrollTo(0, 2000)")
+        for shown in (page.get_by_role("heading", name="a", exact=True), page.locator(".headline .badge")):
+            expect(shown).to_be_in_viewport()
+        page.goto(f"{page.url.partition('#')[0]}#c15")
+        expect(page.locator("#c15 > summary")).to_be_in_viewport()
+        top, covered = (page.locator(one).bounding_box() for one in ("#c15", ".headline"))
+        assert top and covered
+        assert top["y"] >= covered["y"] + covered["height"]
+    page.set_viewport_size({"width": 1280, "height": 400})  # there it would cover most of the page
+    assert page.evaluate("getComputedStyle(document.querySelector('.headline')).position") == "static"
+    assert opened.problems == []
+
+
+def test_a_conversation_can_be_copied(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    path, _ = talked()
+    page = opened.page
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(opened.url + path)
+
+    def copied() -> str:
+        expect(page.locator("#said")).to_have_text("copied")
+        found = page.evaluate("navigator.clipboard.readText()")
+        page.locator("#said").evaluate("box => { box.textContent = ''; }")
+        return str(found)
+
+    menu = page.locator(".menu")
+    for name in ("Conversation, as Markdown", "Id", "Address"):
+        menu.locator("summary").click()
+        menu.get_by_text(name, exact=True).click()
+        expect(menu).not_to_have_attribute("open", "")
+        text = copied()
+        episode = path.rpartition("/")[2]
+        wanted = {"Id": episode, "Address": f"{opened.url}/episodes/{episode}"}.get(name)
+        assert text == wanted or (wanted is None and "## Turn 2\n\nbeside\n\nCall" in text), text
+    page.get_by_role("link", name="Copy the text of turn 4").press("Enter")
+    assert copied() == "Here it is."
+    menu.locator("summary").click()
+    page.keyboard.press("Escape")
+    expect(menu).not_to_have_attribute("open", "")
+    page.get_by_role("button", name="user turns 3").click()
+    expect(page.locator(".turn:visible")).to_have_count(3)
+    assert opened.problems == []
+
+
+def test_paper_has_what_is_folded_on_the_screen(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    folder, (episode,) = record([(planned("a"), Episode(ANSWERS))])
+    page = opened.page
+    page.goto(f"{opened.url}/runs/{folder.path.name}/{episode}")
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = document.querySelectorAll('.call[open]').length; })"
+    )
+    page.pdf()
+    assert page.evaluate("window.printed") == len(ANSWERS)
+    expect(page.locator("details.call[open]")).to_have_count(1)  # as before
+    page.emulate_media(media="print")
+    for hidden in (".menu", ".top", ".sift", ".outline"):
+        expect(page.locator(hidden)).not_to_be_visible()
+    assert opened.problems == []
+
+
+def test_what_runs_now_is_listed_and_updates(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    page = opened.page
+    page.goto(f"{opened.url}/")
+    expect(page.get_by_text("No recordings yet")).to_be_visible()
+    with RunFolder.create(run_info(planned("first"), planned("second"))) as folder:
+        episode = begin(folder, planned("first"))
+        row = page.get_by_role("region", name="Table: Running now").locator("tbody tr")
+        expect(row).to_contain_text("first")
+        expect(row).to_contain_text("none yet")
+        folder.recording.store_frame(episode, 1, "client", request(1, "open_door", {}))
+        expect(row).to_contain_text("open_door for")
+        folder.recording.store_frame(episode, 1, "server", response(1, "open"))
+        expect(row).to_contain_text("answered")
+        page.get_by_role("link", name="first").click()
+        expect(page.locator(".headline")).to_contain_text("1 call")
+        expect(page.locator(".headline .badge")).to_contain_text("running")
+        page.goto(f"{opened.url}/runs/{folder.path.name}")
+        expect(row).to_contain_text("open_door")
+    assert opened.problems == []

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support.html_page import parse
-from tests.support.viewer import captured, client
+from tests.support.viewer import captured, client, talked
 
 pytestmark = pytest.mark.component
 
@@ -35,6 +35,33 @@ def test_a_turn_leads_to_what_the_model_was_sent(bench_home: object) -> None:
     whole = viewed.get(f"{page}/model-calls/{answered}/request")
     assert json.loads(whole.text)["temperature"] == 0.5
     assert whole.headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+
+def test_turns_of_a_talk_lead_to_their_own_call(bench_home: object) -> None:
+    """With `reply_to_user`, a page has other messages than the model had."""
+    page, calls = talked()
+    turns = [
+        one
+        for one in parse(client().get(page).text).all("section")
+        if one.attributes.get("id", "")[:1] == "m"
+    ]
+    found = {
+        turn.all("a")[0].text: [
+            link.attributes["href"].rpartition("/")[2]
+            for link in turn.all("a")
+            if link.text.startswith("what the")
+        ]
+        for turn in turns
+    }
+    own = {
+        "turn 1": calls[:1],
+        "turn 2": calls[1:2],
+        "turn 3": [],
+        "turn 4": calls[2:3],
+    }  # 2 and 3 are one message
+    assert found == {"task": [], "user": [], **own}
+    assert "What do you want?" in turns[1].text and "brew" in turns[3].text and "Here it is." in turns[6].text
+    assert [", took 1.0 s" in turns[at].text for at in (1, 3, 4, 6)] == [True, True, False, True]
 
 
 def test_calls_that_failed_are_listed_too(bench_home: object) -> None:

@@ -1,4 +1,4 @@
-"""Pages of loops, training runs and data sets: what they show, where they lead, and what they survive."""
+"""Pages of loops, improvements, training runs and data sets: what they show, where they lead, and what they survive."""
 
 from __future__ import annotations
 
@@ -60,8 +60,15 @@ def trained(made: Trained, monkeypatch: pytest.MonkeyPatch) -> Trained:
 
 
 PAGES = ("/training", "/data", "{loop}", "{loop}/turns/0", "{loop}/turns/1", "{loop}/turns/1?split=test", "{sft}",
-         "{rl}", "{data}", "{data}?rule=kept", "{data}?rule=tainted", "{data}?q=nothing", "{data}/rows/1")  # fmt: skip
-MISSING = ("/training/000000000000", "{data}/rows/2", "{loop}/turns/7", "/data/000000000000", "{sft}/turns/1")
+         "{rl}", "{improve}", "{data}", "{data}?rule=kept", "{data}?rule=tainted", "{data}?q=nothing", "{data}/rows/1")  # fmt: skip
+MISSING = (
+    "/training/000000000000",
+    "{data}/rows/2",
+    "{loop}/turns/7",
+    "/data/000000000000",
+    "{sft}/turns/1",
+    "{improve}/turns/1",
+)
 
 
 @pytest.mark.parametrize("page", (*PAGES, *MISSING))
@@ -102,6 +109,48 @@ def test_a_gate_is_in_words(trained: Trained) -> None:
     assert "promoted" in text
     assert "1 task fixed" in text
     assert "0.75" in text
+
+
+def test_generations_are_one_story(trained: Trained) -> None:
+    page = parse(trained.get("{improve}").text)
+    table, tested, recordings = page.all("table")
+    assert [row.all("td")[-1].text.strip() for row in table.all("tr")[1:3]] == ["⊘ refused", "✓ promoted"]
+    assert "measuring" not in table.all("tr")[3].text
+    assert "training" in table.all("tr")[4].text
+    assert [row.all("td")[0].text for row in tested.all("tr")[1:]] == ["the start", "harness of generation 2"]
+    assert "harness of generation 2, weights of generation 3" in recordings.text
+    chapters = {one.attributes["id"]: one for one in page.all("section") if one.attributes.get("id")}
+    assert "a value of a test task" in chapters["g1"].text
+    assert "not in this home" in chapters["g1"].text
+    assert "carelessness" in chapters["g2"].text
+    assert "+0.25 on 7 tasks, +0.12 to +0.38" in chapters["g2"].text
+    assert "Begins withharness of generation 2" in chapters["g3"].text
+    links = {one.attributes["href"] for one in chapters["g2"].all("a")}
+    assert f"/runs/{trained.run}" in links
+    assert sum("/compare?" in one for one in links) == 1  # the gate and confirm have the same recordings here
+    assert {one.attributes["href"].split("/")[1] for one in chapters["g3"].all("a")} == {"training", "data"}
+
+
+def test_a_harness_edit_is_shown_line_by_line(trained: Trained) -> None:
+    page = parse(trained.get("{improve}").text)
+    (chapter,) = (one for one in page.all("section") if one.attributes.get("id") == "g2")
+    files = [one.all("code")[0].text for one in chapter.all("details")]
+    assert files == ["INSTRUCTIONS.md", "memory/a.md"]
+    lines = [(one.attributes["class"], one.text) for one in chapter.all("details")[0].all("div")[1:]]
+    assert ("removed", "removed:Be quick.") in lines
+    assert ("added", "added:Be careful.") in lines
+    assert [side for side, _ in lines] == ["place", "removed", "added", "same"]
+
+
+def test_a_harness_too_long_or_broken_is_no_error(trained: Trained, tmp_path: Path) -> None:
+    shutil.copytree(trained.home / "loops" / "better", tmp_path / "better")
+    (tmp_path / "better" / "generation-1" / "h1" / "INSTRUCTIONS.md").write_text("a\n" * 3_000)
+    (tmp_path / "better" / "generation-2" / "h2" / "INSTRUCTIONS.md").write_bytes(b"\xff\xfe")
+    page = place_of(str(tmp_path / "better"))
+    assert page is not None
+    text = TestClient(viewer([tmp_path])).get(page[0]).text
+    assert "More than 2000 lines: not compared." in text
+    assert "not UTF-8" in text
 
 
 def test_samples_stand_before_and_after(trained: Trained) -> None:
@@ -204,16 +253,15 @@ def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None
 
 
 def test_broken_files_are_shown_as_far_as_they_go(trained: Trained, tmp_path: Path) -> None:
-    shutil.copytree(trained.home / "loops" / "first", tmp_path / "loop")
-    files = [path for path in (tmp_path / "loop").rglob("*.json*") if path.is_file()]
+    shutil.copytree(trained.home / "loops", tmp_path / "loops")
+    files = [path for path in (tmp_path / "loops").rglob("*.json*") if path.is_file()]
     for path in files:
         path.write_text(path.read_text()[: path.stat().st_size // 2])
     browser = TestClient(viewer([tmp_path]))
-    page = place_of(str(tmp_path / "loop"))
-    assert page is not None
-    assert [
-        browser.get(one).status_code for one in ("/training", "/data", page[0], f"{page[0]}/turns/1")
-    ] == [200] * 4
+    first, better = (place_of(str(tmp_path / "loops" / name)) for name in ("first", "better"))
+    assert first and better
+    pages = ("/training", "/data", first[0], f"{first[0]}/turns/1", better[0])
+    assert [browser.get(one).status_code for one in pages] == [200] * 5
 
 
 def test_a_run_that_has_just_begun_has_a_page(trained: Trained, tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def viewer(training: Sequence[Path] = ()) -> Starlette:
         Route(of_episode, episodes.episode),
         Route(f"{of_episode}/review", changes.review, methods=["POST"]),
         Route(f"{of_episode}/json", episodes.whole),
+        Route(f"{of_episode}/markdown", episodes.markdown),
+        Route(f"{of_episode}/messages/{{position:int}}", episodes.message),
         Route(f"{of_episode}/effects", episodes.effects),
         Route(f"{of_episode}/frames", episodes.frames),
         Route(f"{of_episode}/frames/{{number:int}}", episodes.frame),

@@ -19,7 +19,13 @@ NEVER = "never reached the server"
 OPEN = "not ended"
 LONG_TEXT = 1_500
 """Characters of a prompt that are shown unfolded."""
-KINDS = {"error": "errors", "call": "calls", "text": "messages", "reasoning": "reasoning"}
+KINDS = {
+    "error": "errors",
+    "call": "calls",
+    "text": "messages",
+    "reasoning": "reasoning",
+    "user": "user turns",
+}
 """What the page can be filtered by."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -70,6 +76,8 @@ class Turn:
     reasoning: str = ""
     text: str = ""
     calls: list[Call] = field(default_factory=list)
+    model_call: str | None = None
+    """Id of the captured model call that produced it."""
 
     @property
     def long(self) -> bool:
@@ -83,6 +91,7 @@ class Turn:
             "call": bool(self.calls),
             "text": bool(self.text),
             "reasoning": bool(self.reasoning),
+            "user": self.role == "user",
         }
         return [kind for kind in KINDS if has[kind]]
 
@@ -116,6 +125,7 @@ def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]], began: 
             None if started is None or ended is None else (ended - started) / 1000,
             message.get("reasoning") or "",
             message.get("content") or "",
+            model_call=moment["model_call"],
         )
         calls = message.get("tool_calls") or ()
         for call, number in zip(calls, moment["calls"] if calls else (), strict=True):

@@ -1,7 +1,12 @@
-"""Server-sent events of a run that goes on: its page loads itself again when something was stored."""
+"""Pages that update themselves: each is loaded again when something was stored.
+
+Pages of a run get server-sent events. The list of runs and pages of training ask every few seconds, and get
+nothing unless something changed: a browser keeps few connections to a host, and people keep many tabs.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -51,3 +56,13 @@ async def _events(path: Path) -> AsyncIterator[str]:
 def _state(path: Path) -> tuple[Signature, bool]:
     """Return what changes when something is stored, and when a writer that was killed is gone."""
     return signature(path), is_being_written(path)
+
+
+def fingerprint(state: object) -> str:
+    """Return what a page shows that it has of a state: it changes whenever the state does."""
+    return hashlib.sha256(repr(state).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def unchanged(request: Request, now: str) -> bool:
+    """Return whether a page that asks for news has what is there now. Answer it with status 204."""
+    return request.query_params.get("seen") == now

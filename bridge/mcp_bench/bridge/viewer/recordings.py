@@ -12,7 +12,7 @@ from pathlib import Path
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
-from mcp_bench.recorder.store.episode_rows import Outcome
+from mcp_bench.recorder.store.episode_rows import Outcome, Running
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 
@@ -121,6 +121,15 @@ class Library:
         for path in paths:
             with suppress(StorageError), RunReader(path) as reader:
                 yield from reader.outcomes()
+
+    def running(self, runs: Sequence[Run]) -> list[Running]:
+        """Return the attempts that go on in those of `runs` that are being recorded, longest first."""
+        found: list[Running] = []
+        for run in runs:
+            if run.active:
+                with suppress(StorageError, KeyError), RunReader(self.path(run.id)) as reader:
+                    found += reader.running()
+        return sorted(found, key=lambda one: one.started_us)
 
     def find(self, episode: str) -> tuple[str, str]:
         """Return the run and the id of an episode by a prefix of its id.

@@ -92,7 +92,7 @@ class _Site:
                 self._run(path, run, episodes)
                 runs.append(self._shown(run, episodes))
         text = render(
-            "runs", FileLinks(0), runs=runs, total=len(runs), page=0, size=len(runs), q="", part=False
+            "runs", FileLinks(0), runs=runs, total=len(runs), page=0, size=len(runs), q="", running=[]
         )
         (self._folder / "index.html").write_text(text, "utf-8")
         written = f"{_counted(self._pages, 'episode')} of {_counted(len(runs), 'run')}"
@@ -132,7 +132,7 @@ class _Site:
         rows = summarise([one for one in episodes if one.id not in hidden], ["split", "domain"])
         text = render(
             "run", FileLinks(1), run=self._shown(run, episodes), episodes=episodes, total=len(episodes),
-            rows=rows, counts={}, q="", chosen="", ungraded=hidden,
+            rows=rows, counts={}, q="", chosen="", ungraded=hidden, running=[],
         )  # fmt: skip
         (self._folder / "runs" / f"{run.id}.html").write_text(text, "utf-8")
         with RunReader(path) as reader:

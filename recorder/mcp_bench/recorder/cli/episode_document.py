@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from mcp_bench.recorder.cli.model_calls import summary
 from mcp_bench.recorder.conversations.images import image_facts
-from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.conversations.load import shown_places, trajectory
 from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.scan.unseen import unseen_values
 from mcp_bench.recorder.scores.assertion_words import in_words
@@ -28,7 +28,11 @@ def episode_document(reader: RunReader, episode: str) -> dict[str, Any]:
         del facts[name]
     calls, captured = reader.calls(episode), reader.model_calls(episode)
     conversation = trajectory(reader, stored)
-    moments = timeline(conversation.messages, calls, captured)
+    places = shown_places(reader, stored) if captured else {}
+    placed = [
+        replace(one, message=places.get(-1 if one.message is None else one.message)) for one in captured
+    ]
+    moments = timeline(conversation.messages, calls, placed)
     return {
         **facts,
         "captured": summary(captured),

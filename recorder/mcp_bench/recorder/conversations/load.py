@@ -5,7 +5,11 @@ from __future__ import annotations
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.images import with_images
 from mcp_bench.recorder.conversations.model_turns import model_turns
-from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns, without_reply_tool
+from mcp_bench.recorder.conversations.user_turns import (
+    REPLY_TOOL,
+    placed_user_turns,
+    without_reply_tool,
+)
 from mcp_bench.recorder.store.episode_rows import IMAGE
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
@@ -20,6 +24,27 @@ def conversation(
 
     `as_model_had_it` leaves calls of `reply_to_user` in place of the user's turns.
     """
+    placed, tools = _placed(reader, episode, as_model_had_it)
+    return [message for _, message in placed], tools
+
+
+def shown_places(reader: RunReader, episode: StoredEpisode) -> dict[int, int]:
+    """Return where `conversation` has each turn of the model, by the place of the stored message.
+
+    Where turns of a user were calls of `reply_to_user`, a message can have become several: its first one is
+    the model's turn.
+    """
+    found: dict[int, int] = {}
+    for shown, (stored, message) in enumerate(_placed(reader, episode, False)[0]):
+        if message.role == "assistant":
+            found.setdefault(stored, shown)
+    return found
+
+
+def _placed(
+    reader: RunReader, episode: StoredEpisode, as_model_had_it: bool
+) -> tuple[list[tuple[int, Message]], list[ToolSchema]]:
+    """Return the messages, each with the place of the stored one that it was made from, and the tools."""
     messages = reader.messages(episode.id)
     if lost := not messages:
         calls = reader.calls(episode.id)
@@ -28,8 +53,8 @@ def conversation(
         messages = with_images(messages, reader.calls(episode.id))
     tools = reader.tools(episode.id)
     if lost or (not as_model_had_it and any(tool.function.name == REPLY_TOOL for tool in tools)):
-        messages, tools = with_user_turns(messages), without_reply_tool(tools)
-    return messages, tools
+        return placed_user_turns(messages), without_reply_tool(tools)
+    return list(enumerate(messages)), tools
 
 
 def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool = False) -> Trajectory:

@@ -28,6 +28,8 @@ class Moment:
     calls: tuple[int | None, ...] = ()
     """Numbers of the recorded calls (1, 2, ...) that the turn made, or whose result this is; None for one
     that never reached the server."""
+    model_call: str | None = None
+    """Id of the captured model call that produced the turn."""
 
 
 def timeline(
@@ -36,9 +38,9 @@ def timeline(
     """Return a moment for each message.
 
     Args:
-        messages: of one episode, as stored.
+        messages: of one episode.
         calls: its recorded calls, in order.
-        captured: its captured model calls.
+        captured: its captured model calls, each with its place among these messages.
     """
     turns = [message for message in messages if message.role != "tool"]
     indexes = iter(matched(turns, calls))
@@ -64,6 +66,7 @@ def timeline(
         by_id |= {call.id: at for call, at in zip(message.tool_calls, own, strict=True)}
         if (model_call := asked.get(position)) is not None:
             moment.started_us, moment.ended_us = model_call.started_us, model_call.ended_us
+            moment.model_call = model_call.id
         else:
             moment.ended_us = min((calls[at].started_us for at in own if at is not None), default=None)
     return found

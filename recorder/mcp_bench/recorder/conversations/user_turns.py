@@ -29,20 +29,25 @@ def with_user_turns(messages: Sequence[Message]) -> list[Message]:
     to the user; it becomes reasoning. What it says once the user has left is left out, since nobody reads it.
     Calls that failed stay as they are. Instructions about the tool are left out.
     """
+    return [message for _, message in placed_user_turns(messages)]
+
+
+def placed_user_turns(messages: Sequence[Message]) -> list[tuple[int, Message]]:
+    """Return what `with_user_turns` does, each message with the place of the one that it was made from."""
     results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     turned: set[str | None] = set()
-    found: list[Message] = []
+    found: list[tuple[int, Message]] = []
     left = False
-    for message in messages:
+    for place, message in enumerate(messages):
         if message.role == "system":
             own = (message.content or "").removesuffix(CONVERSATION).rstrip()
-            found += [message.model_copy(update={"content": own})] if own else []
+            found += [(place, message.model_copy(update={"content": own}))] if own else []
             continue
         if message.role == "tool" and message.tool_call_id in turned:
             continue
         if left and message.role == "assistant" and not message.tool_calls:
             continue
-        found += _divided(message, results, turned)
+        found += [(place, part) for part in _divided(message, results, turned)]
         left = left or any(results[one].content == LEFT for one in turned if one in results)
     return found
 

@@ -79,6 +79,33 @@ OUTCOMES = """
     FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN sealed.grades g ON g.episode = e.id
 """
 
+RUNNING = """
+    SELECT e.id, e.run, coalesce(e.agent, r.agent), coalesce(e.model, r.model), e.task, e.attempt,
+           e.started_us, (SELECT count(*) FROM calls c WHERE c.episode = e.id),
+           c.tool, c.started_us, c.ended_us
+    FROM episodes e JOIN runs r ON r.id = e.run
+        LEFT JOIN calls c ON c.id = (SELECT max(id) FROM calls l WHERE l.episode = e.id)
+    WHERE e.ended_us IS NULL ORDER BY e.id
+"""
+
+
+class Running(NamedTuple):
+    """An attempt that goes on, with its newest call. The columns of `RUNNING` are in this order."""
+
+    id: str
+    run: str
+    agent: str
+    model: str | None
+    task: str
+    attempt: int
+    started_us: int
+    calls: int
+    tool: str | None
+    """Of the newest call; None if there is none."""
+    called_us: int | None
+    answered_us: int | None
+    """None while it waits for its result."""
+
 
 class Outcome(NamedTuple):
     """What became of one attempt. The columns of `OUTCOMES` are in this order."""

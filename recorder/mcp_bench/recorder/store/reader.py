@@ -19,7 +19,7 @@ from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.asked import Asked, read_asked
-from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome
+from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome, Running
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.store.run_database import RunDatabase
 from mcp_bench.recorder.taint import Canary, Taint
@@ -172,6 +172,13 @@ class RunReader(RunDatabase):
     def outcomes(self) -> Iterator[Outcome]:
         """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
         return map(Outcome._make, self._query(f"{episode_rows.OUTCOMES}{episode_rows.LAST} ORDER BY e.id"))
+
+    def running(self) -> Iterator[Running]:
+        """Yield the attempts that have not ended, in order of their start.
+
+        In a run that nobody records any more, those were cut off.
+        """
+        return map(Running._make, self._query(episode_rows.RUNNING))
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot."""

@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from mcp_bench.bridge.viewer import words
-from mcp_bench.bridge.viewer.call_copies import COPIES
 from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, conversation
+from mcp_bench.bridge.viewer.copies import COPIES, as_markdown
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
-from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
+from mcp_bench.recorder.conversations.load import conversation as spoken
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
@@ -43,8 +43,7 @@ class EpisodePages:
         with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
             stored = reader.episode(episode)
-            asked = _asked(reader, episode) if document["captured"] else {}
-        values = episode_values(document, stored) | {"asked": asked}
+        values = episode_values(document, stored)
         values |= neighbours(self._library.episodes(reader.path), stored)
         values["raw"] = request.query_params.get("text") == "raw"
         return page_of("episode", review=self._reviews.of(episode), live=stored.ended_us is None, **values)
@@ -57,6 +56,20 @@ class EpisodePages:
         if "download" in request.query_params:
             answer.headers["Content-Disposition"] = f'attachment; filename="{episode}.json"'
         return answer
+
+    def markdown(self, request: Request) -> Response:
+        """The conversation as Markdown."""
+        with self.opened(request) as (reader, episode):
+            return as_text(as_markdown(episode_document(reader, episode)))
+
+    def message(self, request: Request) -> Response:
+        """The text of one message, as it was written."""
+        with self.opened(request) as (reader, episode):
+            messages, _ = spoken(reader, reader.episode(episode))
+        position = request.path_params["position"]
+        if position >= len(messages):
+            raise HTTPException(404, "There is no such message.")
+        return as_text(messages[position].content or "")
 
     def call(self, request: Request) -> Response:
         """A call's whole arguments or result, or the call in a form to paste."""
@@ -166,9 +179,9 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
     rewards = {one["execution"]: one["reward"] for one in grade["rewards"]} if grade else {}
     return {
         "document": document,
+        "input": next((turn for turn in turns if turn.role == "user" and turn.text), None),
         "hidden_grade": False,
         "raw": False,
-        "asked": {},
         "episode": stored,
         "verdict": words.verdict(stored),
         "ended": words.ended(stored),
@@ -180,22 +193,12 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "kinds": [
             (kind, name, count)
             for kind, name in KINDS.items()
-            if (count := sum(kind in turn.kinds for turn in turns))
+            if (count := sum(kind in turn.kinds for turn in turns)) > (kind == "user")  # the task is one
         ],
         "calls": calls_of(turns),
         "groups": groups,
         "rewards": rewards,
     }
-
-
-def _asked(reader: RunReader, episode: str) -> dict[int, str]:
-    """Return the ids of the model calls that produced turns, by the position of the message.
-
-    Where turns of a user were calls of a tool, the page counts other messages than the model had.
-    """
-    if any(tool.function.name == REPLY_TOOL for tool in reader.tools(episode)):
-        return {}
-    return {call.message: call.id for call in reader.model_calls(episode) if call.message is not None}
 
 
 def neighbours(episodes: list[StoredEpisode], stored: StoredEpisode) -> dict[str, Any]:

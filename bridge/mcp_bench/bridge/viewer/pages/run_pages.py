@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +11,23 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from mcp_bench.bridge.viewer.links import Links, query_number
+from mcp_bench.bridge.viewer.live import fingerprint, unchanged
 from mcp_bench.bridge.viewer.recording_command import last_words, what_stops
-from mcp_bench.bridge.viewer.recordings import Library, Run
+from mcp_bench.bridge.viewer.recordings import Library, Run, signature
 from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
+from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.store.episode_rows import Outcome
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 
 RUNS_ON_A_PAGE = 50
+SECONDS_OF_A_LIST = 5
+"""After which the times of attempts that go on are old."""
 EPISODES_ON_A_PAGE = 500
 CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
 """Of the grid: as many tasks as have about so many cells, but not fewer."""
@@ -45,11 +50,14 @@ class RunPages:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def runs(self, request: Request) -> HTMLResponse:
+    def runs(self, request: Request) -> Response:
         """All runs, newest first, filtered by words."""
         words = request.query_params.get("q", "").lower().split()
         page = query_number(request, "page")
         paths = self._library.paths()
+        state = self._state(paths[:RUNS_ON_A_PAGE])
+        if unchanged(request, state):
+            return Response(status_code=204)
         start = page * RUNS_ON_A_PAGE
         if words:
             runs = [run for run in map(self._library.run, paths) if _matches(run, words)]
@@ -58,12 +66,18 @@ class RunPages:
             shown = paths[start : start + RUNS_ON_A_PAGE]
             total, runs = len(paths), [self._library.run(path) for path in shown]
         q = request.query_params.get("q", "")
-        return page_of("runs", runs=runs, total=total, page=page, size=RUNS_ON_A_PAGE, q=q)
+        running = self._library.running(runs)
+        return page_of(
+            "runs", runs=runs, total=total, page=page, size=RUNS_ON_A_PAGE, q=q, running=running,
+            now=now_us(), state=state,
+        )  # fmt: skip
 
     def run(self, request: Request) -> HTMLResponse:
         """One run: its scores, and its episodes, filtered."""
         path = self.path_of(request)
-        return page_of("run", **run_values(self._library, path, request.query_params))
+        values = run_values(self._library, path, request.query_params)
+        running = self._library.running([values["run"]])
+        return page_of("run", **values, running=running, now=now_us())
 
     def grid(self, request: Request) -> HTMLResponse:
         """Tasks against runs."""
@@ -85,6 +99,12 @@ class RunPages:
             "grid", grid=found, rows=found.rows[page * size : (page + 1) * size], page=page, size=size,
             benchmark=benchmark, benchmarks=sorted(benchmarks), named=named,
         )  # fmt: skip
+
+    def _state(self, paths: Sequence[Path]) -> str:
+        """Return what changes with the newest runs, and every few seconds while one of them is recorded."""
+        known = [(path.name, signature(path), self._library.run(path).active) for path in paths]
+        goes_on = any(active for *_, active in known)
+        return fingerprint((known, int(time.monotonic() / SECONDS_OF_A_LIST) if goes_on else 0))
 
     def path_of(self, request: Request) -> Path:
         """Return the folder of the run that a request names.

@@ -1,4 +1,4 @@
-"""The pages of training: loops, their turns, and training runs."""
+"""The pages of training: loops, their turns, improvements, and training runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
+from mcp_bench.bridge.viewer.live import fingerprint, unchanged
+from mcp_bench.bridge.viewer.pages.improve_page import improve_values
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.training.curves import curve, curves
@@ -21,6 +23,7 @@ from mcp_bench.bridge.viewer.training.folders import (
     TrainingFiles,
     Turn,
     data_files,
+    files_of,
     located,
     manifest_of,
     read_lines,
@@ -28,6 +31,7 @@ from mcp_bench.bridge.viewer.training.folders import (
     read_text,
     turns,
 )
+from mcp_bench.bridge.viewer.training.improvements import line_of
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.reader import StoredEpisode
 
@@ -44,18 +48,23 @@ class TrainingPages:
         self._files = files
 
     def training(self, _: Request) -> HTMLResponse:
-        """All loops and training runs, newest first."""
+        """All loops, improvements and training runs, newest first."""
         found = [one for one in self._files.all() if one.kind != "data"]
         return page_of("training", rows=[(one, self._line(one)) for one in found])
 
-    def one(self, request: Request) -> HTMLResponse:
-        """A loop, or a training run."""
+    def one(self, request: Request) -> Response:
+        """A loop, an improvement, or a training run."""
         found = self._found(request)
+        state = fingerprint(files_of(found.path))
+        if unchanged(request, state):
+            return Response(status_code=204)
         if found.kind == "loop":
-            return page_of("loop", **self._loop(found))
+            return page_of("loop", **self._loop(found), state=state)
+        if found.kind == "improve":
+            return page_of("improve", **improve_values(self._library, self._files, found), state=state)
         if found.kind == "data":
             raise HTTPException(404, "This is a data set: its page is under /data.")
-        return page_of("training_run", **self._run(found))
+        return page_of("training_run", **self._run(found), state=state)
 
     def turn(self, request: Request) -> HTMLResponse:
         """A turn of a loop: what its model learned from, how, and what it says before and after."""
@@ -94,6 +103,8 @@ class TrainingPages:
                 "of": settings.get("turns"), "best": best, "base": all_turns[0] if all_turns else None,
                 "ended": (found.path / "history.json").is_file(),
             }  # fmt: skip
+        if found.kind == "improve":
+            return line_of(found.path)
         lines = read_lines(found.path / "metrics.jsonl")
         last = lines[-1] if lines else {}
         steps = read_object(found.path / "settings.json").get("steps") or last.get("steps")

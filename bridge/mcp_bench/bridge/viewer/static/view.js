@@ -21,6 +21,20 @@ function switchTheme() {
   try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* from a disk */ }
 }
 
+// What stays at the top ---------------------------------------------------------------------------
+// Links lead below it: its height is known only here, as it depends on the width.
+function measure() {
+  const height = (selector) => {
+    const bar = document.querySelector(selector);
+    return bar && getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+  };
+  const top = height(".top");
+  root.style.setProperty("--top", `${top}px`);
+  root.style.setProperty("--stuck", `${top + height(".headline")}px`);
+}
+
+const below = () => parseFloat(getComputedStyle(root).scrollPaddingTop) || 0;
+
 // Rows and turns ----------------------------------------------------------------------------------
 const shown = (element) => element.offsetParent !== null;
 
@@ -29,8 +43,7 @@ function move(step) {
   if (!all.length) return;
   let at = all.findIndex((row) => row.classList.contains("here"));
   if (at < 0) {
-    const top = 70; // below the bar at the top
-    const first = all.findIndex((row) => row.getBoundingClientRect().bottom > top);
+    const first = all.findIndex((row) => row.getBoundingClientRect().bottom > below());
     at = (first < 0 ? all.length : first) - (step > 0 ? 1 : 0);
   }
   go(all, Math.min(all.length - 1, Math.max(0, at + step)));
@@ -47,7 +60,7 @@ function go(all, at) {
 function nextFailed() {
   const failed = [...document.querySelectorAll("details.call.failed")];
   if (!failed.length) { say("no call failed"); return; }
-  const after = failed.find((call) => call.getBoundingClientRect().top > 90) ?? failed[0];
+  const after = failed.find((call) => call.getBoundingClientRect().top > below() + 20) ?? failed[0];
   after.open = true;
   after.scrollIntoView({ block: "start" });
   after.querySelector("summary").focus({ preventScroll: true });
@@ -147,9 +160,33 @@ function mark(verdict) {
   say(`marked ${verdict}`);
 }
 
+// Copying -----------------------------------------------------------------------------------------
+async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  say("copied");
+}
+
+async function copyFrom(target) {
+  target.closest(".menu")?.removeAttribute("open");
+  if (target.dataset.copyText) return copy(target.dataset.copyText);
+  if (target.dataset.copyAddress) return copy(location.origin + target.dataset.copyAddress);
+  return copy(await (await fetch(target.href)).text());
+}
+
+// Printing: what is folded on the screen is on the paper ------------------------------------------
+let folded = [];
+
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("main details:not([open], .menu, .choice, .annotate, .outline)")];
+  folded.forEach((one) => { one.open = true; });
+});
+
+addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+
 // Events ------------------------------------------------------------------------------------------
 document.addEventListener("click", async (event) => {
-  const target = event.target.closest("[data-theme-button], [data-keys-button], [data-fold], [data-show], [data-copy], [data-confirm]");
+  const target = event.target.closest("[data-theme-button], [data-keys-button], [data-fold], [data-show], [data-copy], [data-copy-text], [data-copy-address], [data-confirm]");
+  document.querySelectorAll(".menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
   if (!target) return;
   if (target.matches("[data-theme-button]")) switchTheme();
   else if (target.matches("[data-keys-button]")) document.getElementById("keys").showModal();
@@ -158,9 +195,7 @@ document.addEventListener("click", async (event) => {
   else if (target.matches("[data-confirm]")) { if (!confirm(target.dataset.confirm)) event.preventDefault(); }
   else if (navigator.clipboard) {
     event.preventDefault();
-    const answer = await fetch(target.href);
-    await navigator.clipboard.writeText(await answer.text());
-    say("copied");
+    await copyFrom(target);
   }
 });
 
@@ -196,10 +231,14 @@ document.addEventListener("keydown", (event) => {
     }
     return;
   }
+  if (event.key === "Escape") document.querySelectorAll(".menu[open]").forEach((menu) => { menu.open = false; });
   if (document.querySelector("dialog[open]") || !KEYS[event.key]) return;
   event.preventDefault();
   KEYS[event.key]();
 });
 
+addEventListener("resize", measure);
+document.addEventListener("htmx:afterSettle", measure);
 addEventListener("hashchange", openTarget);
+measure();
 openTarget();

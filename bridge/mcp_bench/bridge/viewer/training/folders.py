@@ -1,4 +1,4 @@
-"""Find the folders of loops and training runs, and the data sets that exports wrote.
+"""Find the folders of loops, improvements and training runs, and the data sets that exports wrote.
 
 The trainer is another distribution, and need not be installed here. Its folders are read by their files, as
 `docs/training.md`, `docs/rl.md` and `docs/data.md` describe them. Every file can be missing or cut off: a
@@ -21,7 +21,7 @@ from mcp_bench.recorder.files.layout import common_name
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
 
-Kind = Literal["loop", "sft", "rl", "data"]
+Kind = Literal["loop", "improve", "sft", "rl", "data"]
 HOME_FOLDERS = ("loops", "training", "learning", "ablations")
 MANIFEST = ".manifest.json"
 DEPTH = 6
@@ -29,12 +29,17 @@ DEPTH = 6
 MOST_FOLDERS = 5_000
 _OF_TRAINING = {"runs", "cache", "model", "checkpoints", "steps", "serving"}
 """Folders of a loop or a training run that hold weights or recordings. Others can have such names, too."""
+_PARTS = ("turn-", "generation-")
+"""What folders in a loop and in an improvement are called."""
 _OF_THE_HOME = ("runs", "cache")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A loop, a training run or a data set. `path` is its folder, or the manifest of a data set."""
+    """A loop, an improvement, a training run or a data set.
+
+    `path` is its folder, or the manifest of a data set.
+    """
 
     kind: Kind
     path: Path
@@ -48,8 +53,10 @@ class Found:
 
     @property
     def name(self) -> str:
-        """The last two parts of its path, which usually say what it is."""
-        parts = self.path.name.removesuffix(MANIFEST), self.path.parent.name
+        """The last parts of its path, which usually say what it is."""
+        above = self.path.parent
+        parts = [self.path.name.removesuffix(MANIFEST), above.name]
+        parts += [above.parent.name] if above.name.startswith(_PARTS) else []
         return "/".join(part for part in reversed(parts) if part)
 
 
@@ -82,7 +89,7 @@ class TrainingFiles:
         raise KeyError(key)
 
     def maker(self, model: Path) -> Found | None:
-        """Return the loop or training run in whose folder a model lies."""
+        """Return the loop, improvement or training run in whose folder a model lies."""
         owners = [one for one in self.all() if one.kind != "data" and model.is_relative_to(one.path)]
         return max(owners, key=lambda one: len(one.path.parts), default=None)
 
@@ -109,6 +116,8 @@ def kind_of(path: Path) -> Kind | None:
         return "data" if path.is_file() else None
     if (path / "loop.json").is_file():
         return "loop"
+    if (path / "improve.json").is_file():
+        return "improve"
     if (path / "data.json").is_file() and (path / "recipe.yaml").is_file():
         return "sft"
     if (path / "settings.json").is_file() and (path / "recipe.yaml").is_file():
@@ -140,6 +149,17 @@ def _below(root: Path) -> Iterator[Found]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     queue.append((path, depth + 1, in_training, in_loop))
+
+
+def files_of(path: Path) -> list[tuple[str, int, int]]:
+    """Return the files that a folder's page is made from, with their sizes and times."""
+    found = []
+    for pattern in ("*.json*", "*/*.json*", "*/train/metrics.jsonl", "steps/*/dev.json"):
+        for one in path.glob(pattern):
+            with suppress(OSError):
+                stat = one.stat()
+                found.append((str(one), stat.st_size, stat.st_mtime_ns))
+    return sorted(found)
 
 
 def _changed(path: Path) -> float:
